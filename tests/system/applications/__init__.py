@@ -1,12 +1,13 @@
-"""Real applications under real failover, each by the files of its folder in ``examples``.
+"""Real applications under real failover, each set up from the files of its folder in ``examples``.
 
 stage.py           nodes of one application on one machine: programs, supervisors, one real Consul
 conftest.py        the stage of one test
-writes.py          who accepted a client's writes, and when
-redis_nodes.py     Redis servers, and clients that speak to them
-postgres_nodes.py  PostgreSQL clusters, and clients that speak to them
+database.py        a writing client, a probe of each node, and their judge
+writes.py          which node accepted a client's writes, and when
+redis_nodes.py     Redis servers and the connections to them
+postgres_nodes.py  PostgreSQL clusters and the connections to them
 activemq_nodes.py  brokers over shared storage
-stomp.py           a client of theirs
+stomp.py           a client of the brokers
 namespaces.py      machines with a network of their own
-greeter.py         a server that says which machine it is on
+greeter.py         a server that names the machine on which it runs
 """

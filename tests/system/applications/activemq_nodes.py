@@ -18,11 +18,11 @@ EXAMPLE = EXAMPLES / "activemq"
 HOSTS = {"a": "127.0.0.1", "b": "127.0.0.2"}
 USER = "activemq"
 STARTED_S = 60.0  # a JVM on a busy machine
-LOCKED = "is locked by another server"  # what a broker says while it waits for the lock on its file
+LOCKED = "is locked by another server"  # written by a broker while it waits for the lock on its file
 
 
 class BrokerNode:
-    """One machine: its supervisor, and the broker while it leads."""
+    """One machine: its supervisor, and its broker while it leads."""
 
     def __init__(self, supervisor: Supervisor, address: Address, mark: str) -> None:
         self.supervisor = supervisor
@@ -30,25 +30,25 @@ class BrokerNode:
         self._mark = mark
 
     def brokers(self) -> list[psutil.Process]:
-        """Its JVM, or none."""
+        """Return the JVMs of this node: one, or none."""
         return processes_of(self._mark)
 
     def said(self, text: str) -> bool:
-        """Whether its broker has ever written this."""
+        """Return whether the node's broker has ever written this text."""
         return any(text in line["text"] for line in self.supervisor.lines("hook-output"))
 
     def freeze(self) -> None:
-        """Stop the machine, as a hypervisor may, for as long as it likes."""
+        """Stop the machine, as a hypervisor may do for any length of time."""
         for process in self._all():
             process.suspend()
 
     def thaw(self) -> None:
-        """Let it go on, as if no time had passed."""
+        """Continue the machine, for which no time has passed."""
         for process in self._all():
             process.resume()
 
     def die(self) -> None:
-        """KILL to all at once: the machine is gone."""
+        """Kill every process of the machine at once."""
         kill_all(self._all())
         self.supervisor.wait()
         until(lambda: not self.brokers(), "the broker is gone")
@@ -58,10 +58,10 @@ class BrokerNode:
 
 
 class Brokers:
-    """Nodes a and b, not started; ``with`` removes their folder and whatever still runs in it.
+    """Nodes a and b, not started; the end of the ``with`` block kills them and removes their folder.
 
-    The folder is one that the user activemq may enter, other than those of pytest, and so holds a copy
-    of the example, too: that is where its README installs it.
+    The folder is not one of pytest's, because the user activemq must be able to enter it. It also holds a
+    copy of the example, because the example's README installs it there.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -100,7 +100,7 @@ class Brokers:
 
     @property
     def addresses(self) -> list[Address]:
-        """Where clients look for a broker."""
+        """The addresses of the brokers, as clients know them."""
         return [self.a.address, self.b.address]
 
     def _node(self, name: str) -> BrokerNode:
@@ -126,12 +126,12 @@ class Brokers:
         return BrokerNode(supervisor, (HOSTS[name], self._ports["stomp"]), f"-Dactivemq.local={local}")
 
     def led_by_a(self) -> None:
-        """Return when a leads with a broker that takes clients, and b waits."""
+        """Wait until a leads with a broker that accepts clients, and b waits."""
         self.a.supervisor.start()
         self.wait_started(self.a)
         self.b.supervisor.start()
         self.b.supervisor.wait_line("role", role="waiting")
 
     def wait_started(self, node: BrokerNode) -> None:
-        """Return when its broker takes clients."""
+        """Wait until the node's broker accepts clients."""
         until(lambda: node.said("Connector stomp started"), node.supervisor.log_tail(), STARTED_S)

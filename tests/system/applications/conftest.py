@@ -11,6 +11,6 @@ from tests.system.applications.stage import Stage
 
 @pytest.fixture
 def stage(agent: Agent, tmp_path: Path) -> Iterator[Stage]:
-    """Ended with its test, youngest first."""
+    """Yield the stage of one test; at the end its processes are ended, the youngest first."""
     with Stage(agent, tmp_path / "stage") as made:
         yield made

@@ -1,8 +1,9 @@
-"""What the tests of databases share: a client that writes where the leader is, a probe of each node
-that tells who takes writes, and the nodes around them.
+"""The parts that all tests of databases share.
 
-A database gives its nodes, its connections, and what a write is to it: the two callables below raise
-``Refused`` when it says no, and OSError when it does not answer.
+A client writes on the leading node, a probe of each node records whether the node accepts writes, and
+``Database`` holds the nodes. Each kind of database supplies its nodes, its connections and a callable that
+writes. Connections and writes raise ``Refused`` when the database refuses, and OSError when it does not
+answer.
 """
 
 import time
@@ -16,14 +17,14 @@ from tests.system.applications.writes import Background, Write, tenures
 
 
 class Refused(Exception):
-    """The database says no."""
+    """The database has refused a command."""
 
 
 class Connection(Protocol):
-    """To one node."""
+    """A connection to one node."""
 
     def close(self) -> None:
-        """The end of it."""
+        """Close the connection."""
 
 
 class DatabaseNode(Protocol):
@@ -34,7 +35,7 @@ class DatabaseNode(Protocol):
     supervisor: Supervisor
 
     def account(self) -> str:
-        """What is known of it, for the text of a failure."""
+        """Return a description of the node, for the text of a failure."""
 
 
 C = TypeVar("C", bound=Connection)
@@ -60,7 +61,7 @@ class _Line(Generic[C]):
 
 
 class Probe(Generic[C]):
-    """Tries to write to one node, all the time, leader or not."""
+    """A loop that tries to write to one node all the time, whether or not the node leads."""
 
     def __init__(
         self, node: DatabaseNode, connect: Callable[[], C], write: Callable[[C], object], pace_s: float
@@ -86,10 +87,11 @@ class Probe(Generic[C]):
 
 
 class Client(Generic[N, C]):
-    """Writes one number after the other to whoever leads by the key; remembers what was confirmed.
+    """A client that writes one number after the other to the leading node, and records the confirmed ones.
 
-    ``write`` is given a connection and the number, and says whether it was. Who was sent away looks
-    again after ten times the pace."""
+    ``write`` gets a connection and the number, and returns whether the number was written. After a refusal or
+    an error the client waits ten times ``pace_s`` before it looks for the leader again.
+    """
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class Client(Generic[N, C]):
         write: Callable[[C, int], bool],
         pace_s: float,
     ) -> None:
-        self.confirmed: list[tuple[int, str, float]] = []  # the number, the node, when
+        self.confirmed: list[tuple[int, str, float]] = []  # the number, the node, the time
         self._leader = leader
         self._connect = connect
         self._write = write
@@ -128,11 +130,11 @@ class Client(Generic[N, C]):
         self._line.hang_up()
 
     def by(self, node: DatabaseNode) -> int:
-        """How many this node has confirmed."""
+        """Return how many numbers this node has confirmed."""
         return sum(name == node.name for _, name, _ in list(self.confirmed))
 
     def numbers(self) -> list[int]:
-        """What was confirmed, wherever."""
+        """Return the numbers that any node has confirmed."""
         return [number for number, _, _ in list(self.confirmed)]
 
 
@@ -148,7 +150,7 @@ class Database(Generic[N, C]):
         self.nodes = nodes
 
     def lost(self, node: N) -> list[int]:
-        """Confirmed numbers that this node does not have."""
+        """Return the confirmed numbers that this node does not have."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -166,25 +168,25 @@ class Database(Generic[N, C]):
         return [self.client.background, *(probe.background for probe in self.probes)]
 
     def wait(self, condition: Callable[[], T], what: str) -> T:
-        """``until``, with all that is known when it does not happen."""
+        """Wait until the condition is true; fail with the account of all nodes when that does not happen."""
         try:
             return until(condition, what)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.account()}") from None
 
     def account(self) -> str:
-        """All that is known, for the text of a failure."""
+        """Return a description of all nodes, for the text of a failure."""
         return "\n".join(node.account() for node in self.nodes)
 
     def leader(self) -> N | None:
-        """The node that has the key."""
+        """Return the node that has the key."""
         entry = self._agent.kv_get(self._key)
         if entry is None or not entry["Session"]:
             return None
         return next(node for node in self.nodes if node.address == entry["Value"].decode())
 
     def wait_leader(self, but: N | None = None) -> N:
-        """The node that leads and has finished on_acquire."""
+        """Wait for a node that leads and has finished on_acquire, and return it."""
 
         def leading() -> N | None:
             entry = self._agent.kv_get(self._key)
@@ -199,19 +201,19 @@ class Database(Generic[N, C]):
         return found
 
     def wait_confirmed(self, node: N, count: int = 20) -> None:
-        """Return when so many more writes there are confirmed."""
+        """Wait until this node has confirmed ``count`` more writes."""
         before = self.client.by(node)
         self.wait(lambda: self.client.by(node) > before + count, f"{node.name} confirms")
 
     def judge(self, former: N, new: N) -> None:
-        """One after the other took writes, and all that was confirmed is there."""
+        """Assert that one node after the other accepted writes, and that the new leader has lost none."""
         expected = [former.name] if new is former else [former.name, new.name]
         assert tenures([probe.taken for probe in self.probes]) == expected, self.account()
         assert self.client.by(former) and self.client.by(new)
         assert not self.lost(new)
 
     def tell(self, how: str, former: N, new: N, since: float) -> None:
-        """Print what was measured."""
+        """Print the figures of this failover."""
         first = next(at for _, name, at in self.client.confirmed if name == new.name)
         times = [at for _, _, at in self.client.confirmed]
         gap_s = max(late - early for early, late in zip(times, times[1:], strict=False))

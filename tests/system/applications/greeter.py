@@ -1,7 +1,7 @@
-"""A service behind a virtual address, and a client of it; each runs on a machine of its own.
+"""A service behind a virtual address, and its client; each runs on a machine of its own.
 
-python -m tests.system.applications.greeter serve NAME          say this name to everybody who connects
-python -m tests.system.applications.greeter ask ADDRESS         connect again and again, print "SECONDS NAME"
+python -m tests.system.applications.greeter serve NAME          send this name to every client
+python -m tests.system.applications.greeter ask ADDRESS         connect repeatedly, print "SECONDS NAME"
 """
 
 import contextlib
@@ -15,7 +15,7 @@ PAUSE_S = 0.02
 
 
 def serve(name: str) -> None:
-    """On every address that the machine has, and will have."""
+    """Serve on every address that the machine has now or will get."""
     with socket.create_server(("0.0.0.0", PORT)) as server:
         while True:
             caller, _ = server.accept()
@@ -24,7 +24,7 @@ def serve(name: str) -> None:
 
 
 def ask(address: str) -> None:
-    """A line for each connection that was answered; the clock is that of the whole computer."""
+    """Print a line for each connection that was answered, by the clock of the whole computer."""
     while True:
         with contextlib.suppress(OSError):
             answered = _name(address)

@@ -1,7 +1,7 @@
 """A network of one test: machines that have a cable to one switch, each with interfaces of its own.
 
-A machine is a network namespace without a name, kept by a process that sleeps: so two tests cannot meet,
-the host's own network is never touched, and even after a kill -9 of the test nothing is left. It needs
+A machine is a network namespace without a name, which a sleeping process keeps alive. So two tests cannot
+meet, the host's own network is never touched, and nothing is left even after a kill -9 of the test. It needs
 root and iproute2.
 """
 
@@ -35,7 +35,7 @@ class Machine:
 
     @property
     def pid(self) -> int:
-        """Of a process that is in it for as long as it is there."""
+        """The id of the process that keeps the namespace alive."""
         return self._keeper.pid
 
     @property
@@ -43,29 +43,29 @@ class Machine:
         return os.readlink(f"/proc/{self.pid}/ns/net")
 
     def inside(self, *argv: str) -> list[str]:
-        """The command line that runs this one on the machine; no process stands in between."""
+        """Return the command line that runs this one on the machine, without another process in between."""
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net", *argv]
 
     def run(self, *argv: str) -> str:
-        """What a command prints there."""
+        """Run a command on the machine and return its output."""
         done = subprocess.run(self.inside(*argv), capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{argv} on {self.name}: {done.stderr}"
         return done.stdout
 
     def processes(self) -> list[psutil.Process]:
-        """All that runs on it, but for what keeps it."""
+        """Return all processes of the machine, except the one that keeps the namespace alive."""
         net, found = self._net, []
         for process in psutil.process_iter():
             try:
                 here = os.readlink(f"/proc/{process.pid}/ns/net") == net
             except OSError:
-                continue  # it has ended
+                continue  # the process has ended
             if here and process.pid != self.pid:
                 found.append(process)
         return found
 
     def power_off(self) -> None:
-        """KILL to everything that runs there, until nothing does."""
+        """Kill all processes of the machine until none is left."""
 
         def left() -> list[psutil.Process]:
             found = self.processes()
@@ -75,21 +75,21 @@ class Machine:
         until(lambda: not left(), f"nothing runs on {self.name}")
 
     def close(self) -> None:
-        """And the namespace is gone, with all cables that end in it."""
+        """Remove the namespace, and with it all cables that end in it."""
         self.power_off()
         self._keeper.kill()
         self._keeper.wait()
 
     def mac(self) -> str:
-        """The address of its interface on the cable."""
+        """Return the MAC address of the machine's interface on the cable."""
         return _mac(self.run("ip", "link", "show", "dev", "eth0"), "link/ether")
 
     def known_mac(self, address: str) -> str:
-        """Where it would send what is for this address; blank when it does not know."""
+        """Return the MAC address that the machine has for this address; blank when it knows none."""
         return _mac(self.run("ip", "neighbour", "show", "to", address), "lladdr")
 
     def has(self, address: str) -> bool:
-        """Whether the address is on one of its interfaces."""
+        """Return whether the address is on one of the machine's interfaces."""
         return bool(self.run("ip", "-oneline", "address", "show", "to", address))
 
 
@@ -111,7 +111,7 @@ class Network:
         self._exits.close()
 
     def plug(self, name: str, address: str) -> Machine:
-        """A new machine with this address."""
+        """Make a machine with this address and plug it in."""
         machine, cable = self._machine(name), f"to-{name}"
         peer = ["type", "veth", "peer", "name", "eth0", "netns", str(machine.pid)]
         self._switch.run("ip", "link", "add", cable, *peer)
@@ -122,11 +122,11 @@ class Network:
         return machine
 
     def unplug(self, machine: Machine) -> None:
-        """Its cable is out."""
+        """Pull the cable of this machine."""
         self._switch.run("ip", "link", "set", f"to-{machine.name}", "down")
 
     def part(self, *machines: Machine, parted: bool = True) -> None:
-        """The switch drops each packet from one of these to another; nobody else sees a difference."""
+        """Drop each packet from one of these machines to another of them; no other traffic is affected."""
         for machine in machines:
             how = ["type", "bridge_slave", "isolated", "on" if parted else "off"]
             self._switch.run("ip", "link", "set", f"to-{machine.name}", *how)

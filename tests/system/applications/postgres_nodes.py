@@ -1,4 +1,4 @@
-"""Nodes of the PostgreSQL example on one machine, and what a write is to them."""
+"""Nodes of the PostgreSQL example on one machine, and a write to them."""
 
 import os
 import pwd
@@ -24,14 +24,14 @@ from tests.system.applications.stage import EXAMPLES, Stage
 EXAMPLE = EXAMPLES / "postgresql"
 BIN = Path("/usr/lib/postgresql/15/bin")
 OWNER = "postgres"
-ADDRESSES = ["192.0.2.11:5432", "192.0.2.12:5432", "192.0.2.13:5432"]  # of the example
+ADDRESSES = ["192.0.2.11:5432", "192.0.2.12:5432", "192.0.2.13:5432"]  # as in the example
 KEY = "service/postgresql/primary"
 SESSION = {"ttl": "2s", "lock_delay": "18s"}
 ANSWER_S = 2.0
 PROBE_S = 0.02
 PACE_S = 0.005
 PROTOCOL = 196608  # 3.0
-LOCAL = "-c synchronous_commit=local"  # a probe's writes: taken without any standby
+LOCAL = "-c synchronous_commit=local"  # for a probe: a primary accepts its writes without a standby
 SCHEMA = """
 SET synchronous_commit = local;
 ALTER ROLE replicator PASSWORD 'secret';
@@ -50,7 +50,10 @@ host postgres app 127.0.0.1/32 trust
 
 
 class Connection:
-    """A session of PostgreSQL as ``app``, by its own protocol; OSError when it ends or stands still."""
+    """A session of PostgreSQL as ``app``, over its own protocol.
+
+    It raises OSError when it ends or gets no answer in time.
+    """
 
     def __init__(self, port: int, options: str = "") -> None:
         self._socket = socket.create_connection((HOST, port), ANSWER_S)
@@ -65,7 +68,7 @@ class Connection:
             raise
 
     def ask(self, query: str) -> list[str]:
-        """The first column of what it returns; Refused when it fails."""
+        """Run a query and return the first column; raise Refused when the query fails."""
         body = query.encode() + b"\0"
         self._socket.sendall(b"Q" + struct.pack("!I", len(body) + 4) + body)
         return self._answer()
@@ -92,13 +95,13 @@ class Connection:
         return head[:1], self._stream.read(length - 4)
 
     def close(self) -> None:
-        """The end of it."""
+        """Close the session."""
         self._stream.close()
         self._socket.close()
 
 
 def make_template(folder: Path) -> None:
-    """A cluster as README.md has it on the first node, stopped; its nodes begin with copies of it."""
+    """Make a stopped cluster as README.md makes it on the first node; all nodes begin with copies of it."""
     as_owner(BIN / "initdb", "-D", folder / "data", "--no-sync")
     as_owner(
         BIN / "pg_ctl", "start", "-s", "-D", folder / "data", "-l", folder / "log", "-o", f"-h '' -k {folder}"
@@ -114,14 +117,14 @@ def make_template(folder: Path) -> None:
         "-d",
         "postgres",
     ]
-    # Nobody but root may look into a checkout.
+    # Only root may look into a checkout.
     as_owner(*psql, input=(EXAMPLE / "replicator.sql").read_text())
     as_owner(*psql, input=SCHEMA)
     as_owner(BIN / "pg_ctl", "stop", "-s", "-D", folder / "data")
 
 
 def as_owner(*argv: str | Path, input: str = "") -> str:
-    """What the command prints, run as the user postgres."""
+    """Run a command as the user postgres and return its output."""
     command = ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--init-groups", *map(str, argv)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, input=input, cwd="/")
     assert done.returncode == 0, done
@@ -163,14 +166,14 @@ class PostgresNode:
             f"unix_socket_directories = '{self._home}'",
             f"port = {self.port}",
             "shared_buffers = 16MB",
-            "log_min_messages = log",  # not each write that a standby refuses
+            "log_min_messages = log",  # keeps the writes that a standby refuses out of the log
             "include = 'postgresql-failover.conf'",
             f"listen_addresses = '{HOST}'",
         ]
         (self._home / "postgresql.conf").write_text("\n".join([*lines, ""]))
         (self._home / "pg_hba.conf").write_text(HBA)
         (self._home / "passfile").write_text("*:*:*:replicator:secret\n")
-        # As systemctl start does: what is started is no child of the hook's and has nothing of its own.
+        # As with systemctl start, the process is no child of the hook and inherits nothing from it.
         config = f"-o '-c config_file={self._home}/postgresql.conf'"
         command = f"{BIN}/pg_ctl start -s -w -D {self.data} -l {self._home}/log {config}"
         drop = f"setpriv --reuid={OWNER} --regid={OWNER} --init-groups"
@@ -181,28 +184,28 @@ class PostgresNode:
         (self._home / "passfile").chmod(0o600)
 
     def receiver(self, folder: Path) -> tuple[list[str], dict[str, str]]:
-        """A command, and its environment, that gets all WAL and reports each flush, as a base backup does."""
+        """Return a command and its environment that, like a base backup, receives all WAL and confirms it."""
         source = f"host={HOST} port={self.port} user=replicator"
         command = [str(BIN / "pg_receivewal"), "-D", str(folder), "--synchronous", "-d", source]
         return command, {"PGPASSFILE": str(self._home / "passfile")}
 
     def ask(self, query: str, options: str = "") -> list[str]:
-        """What its PostgreSQL answers; [] when it does not, or refuses."""
+        """Run a query on the node and return its result; empty when PostgreSQL refuses or does not answer."""
         with suppress(OSError, Refused), closing(Connection(self.port, options)) as connection:
             return connection.ask(query)
         return []
 
     def is_primary(self) -> bool:
-        """Whether it is up, and no standby."""
+        """Return whether this PostgreSQL is up and is no standby."""
         return self.ask("SELECT pg_is_in_recovery()") == ["f"]
 
     def sends_to(self, other: "PostgresNode") -> bool:
-        """Whether the other node is a standby that has all that this primary has written."""
+        """Return whether the other node is a standby that has everything that this primary has written."""
         name = f"application_name = '{other.address}'"
         return self.ask(f"SELECT state FROM pg_stat_replication WHERE {name}") == ["streaming"]
 
     def processes(self) -> list[psutil.Process]:
-        """All of its PostgreSQL, the postmaster first."""
+        """Return all processes of this PostgreSQL, the postmaster first."""
         with suppress(OSError, psutil.Error):
             postmaster = psutil.Process(int((self.data / "postmaster.pid").read_text().split()[0]))
             if str(self.data) in " ".join(postmaster.cmdline()):
@@ -210,12 +213,12 @@ class PostgresNode:
         return []
 
     def freeze(self) -> None:
-        """Its PostgreSQL stands still."""
+        """Stop all processes of this PostgreSQL with SIGSTOP."""
         for process in self.processes():
             process.suspend()
 
     def die(self) -> None:
-        """What a machine does whose power is cut."""
+        """Kill everything on the machine, as a power cut does."""
         if self.supervisor.running:
             self.supervisor.kill()
         self.freeze()
@@ -224,22 +227,25 @@ class PostgresNode:
         until(lambda: not self.processes(), f"the PostgreSQL of {self.name} is gone")
 
     def said(self, text: str) -> bool:
-        """Whether one of its hooks has ever written this."""
+        """Return whether one of the node's hooks has ever written this text."""
         return any(text in line.get("text", "") for line in self.supervisor.lines("hook-output"))
 
     def copies(self) -> int:
-        """How often it has copied the whole database."""
+        """Return how often the node has copied the whole database."""
         texts = [line.get("text", "") for line in self.supervisor.lines("hook-output")]
         return sum("pg_basebackup: copying" in text for text in texts)
 
     def account(self) -> str:
-        """What it wrote, for the text of a failure."""
+        """Return the node's log, for the text of a failure."""
         log = self._home / "log"
         return f"{self.supervisor.log_tail()}\n{log.read_text()[-3000:] if log.exists() else ''}"
 
 
 class Reaper:
-    """Ends what runs below a folder when the tests' own process is killed: PostgreSQL is no child of it."""
+    """A process that ends everything below a folder when the tests' own process is killed.
+
+    It is needed because PostgreSQL is no child of the tests.
+    """
 
     SCRIPT = """
     tail --pid="$0" -f /dev/null
@@ -252,13 +258,13 @@ class Reaper:
         self._process = subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL)
 
     def close(self) -> None:
-        """The test has ended them itself."""
+        """End this process, because the test has ended the nodes itself."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
 
 class PostgresDatabase(database.Database[PostgresNode, Connection]):
-    """So many nodes; the first has the cluster, the others have nothing."""
+    """A number of nodes; the first has the cluster, the others have nothing."""
 
     def __init__(self, stage: Stage, template: Path, home: Path, count: int) -> None:
         self._home = home
@@ -286,38 +292,38 @@ class PostgresDatabase(database.Database[PostgresNode, Connection]):
         super().__exit__(kind, error, trace)
 
     def led_by_first(self) -> Sequence[PostgresNode]:
-        """The nodes when the first leads, and the others have copied it, and commits are confirmed."""
+        """Start all nodes; return them when the first leads, the others follow, and commits are confirmed."""
         first, *others = self.nodes
         folder = first.supervisor.folder
-        (folder / "postgresql-lead-anyway").touch()  # the others have nothing yet and cannot be asked
+        (folder / "postgresql-lead-anyway").touch()  # the others have nothing yet and do not answer
         for node in self.nodes:
             node.supervisor.start()
         assert self.wait_leader() is first
         assert not (folder / "postgresql-lead-anyway").exists()
         self.wait_sent(first, *others)
         self.wait_confirmed(first)
-        # So that any of them may lead from now on.
+        # From now on each of the nodes can lead.
         for node in others:
             node.supervisor.wait_line("role", role="waiting")
         return self.nodes
 
     def wait_sent(self, leader: PostgresNode, *others: PostgresNode) -> None:
-        """Return when these are standbys that have all that the leader has."""
+        """Wait until the other nodes are standbys that have everything that the leader has written."""
         for node in others:
             self.wait(lambda node=node: leader.sends_to(node), f"{node.name} streams")  # type: ignore[misc]
 
     def lost(self, node: PostgresNode) -> list[int]:
-        """Confirmed numbers that this node does not have."""
+        """Return the confirmed numbers that this node does not have."""
         return sorted(set(self.client.numbers()) - set(map(int, node.ask("SELECT number FROM numbers"))))
 
     def judge(self, former: PostgresNode, new: PostgresNode) -> None:
-        """And one is a primary."""
+        """Assert, beside the general judgement, that the new leader is a primary."""
         super().judge(former, new)
         assert [node.name for node in self.nodes if node.is_primary()] == [new.name]
 
 
 def _probe(node: PostgresNode) -> Probe[Connection]:
-    """It needs no standby for what it writes."""
+    """Return a probe whose writes need no standby."""
     return Probe(
         node,
         lambda: Connection(node.port, LOCAL),
@@ -327,18 +333,18 @@ def _probe(node: PostgresNode) -> Probe[Connection]:
 
 
 def write(connection: Connection, number: int) -> bool:
-    """It is answered once a standby has it, too."""
+    """Write the number; the primary answers when a standby has it as well."""
     connection.ask(f"INSERT INTO numbers VALUES ({number})")
     return True
 
 
 def owner_id() -> int:
-    """The user id of postgres."""
+    """Return the user id of postgres."""
     return pwd.getpwnam(OWNER).pw_uid
 
 
 def make_home(folder: Path) -> Path:
-    """The folder, where postgres may go, too."""
+    """Make a folder that the user postgres can enter."""
     os.chown(folder, owner_id(), -1)
     folder.chmod(0o755)
     return folder

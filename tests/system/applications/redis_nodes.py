@@ -1,4 +1,4 @@
-"""Three nodes of the Redis example on one machine, and what a write is to them."""
+"""Three nodes of the Redis example on one machine, and a write to them."""
 
 import socket
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from tests.system.applications.stage import EXAMPLES, Program, Stage
 EXAMPLE = EXAMPLES / "redis"
 KEY = "service/redis/primary"
 SESSION = {"ttl": "2s", "lock_delay": "15s"}
-ANSWER_S = 2.0  # a Redis that is there answers at once, also on a busy machine
+ANSWER_S = 2.0  # a Redis that runs answers at once, even on a busy machine
 PROBE_S = 0.005
-PACE_S = 0.002  # of the client: three nodes and Consul share this machine
+PACE_S = 0.002  # between two writes of the client: three nodes and Consul share this machine
 REPLICATED_MS = 2000
 
 
 class Connection:
-    """The protocol of Redis: one command, one reply, as text; errors begin with a minus."""
+    """A connection by the protocol of Redis: one command, one reply, as text; errors begin with a minus."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection((HOST, port), ANSWER_S)
         self._stream = self._socket.makefile("rb")
 
     def ask(self, *words: str) -> str:
-        """OSError when nobody answers."""
+        """Send a command and return its reply; raise OSError when no reply comes."""
         parts = [f"${len(word.encode())}\r\n{word}\r\n" for word in words]
         self._socket.sendall(f"*{len(words)}\r\n{''.join(parts)}".encode())
         line = self._line()
@@ -37,7 +37,7 @@ class Connection:
         return "" if length < 0 else self._stream.read(length + 2)[:-2].decode()
 
     def set(self, key: str, value: str) -> None:
-        """Refused when it does not take it."""
+        """Set a key; raise Refused when Redis refuses."""
         if (reply := self.ask("SET", key, value)) != "+OK":
             raise Refused(reply)
 
@@ -48,13 +48,13 @@ class Connection:
         return line[:-2].decode()
 
     def close(self) -> None:
-        """The end of it."""
+        """Close the connection."""
         self._stream.close()
         self._socket.close()
 
 
 class RedisNode:
-    """One machine: its Redis, its supervisor."""
+    """One machine: its Redis and its supervisor."""
 
     def __init__(self, stage: Stage, name: str, port: int, ports: Sequence[int]) -> None:
         self.name = name
@@ -73,32 +73,32 @@ class RedisNode:
         self.supervisor: Supervisor = stage.supervisor(name, EXAMPLE / "redis.yaml", environ, session=SESSION)
 
     def ask(self, *words: str) -> str:
-        """A reply of its Redis, empty when there is none."""
+        """Return a reply of this Redis; blank when there is none."""
         with suppress(OSError), closing(Connection(self.port)) as connection:
             return connection.ask(*words)
         return ""
 
     def info(self, section: str = "replication") -> dict[str, str]:
-        """What its Redis says of this; nothing when it does not answer."""
+        """Return this section of Redis' INFO; empty when there is no reply."""
         lines = self.ask("INFO", section).splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def follows(self, other: "RedisNode") -> bool:
-        """Whether it is a replica of that node, and connected."""
+        """Return whether this Redis is a connected replica of that node."""
         info = self.info()
         return info.get("master_port") == str(other.port) and info.get("master_link_status") == "up"
 
     def account(self) -> str:
-        """What is known of it, for the text of a failure."""
+        """Return a description of the node, for the text of a failure."""
         return f"{self.name} {self.address}: {self.info()}\n{self.supervisor.log_tail()}"
 
     def die(self) -> None:
-        """What a machine does whose power is cut."""
+        """Kill everything on the machine, as a power cut does."""
         self.redis.kill()
         self.supervisor.kill()
 
     def rise(self) -> None:
-        """Power is back: systemd starts both."""
+        """Start Redis and the supervisor, as systemd does when the power is back."""
         self.redis.start()
         self.supervisor.start()
 
@@ -114,10 +114,10 @@ class RedisDatabase(database.Database[RedisNode, Connection]):
         self.probes = [_probe(node) for node in nodes]
 
     def led_by_first(self) -> tuple[RedisNode, RedisNode, RedisNode]:
-        """The nodes when the first is the primary, the others follow, and writes are confirmed."""
+        """Start all nodes; return them when the first leads, the others follow, and writes are confirmed."""
         a, b, c = self.nodes
         a.supervisor.start()
-        b.supervisor.start()  # a primary takes writes only once somebody follows
+        b.supervisor.start()  # a primary accepts writes only when a replica follows it
         leader = self.wait_leader()
         c.supervisor.start()
         a, b = (a, b) if leader is a else (b, a)
@@ -126,12 +126,12 @@ class RedisDatabase(database.Database[RedisNode, Connection]):
         return a, b, c
 
     def wait_following(self, leader: RedisNode, *others: RedisNode) -> None:
-        """Return when these are connected replicas of the leader."""
+        """Wait until the other nodes are connected replicas of the leader."""
         for node in others:
             self.wait(lambda node=node: node.follows(leader), f"{node.name} follows")  # type: ignore[misc]
 
     def lost(self, node: RedisNode) -> list[int]:
-        """Confirmed numbers that this node does not have."""
+        """Return the confirmed numbers that this node does not have."""
         with closing(Connection(node.port)) as connection:
             return [n for n in self.client.numbers() if connection.ask("GET", f"number:{n}") != str(n)]
 
@@ -146,6 +146,6 @@ def _probe(node: RedisNode) -> Probe[Connection]:
 
 
 def write(connection: Connection, number: int) -> bool:
-    """Whether a replica has it, too."""
+    """Write the number; return whether a replica has it as well."""
     connection.set(f"number:{number}", str(number))
     return connection.ask("WAIT", "1", str(REPLICATED_MS)) in (":1", ":2")

@@ -1,8 +1,8 @@
 """Nodes of one application on one machine: its programs, their supervisors, one real Consul.
 
-A supervisor has the example's own file, and runs the example's own scripts; what differs is only
-what must, where all nodes are one machine: places, ports, and sessions that do not let a test wait
-for a minute. Nothing outlives the ``with`` block.
+A supervisor has the example's own file and runs the example's own scripts. Only paths, ports and the times of
+the sessions differ, because all nodes are on one machine and a test should not wait for a minute. Nothing
+outlives the ``with`` block.
 """
 
 import os
@@ -20,11 +20,11 @@ from tests.support.supervisor import PATIENCE_S, ROOT, TAIL_CHARS, Supervisor, k
 
 EXAMPLES = ROOT / "examples"
 SESSION = {"ttl": "2s", "lock_delay": "12s"}
-INSTALLED = "/usr/local/sbin/"  # where the examples say that their scripts lie
+INSTALLED = "/usr/local/sbin/"  # where the examples expect their scripts
 
 
 class Program:
-    """A program of the application, in the foreground; ended with KILL, as a machine that dies ends it."""
+    """A program of the application in the foreground, killed at the end as if its machine had died."""
 
     def __init__(
         self, name: str, argv: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None
@@ -38,7 +38,7 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it (again); its log goes on in the same file."""
+        """Start the program, also once more; each start appends to one log."""
         assert not self.running, f"{self.name} is running"
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -57,7 +57,7 @@ class Program:
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
-        """KILL, and all of its process group with it."""
+        """Kill the program and its whole process group."""
         if self._process is not None:
             if self.running:
                 os.killpg(self._process.pid, 9)
@@ -65,12 +65,12 @@ class Program:
 
     @property
     def log_tail(self) -> str:
-        """The end of what it wrote."""
+        """The end of the program's log."""
         return self._log.read_text(errors="replace")[-TAIL_CHARS:] if self._log.exists() else ""
 
 
 class Stage:
-    """What one test puts up; ``agent`` is its Consul."""
+    """The processes that one test starts; ``agent`` is its Consul."""
 
     def __init__(self, agent: Agent, folder: Path) -> None:
         self.agent = agent
@@ -86,7 +86,7 @@ class Stage:
         self._exits.close()
 
     def program(self, name: str, argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Program:
-        """One that runs until it is killed, or the test is over."""
+        """Make a program that runs until it is killed or the test is over."""
         made = Program(name, argv, self.folder / name, environ)
         self._exits.callback(made.kill)
         made.start()
@@ -100,8 +100,10 @@ class Stage:
         replaced: Mapping[str, str] | None = None,
         session: Mapping[str, str] | None = None,
     ) -> Supervisor:
-        """The supervisor of the node ``name``, not started yet; ``environ`` is its environment, and so
-        that of its hooks."""
+        """Make the supervisor of the node ``name`` without starting it.
+
+        ``environ`` is the environment of the supervisor and of its hooks.
+        """
         config = configuration(example, replaced or {}, session or SESSION)
         config["consul"] = {"address": self.agent.url}
         made = Supervisor(self.folder / name / "supervisor", config, environ)
@@ -110,7 +112,7 @@ class Stage:
 
 
 def configuration(example: Path, replaced: Mapping[str, str], session: Mapping[str, str]) -> dict[str, Any]:
-    """The example's content: its scripts are those beside it, its items have these sessions."""
+    """Return the example's configuration, with the scripts of this folder and these sessions."""
     text = example.read_text().replace(INSTALLED, f"{example.parent}/")
     for old, new in replaced.items():
         assert old in text, f"{example} does not say {old}"
@@ -123,6 +125,6 @@ def configuration(example: Path, replaced: Mapping[str, str], session: Mapping[s
 
 
 def end_all(folder: Path) -> None:
-    """KILL whatever process speaks of this folder, until none does."""
+    """Kill the processes that mention this folder, until none is left."""
     while left := processes_of(str(folder)):
         kill_all(left)

@@ -1,7 +1,7 @@
-"""A small STOMP client: persistent messages with receipts, and a reader that acknowledges each one.
+"""A small STOMP client: persistent messages with receipts, and a reader that acknowledges each message.
 
-Both fail over as clients of a broker on two machines must: when a connection ends or an answer does not
-come, they go to the next address and repeat what nobody has confirmed. So messages may come twice.
+Both fail over as clients of a broker on two machines must: when a connection ends or an answer does not come,
+they go to the next address and repeat what was not confirmed. So a message may come twice.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 from tests.support.background import Worker
 
 Address = tuple[str, int]
-ANSWER_S = 5.0  # a connection on which nothing comes for so long is given up: its broker may be frozen
+ANSWER_S = 5.0  # a connection without data for this long is given up, because its broker may be frozen
 PAUSE_S = 0.05
 READ_BYTES = 1 << 16
 
@@ -29,7 +29,7 @@ class Frame(NamedTuple):
 
 
 class Connection:
-    """To one broker. OSError when it is not there, ends, or does not answer in time."""
+    """A connection to one broker; it raises OSError when the broker is absent, hangs up or is too slow."""
 
     def __init__(self, address: Address) -> None:
         self._socket = socket.create_connection(address, timeout=ANSWER_S)
@@ -50,21 +50,21 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Hang up, without a word."""
+        """Close the connection without a DISCONNECT."""
         self._socket.close()
 
     def send(self, queue: str, body: str) -> None:
-        """Returns when the broker has it on its disk, for that is what its receipt says."""
+        """Send a message; return when the broker's receipt confirms that the message is on its disk."""
         wanted = {"destination": f"/queue/{queue}", "persistent": "true", "receipt": body}
         self._say("SEND", wanted, body)
         assert self._hear("RECEIPT").headers["receipt-id"] == body
 
     def subscribe(self, queue: str) -> None:
-        """From now on ``receive`` gives its messages."""
+        """Subscribe to the queue, so that ``receive`` gets its messages."""
         self._say("SUBSCRIBE", {"id": "0", "destination": f"/queue/{queue}", "ack": "client-individual"})
 
     def receive(self) -> str:
-        """The next message, which the broker then forgets; TimeoutError when none comes."""
+        """Return the next message, which the broker then deletes; raise TimeoutError when none comes."""
         message = self._hear("MESSAGE")
         self._say("ACK", {"id": message.headers["ack"]})
         return message.body
@@ -89,7 +89,7 @@ class Connection:
 
 
 class Client(Worker):
-    """Does its work on one of the addresses after the other, in a thread, while the ``with`` block runs."""
+    """A client that works in a thread, on one address after the other, while the ``with`` block runs."""
 
     def __init__(self, addresses: Sequence[Address], queue: str) -> None:
         self._addresses = addresses
@@ -108,11 +108,11 @@ class Client(Worker):
 
 
 class Sender(Client):
-    """Sends the numbers from 0 on, each until somebody has given a receipt for it."""
+    """A client that sends the numbers from 0 on, each until a broker has confirmed it with a receipt."""
 
     def __init__(self, addresses: Sequence[Address], queue: str) -> None:
         super().__init__(addresses, queue)
-        self.confirmed: list[tuple[int, Address, float]] = []  # the number, who has it, since when
+        self.confirmed: list[tuple[int, Address, float]] = []  # the number, its broker, the time
 
     def _serve(self, address: Address, connection: Connection) -> None:
         while not self._ended.wait(PAUSE_S):
@@ -121,7 +121,7 @@ class Sender(Client):
             self.confirmed.append((number, address, time.monotonic()))
 
     def by(self, address: Address) -> list[int]:
-        """The numbers that this broker has confirmed."""
+        """Return the numbers that this broker has confirmed."""
         return [number for number, confirmed_by, _ in self.confirmed if confirmed_by == address]
 
     @property
@@ -132,7 +132,7 @@ class Sender(Client):
 
 
 class Receiver(Client):
-    """Reads the queue; what it has read and not yet acknowledged when a broker ends comes again."""
+    """A client that reads the queue; a broker that ends repeats the messages not acknowledged yet."""
 
     def __init__(self, addresses: Sequence[Address], queue: str) -> None:
         super().__init__(addresses, queue)
@@ -145,12 +145,12 @@ class Receiver(Client):
 
     @property
     def numbers(self) -> set[int]:
-        """All that came, once or more often."""
+        """All numbers that came, once or more often."""
         return {number for number, _ in self.received}
 
 
 def reached(addresses: Sequence[Address]) -> list[Address]:
-    """The brokers that take a client now."""
+    """Return the brokers that accept a client now."""
     return [address for address in addresses if _answers(address)]
 
 
@@ -161,7 +161,7 @@ def _answers(address: Address) -> bool:
 
 
 def sent(address: Address, queue: str, numbers: Sequence[int]) -> None:
-    """All of these are on the broker's disk."""
+    """Return when all of these numbers are on the broker's disk."""
     with Connection(address) as connection:
         for number in numbers:
             connection.send(queue, str(number))

@@ -12,13 +12,13 @@ from tests.system.applications.activemq_nodes import LOCKED, STARTED_S, Brokers
 from tests.system.applications.stage import Stage
 from tests.system.applications.stomp import Receiver, Sender, reached, sent
 
-STORED = range(200)  # messages that nobody reads before the failover
+STORED = range(200)  # messages that stay unread until the failover
 SOME = 20
 
 
 @pytest.fixture
 def brokers(stage: Stage) -> Iterator[Brokers]:
-    """Two nodes, not started."""
+    """Yield two nodes that are not started."""
     with Brokers(stage) as made:
         yield made
 
@@ -30,7 +30,7 @@ def test_the_example_has_neither_fault_nor_warning(brokers: Brokers) -> None:
 
 @pytest.mark.parametrize("how", ["crash", "stop"])
 def test_no_confirmed_message_is_lost_when_the_broker_moves(brokers: Brokers, how: str) -> None:
-    """Some lie in the store, others are on their way, while the first node dies or is stopped."""
+    """The first node dies or is stopped while some messages lie in the store and others are on their way."""
     a, b = brokers.a, brokers.b
     brokers.led_by_a()
     sent(a.address, "stored", STORED)
@@ -67,7 +67,7 @@ def test_no_confirmed_message_is_lost_when_the_broker_moves(brokers: Brokers, ho
 def test_while_a_machine_that_led_stands_still_the_lock_on_the_file_keeps_the_next_broker_away(
     brokers: Brokers,
 ) -> None:
-    """Consul gives the key to b; but a's broker is there, and would go on when its machine does."""
+    """Consul gives the key to b, while a's broker still exists and would go on with its machine."""
     a, b = brokers.a, brokers.b
     brokers.led_by_a()
     sent(a.address, "stored", STORED)
@@ -83,7 +83,7 @@ def test_while_a_machine_that_led_stands_still_the_lock_on_the_file_keeps_the_ne
 
 
 def test_a_node_without_the_storage_takes_no_part(brokers: Brokers) -> None:
-    """An empty folder where nothing is mounted would make an empty broker."""
+    """A broker that starts on an empty, unmounted folder would create an empty store."""
     brokers.storage.rename(brokers.storage.with_name("elsewhere"))
     brokers.storage.mkdir(mode=0o777)
     brokers.a.supervisor.start()

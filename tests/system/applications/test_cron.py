@@ -1,6 +1,6 @@
 """examples/cron: a job that cron would start on every node runs on one, and never on two at once.
 
-cron itself is not there: the test runs what stands in the crontab, on every node, once a second.
+The test stands in for cron: once a second it runs the command of the crontab on every node.
 """
 
 import os
@@ -20,8 +20,8 @@ from tests.system.applications.stage import EXAMPLES, INSTALLED, Stage, end_all
 FOLDER = EXAMPLES / "cron"
 LINE = re.compile(r"^(?:# )?30 2 \* \* \*  root  (.+)$", re.MULTILINE)
 LINES = dict(zip(("holds", "only-here"), LINE.findall((FOLDER / "nightly.cron").read_text()), strict=True))
-TICK_S = 1.0  # cron's minute
-BESIDE = 2  # so many of a node's at once at most
+TICK_S = 1.0  # the minute of cron
+BESIDE = 2  # lines of one node's crontab that run at once, at most
 JOB = """\
 #!/bin/sh
 trap 'echo "ended $NODE" >>"$JOURNAL"; exit 143' TERM
@@ -55,7 +55,7 @@ class CronNode:
         self.supervisor: Supervisor = stage.supervisor(name, FOLDER / "nightly.yaml", self.environ)
 
     def install(self, job: str) -> None:
-        """The job is this script from now on."""
+        """Make this script the job."""
         self._program("nightly", job)
 
     def _program(self, name: str, text: str) -> None:
@@ -63,7 +63,7 @@ class CronNode:
         (self._programs / name).chmod(0o755)
 
     def tick(self) -> subprocess.Popen[bytes]:
-        """What cron does when it is time."""
+        """Run the line of the crontab, as cron does each minute."""
         with (self._folder / "cron.log").open("ab") as mail:
             return subprocess.Popen(
                 ["/bin/sh", "-c", self._line],
@@ -75,30 +75,30 @@ class CronNode:
 
     @property
     def mail(self) -> str:
-        """What cron would have mailed."""
+        """The output that cron would have mailed."""
         return (self._folder / "cron.log").read_text()
 
     def die(self) -> None:
-        """The whole machine at once."""
+        """Kill everything on the machine at once."""
         self.supervisor.kill()
         self.end()
 
     def end(self) -> None:
-        """Nothing of it is left."""
+        """End everything on the node."""
         end_all(self._folder)
 
 
 class Nightly:
-    """Three nodes, and what their jobs did, in the order in which they did it."""
+    """Three nodes, and the lines that their jobs wrote, in the order in which they wrote them."""
 
     def __init__(self, stage: Stage, line: str) -> None:
         self._journal = stage.folder / "journal"
         stage.folder.mkdir(parents=True, exist_ok=True)
         self.nodes = {name: CronNode(stage, name, self._journal, line) for name in ("a", "b", "c")}
-        self.up = set(self.nodes)  # those on which cron runs
+        self.up = set(self.nodes)  # the nodes on which cron runs
 
     def start(self) -> str:
-        """All, and the node that leads."""
+        """Start all nodes and return the name of the one that leads."""
         for node in self.nodes.values():
             node.supervisor.start()
         for node in self.nodes.values():
@@ -111,13 +111,14 @@ class Nightly:
 
     @contextmanager
     def cron(self) -> Iterator[None]:
-        """Ticks on all nodes that are up, until the end of the block."""
+        """Tick on all running nodes until the end of the block."""
         over = threading.Event()
         jobs: list[tuple[str, subprocess.Popen[bytes]]] = []
 
         def run() -> None:
             while not over.wait(TICK_S):
-                # A machine that is too slow for a tick a second gets fewer: else it gets ever slower.
+                # A machine that is too slow for one tick a second gets fewer, or it would become slower and
+                # slower.
                 busy = [name for name, job in jobs if job.poll() is None]
                 ready = [name for name in sorted(self.up) if busy.count(name) < BESIDE]
                 jobs.extend((name, self.nodes[name].tick()) for name in ready)
@@ -130,22 +131,22 @@ class Nightly:
             over.set()
             thread.join()
             for _, job in jobs:
-                job.kill()  # what it has started is ended with its node
+                job.kill()  # everything it started is ended with its node
                 job.wait()
 
     def note(self, what: str, node: str) -> None:
-        """Something that the test does itself."""
+        """Write a line for something that the test itself does."""
         with self._journal.open("a") as file:
             file.write(f"{what} {node}\n")
 
     def did(self, what: str = "") -> list[tuple[str, str]]:
-        """(what, node), oldest first."""
+        """Return (what, node) of the lines, oldest first."""
         text = self._journal.read_text() if self._journal.exists() else ""
         told = [tuple(line.split()) for line in text.splitlines(keepends=True) if line.endswith("\n")]
         return [(first, second) for first, second in told if what in ("", first)]
 
     def wait_jobs(self, count: int, but: str = "") -> str:
-        """Return when so many jobs have ended on other nodes than this; the node of the last."""
+        """Wait until ``count`` jobs have ended on nodes other than ``but``; return the node of the last."""
 
         def ended() -> list[str]:
             nodes = [node for what, node in self.did("end") if node != but]
@@ -154,7 +155,7 @@ class Nightly:
         return until(ended, f"{count} jobs not on {but!r}: {self.did()}")[-1]
 
     def most_nodes_at_once(self) -> int:
-        """On how many nodes jobs ran at once at most."""
+        """Return the largest number of nodes on which jobs ran at once."""
         running: list[str] = []
         most = 0
         for what, node in self.did():
@@ -170,7 +171,7 @@ class Nightly:
 
 @pytest.fixture
 def make(stage: Stage) -> Iterator[Callable[[str], Nightly]]:
-    """Three nodes with one of the crontab's lines; nothing of them is left."""
+    """Yield a maker of three nodes with one of the crontab's lines; everything on them is ended."""
     with ExitStack() as stack:
 
         def made(line: str) -> Nightly:
@@ -186,7 +187,7 @@ def make(stage: Stage) -> Iterator[Callable[[str], Nightly]]:
 def test_one_node_runs_the_job_and_another_after_it_has_died(
     make: Callable[[str], Nightly], line: str
 ) -> None:
-    """No two nodes at once, no error on the others, and the dead node waits when it is back."""
+    """No two nodes run the job at once, no other node fails, and the dead node waits when it is back."""
     nightly = make(line)
     first = nightly.start()
     with nightly.cron():
@@ -206,13 +207,13 @@ def test_one_node_runs_the_job_and_another_after_it_has_died(
     assert {node for what, node in after if what == "begin"} == {second}
     assert nightly.most_nodes_at_once() == 1
     (third,) = {*nightly.nodes} - {first, second}
-    # A second is less than a question takes on a busy machine, so one may meet the next.
+    # On a busy machine one call takes longer than a second, so it may meet the next call.
     unexpected = [line for line in nightly.nodes[third].mail.splitlines() if "still runs here" not in line]
     assert not unexpected
 
 
 def test_a_long_job_is_ended_before_another_node_begins_its_own(make: Callable[[str], Nightly]) -> None:
-    """And while it runs, the next one is not started beside it."""
+    """While the job runs, cron does not start another beside it."""
     nightly = make("only-here")
     first = nightly.start()
     nightly.nodes[first].takes_s.write_text("600")
@@ -228,7 +229,7 @@ def test_a_long_job_is_ended_before_another_node_begins_its_own(make: Callable[[
 
 
 def test_a_job_that_does_not_heed_term_is_killed(make: Callable[[str], Nightly]) -> None:
-    """Nothing of it is left when the supervisor has stopped, so that another node may begin."""
+    """When the supervisor has stopped, nothing of the job is left, so another node may begin."""
     nightly = make("only-here")
     first = nightly.start()
     node = nightly.nodes[first]
@@ -249,7 +250,7 @@ def test_a_job_that_does_not_heed_term_is_killed(make: Callable[[str], Nightly])
 def test_the_job_does_not_run_where_the_daemon_does_not_answer(
     make: Callable[[str], Nightly], line: str
 ) -> None:
-    """69 is neither yes nor no, and cron mails why."""
+    """Exit code 69 is neither yes nor no, and cron mails the reason."""
     node = make(line).nodes["a"]
     assert node.tick().wait() == 69
     assert "control.sock" in node.mail

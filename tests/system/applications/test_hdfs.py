@@ -1,9 +1,9 @@
 """examples/hdfs: of two NameNodes one is active, and never both.
 
-No HDFS is here: in its place stands an ``hdfs`` that keeps the state of each NameNode and records what
-is asked of it, and likewise ``ssh``, ``sudo`` and ``systemctl``. It does whatever it is told, also make
-a second one active (the real haadmin refuses where it can), so that only our scripts prevent that. But it
-refuses as the real one does where the other NameNode does not answer (HAAdmin.isOtherTargetNodeActive).
+Fakes stand in for ``hdfs``, ``ssh``, ``sudo`` and ``systemctl``. The fake hdfs keeps the state of each
+NameNode and records the calls. It would make a second NameNode active (the real haadmin refuses where it
+can), so that only our scripts prevent it. It refuses as the real one does when the other NameNode does not
+answer (HAAdmin.isOtherTargetNodeActive).
 """
 
 import os
@@ -16,7 +16,7 @@ from tests.support.supervisor import Supervisor, until
 from tests.system.applications.stage import EXAMPLES, Stage, end_all
 
 FOLDER = EXAMPLES / "hdfs"
-# Shorter, and no user hdfs; a lose_time of 13 s leaves a room of 6 s.
+# These times are shorter and there is no user hdfs; a lose_time of 13 s leaves a room of 6 s.
 SESSION = {"ttl": "2s", "lock_delay": "20s"}
 REPLACED = {
     "user: hdfs": "user: root",
@@ -59,7 +59,7 @@ case "$1 $2 $id" in
 *) exit 255 ;;
 esac
 """
-# The one writer of states; the record has them in the order in which they became true.
+# All states are written here; the record has them in the order in which they became true.
 SET = """\
 #!/bin/sh
 set -eu
@@ -81,7 +81,7 @@ fi
 AT=$host exec sh -c "$6"
 """
 SUDO = '#!/bin/sh\n[ "$1" = -n ] && shift && exec "$@"\n'
-# On the machine that ssh went to, else on the node's own.
+# Acts on the machine that ssh has named, otherwise on the node's own machine.
 SYSTEMCTL = """\
 #!/bin/sh
 set -eu
@@ -134,7 +134,7 @@ class Cluster:
             )
 
     def start(self) -> tuple[Supervisor, Supervisor]:
-        """nn-a becomes active, and nn-b waits."""
+        """Start both supervisors; return when nn-a is active and nn-b waits."""
         a, b = self.supervisors.values()
         a.start()
         self.wait_active("nn-a")
@@ -144,19 +144,19 @@ class Cluster:
         return a, b
 
     def mark(self, what: str) -> None:
-        """Such as ``nn-a-hangs``."""
+        """Make a mark that the fakes read, such as ``nn-a-hangs``."""
         (self._folder / what).touch()
 
     def marked(self, what: str) -> bool:
-        """Whether that is still so."""
+        """Return whether this mark exists."""
         return (self._folder / what).exists()
 
     def state(self, name: str) -> str:
-        """active, standby or down."""
+        """Return the state of a NameNode: active, standby or down."""
         return (self._folder / name).read_text().strip()
 
     def break_down(self, name: str) -> None:
-        """The process of the NameNode ends."""
+        """End the process of the NameNode."""
         with self._record.open("a") as file:
             file.write(f"state {name} down\n")
         (self._folder / name).write_text("down\n")
@@ -165,17 +165,17 @@ class Cluster:
         until(lambda: self.state(name) == "active", f"{name} is active: {self.record()}")
 
     def end(self) -> None:
-        """Nothing of it is left: a hung call of a node that was killed."""
+        """End everything that still runs, such as a hung call of a node that was killed."""
         for node in self.supervisors.values():
             node.close()
         end_all(self._folder)
 
     def record(self) -> list[str]:
-        """What was asked (``call BY WHAT OF-WHOM``) and what became of it (``state WHOSE WHICH``)."""
+        """Return the calls (``call BY WHAT OF-WHOM``) and the states after them (``state WHOSE WHICH``)."""
         return self._record.read_text().splitlines()
 
     def calls(self, by: str) -> list[str]:
-        """What this node has asked for: ``WHAT OF-WHOM``, oldest first."""
+        """Return this node's calls, ``WHAT OF-WHOM``, oldest first."""
         return [line.removeprefix(f"call {by} ") for line in self.record() if line.startswith(f"call {by} ")]
 
     def most_active_at_once(self) -> int:
@@ -189,7 +189,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Whatever a test does with it, never are two active."""
+    """Yield the cluster; assert at the end of each test that two NameNodes were never active at once."""
     made = Cluster(stage, **getattr(request, "param", {}))
     try:
         yield made
@@ -214,7 +214,7 @@ def test_a_new_leader_fences_the_other_namenode_first_and_a_stopped_one_is_stand
 
 
 def test_a_namenode_that_does_not_become_standby_is_killed(cluster: Cluster) -> None:
-    """By on_lose_failure, before the other node can be promoted; then nothing is stuck."""
+    """on_lose_failure kills the NameNode before the other node can be promoted, and then nothing is stuck."""
     a, b = cluster.start()
     cluster.mark("nn-a-refuses")
     assert a.stop() == 0
@@ -229,7 +229,7 @@ def test_a_namenode_that_does_not_become_standby_is_killed(cluster: Cluster) -> 
 def test_after_a_crash_the_active_one_is_fenced_before_the_other_becomes_active(
     cluster: Cluster, how: str
 ) -> None:
-    """The supervisor is dead, and its NameNode still active: asked to stand by, or else ended over ssh."""
+    """The supervisor is dead, its NameNode still active: it is made standby, or else killed over ssh."""
     a, b = cluster.start()
     a.kill()
     if how == "hangs":
@@ -247,7 +247,10 @@ def test_after_a_crash_the_active_one_is_fenced_before_the_other_becomes_active(
 
 
 def test_no_namenode_is_active_while_the_other_is_not_known_to_be_off(cluster: Cluster) -> None:
-    """A dead machine cannot be asked: it takes the word of an operator, which counts once."""
+    """A dead machine does not answer.
+
+    An operator must confirm that it is off, and the confirmation is used once.
+    """
     a, b = cluster.start()
     a.kill()
     cluster.break_down("nn-a")
@@ -264,7 +267,7 @@ def test_no_namenode_is_active_while_the_other_is_not_known_to_be_off(cluster: C
 
 @pytest.mark.parametrize("cluster", [{"HDFS_UNIT": "hadoop-namenode"}], indirect=True)
 def test_a_missing_unit_does_not_count_as_a_namenode_that_has_ended(cluster: Cluster) -> None:
-    """systemd calls it inactive, too: on_lose fails, and the last resort kills the right one."""
+    """systemd reports a missing unit as inactive; on_lose fails, and the last resort kills the right unit."""
     a, b = cluster.start()
     cluster.mark("nn-a-refuses")
     assert a.stop() == 0
@@ -274,7 +277,7 @@ def test_a_missing_unit_does_not_count_as_a_namenode_that_has_ended(cluster: Clu
 
 
 def test_a_namenode_that_has_ended_gives_the_lead_to_the_other(cluster: Cluster) -> None:
-    """There is nothing to be made standby: on_lose sees that it does not run, and is content."""
+    """on_lose finds that the NameNode does not run, so there is nothing to make standby, and succeeds."""
     a, b = cluster.start()
     cluster.break_down("nn-a")
     broken_at = time.monotonic()

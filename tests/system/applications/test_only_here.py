@@ -1,4 +1,4 @@
-"""examples/cron/only-here by itself: whatever a job does, nothing of it is left when --end has said 0."""
+"""examples/cron/only-here by itself: nothing of a job is left when ``only-here --end`` has ended with 0."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ JOBS = {
 
 
 class Job:
-    """``only-here nightly`` with this as its command, on a node that holds."""
+    """``only-here nightly`` with this command, on a node that holds."""
 
     def __init__(self, folder: Path, text: str) -> None:
         self.folder = folder
@@ -42,23 +42,23 @@ class Job:
         file.chmod(0o755)
 
     def begin(self) -> "subprocess.Popen[bytes]":
-        """As cron does; once the job has begun."""
+        """Start the job as cron does; return when it has begun."""
         argv = [str(SCRIPT), "nightly", "job"]
         begun = subprocess.Popen(argv, env=self._environ, cwd=self.folder)
         until((self.folder / "begun").exists, "the job runs")
         return begun
 
     def end(self) -> int:
-        """As on_lose does."""
+        """End the job as on_lose does; return the exit code."""
         return subprocess.run([str(SCRIPT), "--end", "nightly"], check=False, env=self._environ).returncode
 
     def run_again(self) -> int:
-        """The next time that cron comes."""
+        """Start the job as cron's next tick does; return the exit code."""
         argv = [str(SCRIPT), "nightly", "true"]
         return subprocess.run(argv, check=False, env=self._environ, capture_output=True).returncode
 
     def processes(self) -> list[int]:
-        """All that works in its folder."""
+        """Return all processes that work in the job's folder."""
         here = str(self.folder)
         return [process.pid for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == here]
 

@@ -19,7 +19,7 @@ NodesOf = Callable[[int], PostgresDatabase]
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    """A folder that the user postgres can reach, and in which the name of a socket is short enough."""
+    """Yield a folder that the user postgres can enter, with a path short enough for the name of a socket."""
     folder = make_home(Path(tempfile.mkdtemp(prefix="pg-")))
     yield folder
     shutil.rmtree(folder)
@@ -27,7 +27,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def template(home: Path) -> Path:
-    """The first node's cluster, once for all tests."""
+    """Make the first node's cluster, once for all tests."""
     folder = home / "template"
     folder.mkdir()
     make_home(folder)
@@ -37,7 +37,7 @@ def template(home: Path) -> Path:
 
 @pytest.fixture
 def scene_of(stage: Stage, home: Path, template: Path) -> Iterator[NodesOf]:
-    """So many nodes, not started; the first has the cluster, the others have nothing."""
+    """Yield a maker of nodes that are not started; the first has the cluster, the others have nothing."""
     with ExitStack() as stack:
         folder = make_home(Path(tempfile.mkdtemp(dir=home)))
         stack.callback(shutil.rmtree, folder)
@@ -52,7 +52,7 @@ def test_the_example_has_neither_fault_nor_warning() -> None:
 
 @pytest.mark.parametrize("by", ["pg_rewind", "pg_basebackup"])
 def test_a_machine_that_dies_is_replaced_and_comes_back_as_a_standby(scene_of: NodesOf, by: str) -> None:
-    """It has rows that nobody else has got: they were never confirmed, and are undone."""
+    """The machine that died has rows that no standby has received; they were never confirmed."""
     scene = scene_of(3)
     a, b, c = scene.led_by_first()
     a.die()
@@ -91,7 +91,7 @@ def test_a_planned_hand_over_loses_no_row(scene_of: NodesOf, how: str, count: in
         a.supervisor.start()
     scene.wait_sent(new, a, *(node for node in others if node is not new))
     scene.wait_confirmed(new)
-    assert not a.said("pg_rewind")  # it had sent all before it ended
+    assert not a.said("pg_rewind")  # it had sent everything before it ended
     assert [node.copies() for node in scene.nodes] == [0, 1, 1][:count], scene.account()
     scene.tell(how, a, new, began_at)
     scene.judge(a, new)
@@ -101,7 +101,7 @@ def test_a_planned_hand_over_loses_no_row(scene_of: NodesOf, how: str, count: in
 def test_a_primary_without_a_standby_confirms_nothing(
     scene_of: NodesOf, stage: Stage, tmp_path: Path
 ) -> None:
-    """So what was confirmed is on two machines, always; one standby of two is enough, a backup is none."""
+    """So every confirmed row is on two machines. One standby of two is enough, and a backup is no standby."""
     scene = scene_of(3)
     a, b, c = scene.led_by_first()
     b.die()
@@ -113,7 +113,7 @@ def test_a_primary_without_a_standby_confirms_nothing(
         connection.ask("INSERT INTO numbers VALUES (-1)")
     b.supervisor.start()
     scene.wait_confirmed(a)
-    assert b.copies() == 1  # that of its first start
+    assert b.copies() == 1  # from its first start
 
 
 def test_a_standby_that_lacks_rows_leaves_the_lead_to_one_that_has_them(scene_of: NodesOf) -> None:
@@ -121,7 +121,7 @@ def test_a_standby_that_lacks_rows_leaves_the_lead_to_one_that_has_them(scene_of
     a, b, c = scene.led_by_first()
     c.die()
     scene.wait_confirmed(a)
-    assert b.supervisor.stop() == 0  # its PostgreSQL goes on
+    assert b.supervisor.stop() == 0  # its PostgreSQL still runs
     scene.wait_confirmed(a)
     a.die()
     c.supervisor.start()
@@ -147,7 +147,7 @@ def test_a_primary_that_stands_still_is_killed_before_another_is_promoted(scene_
 
 
 def test_a_primary_is_stopped_although_its_disk_takes_no_file(scene_of: NodesOf) -> None:
-    """The node is stuck, for whoever starts it next would start a primary; but nothing acts."""
+    """The node is stuck, because its next start would make a second primary; its PostgreSQL has ended."""
     scene = scene_of(2)
     a, _ = scene.led_by_first()
     a.data.chmod(0o500)
@@ -160,7 +160,7 @@ def test_a_primary_is_stopped_although_its_disk_takes_no_file(scene_of: NodesOf)
 
 
 def test_no_standby_is_promoted_beside_a_primary_whose_supervisor_has_died(scene_of: NodesOf) -> None:
-    """Its supervisor ends it first, when it is back; until then the old primary takes writes."""
+    """When the supervisor is back, it ends that primary first; until then the old primary accepts writes."""
     scene = scene_of(3)
     a, b, c = scene.led_by_first()
     a.supervisor.kill()
@@ -171,7 +171,7 @@ def test_no_standby_is_promoted_beside_a_primary_whose_supervisor_has_died(scene
     assert a.is_primary()
     a.supervisor.start()
     scene.wait(lambda: not former.is_running(), "the old primary is ended")
-    new = scene.wait_leader()  # maybe the same node
+    new = scene.wait_leader()  # the first node may lead again
     scene.wait_sent(new, *(node for node in scene.nodes if node is not new))
     scene.wait_confirmed(new)
     assert [node.copies() for node in scene.nodes] == [0, 1, 1], scene.account()
@@ -179,7 +179,7 @@ def test_no_standby_is_promoted_beside_a_primary_whose_supervisor_has_died(scene
 
 
 def stop(scene: PostgresDatabase) -> None:
-    """All supervisors end well, and had nothing to complain about."""
+    """Stop all supervisors; assert that each ends with 0 and has logged no fault."""
     for node in scene.nodes:
         assert node.supervisor.stop() == 0
         node.supervisor.assert_no_fault()

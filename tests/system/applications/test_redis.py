@@ -15,7 +15,7 @@ from tests.system.applications.stage import Stage
 
 @pytest.fixture
 def scene(stage: Stage) -> Iterator[RedisDatabase]:
-    """Three nodes whose supervisors do not run yet; the client and the probes try."""
+    """Yield three nodes whose supervisors do not run yet, while the client and the probes try to write."""
     with RedisDatabase(stage) as made:
         yield made
 
@@ -29,7 +29,7 @@ def test_no_redis_takes_writes_before_a_node_leads(scene: RedisDatabase) -> None
     for node in scene.nodes:
         until(lambda node=node: node.info(), f"{node.name} answers")  # type: ignore[misc]
         assert node.ask("SET", "a", "b").startswith("-READONLY")
-        assert node.ask("REPLICAOF", "NO", "ONE") == "+OK"  # by hand
+        assert node.ask("REPLICAOF", "NO", "ONE") == "+OK"  # an operator's mistake
         assert node.ask("SET", "a", "b").startswith("-NOREPLICAS")
 
 
@@ -76,8 +76,8 @@ def test_a_planned_hand_over_loses_nothing(scene: RedisDatabase, how: str) -> No
 def test_a_node_that_lacks_writes_leaves_the_lead_to_one_that_has_them(scene: RedisDatabase) -> None:
     a, b, c = scene.led_by_first()
     assert c.supervisor.stop() == 0
-    assert c.ask("REPLICAOF", "127.0.0.1", "1") == "+OK"  # what c gets no more
-    scene.wait_confirmed(a)  # by b alone
+    assert c.ask("REPLICAOF", "127.0.0.1", "1") == "+OK"  # c receives no further writes
+    scene.wait_confirmed(a)  # only b confirms them
     assert b.supervisor.stop() == 0
     a.die()
     c.supervisor.start()
@@ -91,7 +91,10 @@ def test_a_node_that_lacks_writes_leaves_the_lead_to_one_that_has_them(scene: Re
 
 
 def test_a_redis_that_restarts_under_its_leader_is_no_primary_any_more(scene: RedisDatabase) -> None:
-    """It may have lost what its disk did not have; the replicas have it, and one of them takes over."""
+    """The restarted Redis may have lost writes that were not on its disk.
+
+    The replicas have them, and one takes over.
+    """
     a, b, c = scene.led_by_first()
     a.redis.kill()
     a.redis.start()
@@ -104,7 +107,7 @@ def test_a_redis_that_restarts_under_its_leader_is_no_primary_any_more(scene: Re
 
 
 def test_a_redis_that_stands_still_is_killed_before_another_leads(scene: RedisDatabase) -> None:
-    """It cannot be told to refuse writes, and would take them when it goes on."""
+    """A Redis that stands still cannot refuse writes, and it would accept them when it goes on."""
     a, b, c = scene.led_by_first()
     pid = int(a.info("server")["process_id"])
     os.kill(pid, signal.SIGSTOP)

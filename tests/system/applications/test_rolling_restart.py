@@ -1,8 +1,6 @@
-"""examples/rolling-restart: five services restart, so many at once as the limit says, and no further
-when one does not come back.
+"""examples/rolling-restart: at most ``limit`` services restart at once, and one that fails stops the roll.
 
-The services are processes that answer over HTTP. In the place of systemd, which is not there, stands a
-``systemctl`` that ends and starts them.
+The services are processes that answer over HTTP. A fake ``systemctl`` ends and starts them.
 """
 
 import os
@@ -24,7 +22,7 @@ FOLDER = EXAMPLES / "rolling-restart"
 NAMES = ("a", "b", "c", "d", "e")
 PREFIX = "service/app-restart/"
 QUICK = {"interval: 5s": "interval: 1s"}
-# Of systemd: what was started belongs to it, not to who asked; `start` of what runs does nothing.
+# As with systemd, the process is no child of the caller, and `start` does nothing to a running service.
 SYSTEMCTL = """\
 #!/bin/sh
 set -eu
@@ -42,7 +40,7 @@ start) runs || setsid "$RUN/app" >/dev/null 2>&1 & ;;
 *) exit 2 ;;
 esac
 """
-# It says which process it is, and that it is up once it can be reached; it starts when it may.
+# The service reports its pid, and that it is up once it can be reached; it starts only when it may.
 APP = f"""\
 #!{sys.executable}
 import http.server, os, time
@@ -67,7 +65,7 @@ BROKEN = "#!/bin/sh\nexit 1\n"
 
 
 class AppNode:
-    """A machine with the service, and a supervisor that restarts it when it is asked to."""
+    """A machine with the service, and a supervisor that restarts the service on request."""
 
     def __init__(self, stage: Stage, name: str, replaced: Mapping[str, str]) -> None:
         self._folder = stage.folder / name
@@ -91,29 +89,29 @@ class AppNode:
         self.supervisor = stage.supervisor(name, example, self._environ, {**places, **QUICK, **replaced})
 
     def install(self, app: str) -> None:
-        """This is the service, from its next start on."""
+        """Install this program as the service, from its next start on."""
         _write(self._run / "app", app)
 
     def systemctl_start(self) -> None:
-        """As an operator does."""
+        """Start the service as an operator does."""
         subprocess.run([str(self._systemctl), "start", "app"], check=True, env=self._environ)
 
     def may_start(self, *, yes: bool) -> None:
-        """Whether a service that is started comes up at once, or hangs."""
+        """Let a service that is started come up at once, or let it hang."""
         gate = self._run / "may-start"
         gate.touch() if yes else gate.unlink()
 
     def ask(self) -> None:
-        """For a restart, as the README has it."""
+        """Request a restart in the way that the README shows."""
         (self._run / "app-restart").touch()
 
     @property
     def asked(self) -> bool:
-        """Whether it is still to come."""
+        """Whether the requested restart is still to come."""
         return (self._run / "app-restart").exists()
 
     def answer(self) -> str:
-        """Which process answers clients; empty for none."""
+        """Return the process id that clients get from the service; blank when it does not answer."""
         try:
             with urllib.request.urlopen(f"http://{HOST}:{self.port}/", timeout=10) as answer:
                 return str(answer.read().decode())
@@ -121,29 +119,29 @@ class AppNode:
             return ""
 
     def failed_checks(self) -> int:
-        """How often app-is-healthy has said that it is not."""
+        """Return how often app-is-healthy has failed."""
         return len([1 for line in self.supervisor.lines("hook-output") if "curl" in str(line)])
 
     def end(self) -> None:
-        """Nothing of it is left."""
+        """End everything on the node."""
         self.supervisor.close()
         end_all(self._folder)
 
 
 def _write(path: Path, program: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)  # one that runs cannot be written to
+    path.unlink(missing_ok=True)  # a running program's file cannot be written
     path.write_text(program)
     path.chmod(0o755)
 
 
 class Services:
-    """The five nodes, with their services up, and what went down and up since."""
+    """The five nodes with running services, and the order in which services have gone down and come up."""
 
     def __init__(self, stage: Stage, nodes: dict[str, AppNode]) -> None:
         self._stage = stage
         self.nodes = nodes
-        self._before = 0  # lines of the journal: of the first starts
+        self._before = 0  # the lines of the first starts, which do not count
         for node in nodes.values():
             node.may_start(yes=True)
             node.systemctl_start()
@@ -153,20 +151,20 @@ class Services:
             node.supervisor.start()
 
     def journal(self) -> list[tuple[str, str]]:
-        """(down or up, node), oldest first."""
+        """Return (down or up, node), oldest first."""
         text = (self._stage.folder / "journal").read_text()
         told = [tuple(line.split()) for line in text.splitlines(keepends=True) if line.endswith("\n")]
         return [(what, node) for what, node in told][self._before :]
 
     def down(self) -> list[str]:
-        """The nodes that have gone down, oldest first."""
+        """Return the nodes whose services have gone down, oldest first."""
         return [node for what, node in self.journal() if what == "down"]
 
     def most_down_at_once(self) -> int:
         return most_between(self.journal(), "down", "up")
 
     def in_line(self) -> int:
-        """How many have a slot or wait for one."""
+        """Return how many contenders have a slot or wait for one."""
         return len([1 for entry in self._stage.agent.kv_list(PREFIX) if entry["Session"]])
 
     def answering(self) -> dict[str, str]:
@@ -175,7 +173,7 @@ class Services:
 
 @pytest.fixture
 def make(stage: Stage) -> Iterator[Callable[[Mapping[str, str]], Services]]:
-    """With these changes of the example."""
+    """Yield a maker of five nodes with these changes of the example."""
     with ExitStack() as stack:
 
         def made(replaced: Mapping[str, str]) -> Services:
@@ -191,7 +189,7 @@ def make(stage: Stage) -> Iterator[Callable[[Mapping[str, str]], Services]]:
 def test_five_services_restart_two_at_once_and_each_once(
     make: Callable[[Mapping[str, str]], Services],
 ) -> None:
-    """With ``limit: 2``: also when those two take their time, nobody else begins."""
+    """With ``limit: 2`` no third service restarts, even when the first two take their time."""
     services = make({"limit: 1 ": "limit: 2 "})
     for node in services.nodes.values():
         node.may_start(yes=False)
@@ -214,7 +212,7 @@ def test_five_services_restart_two_at_once_and_each_once(
 def test_the_roll_stops_at_the_node_that_does_not_come_back(
     make: Callable[[Mapping[str, str]], Services],
 ) -> None:
-    """A bad version on all nodes takes down one of them. When that one works again, it goes on."""
+    """A bad version on all nodes takes down one of them. When that node works again, the roll goes on."""
     services = make({})
     for node in services.nodes.values():
         node.install(BROKEN)

@@ -1,4 +1,4 @@
-"""The scripts of the examples, and of the set-up, read by shellcheck: others copy them."""
+"""Shellcheck reads the scripts of the examples and of the set-up, because users copy them."""
 
 import subprocess
 from pathlib import Path

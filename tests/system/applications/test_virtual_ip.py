@@ -1,7 +1,7 @@
-"""A virtual address by examples/virtual-ip: on one machine at a time, and clients follow it at once.
+"""A virtual address by examples/virtual-ip: it is on one machine at a time, and clients follow it at once.
 
-Two machines, a client and Consul on one switch. The client's kernel would believe for an hour what it
-knows of its neighbours: it follows the address only because the network is told.
+Two machines, a client and Consul are plugged into one switch. The client's kernel would keep its neighbour
+entries for an hour. It follows the address only because the machine announces it on the network.
 """
 
 import json
@@ -26,11 +26,11 @@ CONSUL, VIRTUAL = "192.0.2.1", "192.0.2.100"
 CONSUL_CONFIG = {"session_ttl_min": "1s", "performance": {"raft_multiplier": 1}, "log_level": "warn"}
 BELIEVES = "echo 3600000 >/proc/sys/net/ipv4/neigh/eth0/base_reachable_time_ms"
 EVENT = re.compile(rf"^\[(\S+)\] (Deleted )?.* inet {re.escape(VIRTUAL)}/32 ", re.MULTILINE)
-SOME = 5  # answers
+SOME = 5  # number of answers
 
 
 class Event(NamedTuple):
-    """The kernel of a node got the address, or it was gone there."""
+    """The kernel of a node has got the address, or has lost it."""
 
     at: str
     node: str
@@ -46,12 +46,12 @@ class AddressNode:
         self._watch = watch
 
     def events(self) -> list[Event]:
-        """What its kernel said of the virtual address."""
+        """Return what the node's kernel reported about the virtual address."""
         found = EVENT.findall(self._watch.read_text())
         return [Event(at, self.machine.name, not deleted) for at, deleted in found]
 
     def leads(self) -> None:
-        """Return when its on_acquire has ended."""
+        """Wait until the node's on_acquire has ended."""
         self.supervisor.wait_line("role", role="holding")
 
 
@@ -71,7 +71,7 @@ class VirtualAddress:
         self._start(self.client, "asking", *GREETER, "ask", VIRTUAL)
 
     def two(self, replaced: Mapping[str, str] | None = None) -> tuple[AddressNode, AddressNode]:
-        """a leads, and the client reaches it; b waits."""
+        """Start both nodes; return when a leads and answers the client, and b waits."""
         a = self._node("a", "192.0.2.11", replaced or {})
         b = self._node("b", "192.0.2.12", replaced or {})
         a.supervisor.start()
@@ -82,27 +82,27 @@ class VirtualAddress:
         return a, b
 
     def reaches(self, node: AddressNode) -> None:
-        """Return when the client has been answered by this node some times from now on, by nobody else."""
+        """Wait until the client has got several answers in a row from this node."""
         seen, name = len(self.answers()), node.machine.name
         until(lambda: len(self.answers()[seen:]) >= SOME, f"answers\n{node.supervisor.log_tail()}")
         until(lambda: self.answers()[-SOME:] == [name] * SOME, f"{name} answers")
         assert self.client.known_mac(VIRTUAL) == node.machine.mac()
 
     def answers(self) -> list[str]:
-        """Which node answered, each time that one did."""
+        """Return the node of each answer that the client got."""
         return [line.split()[1] for line in self._log("asking").splitlines() if line.count(" ") == 1]
 
     def gap_s(self) -> float:
-        """How long the client was without an answer, at its longest."""
+        """Return the client's longest time without an answer."""
         times = [float(line.split()[0]) for line in self._log("asking").splitlines()]
         return max(later - at for at, later in zip(times, times[1:], strict=False))
 
     def part(self, node: AddressNode, *, parted: bool = True) -> None:
-        """Nothing goes between this node and Consul; the client reaches both."""
+        """Drop all packets between this node and Consul; the client still reaches both."""
         self._network.part(node.machine, self.consul, parted=parted)
 
     def die(self, node: AddressNode) -> None:
-        """The power of its machine is off."""
+        """Switch off the power of the node's machine."""
         self._network.unplug(node.machine)
         node.machine.power_off()
         node.supervisor.wait()
@@ -129,20 +129,20 @@ class VirtualAddress:
         return self._place(name).read_text()
 
     def close(self) -> None:
-        """End what runs on the machines."""
+        """End everything that runs on the machines."""
         self._exits.close()
 
 
 @pytest.fixture
 def network() -> Iterator[Network]:
-    """An empty one."""
+    """Yield an empty network."""
     with Network() as made:
         yield made
 
 
 @pytest.fixture
 def scene(network: Network, tmp_path: Path) -> Iterator[VirtualAddress]:
-    """No node yet."""
+    """Yield the network with Consul and a client, without a node."""
     made = VirtualAddress(network, tmp_path)
     try:
         yield made
@@ -151,7 +151,7 @@ def scene(network: Network, tmp_path: Path) -> Iterator[VirtualAddress]:
 
 
 def assert_never_both(*nodes: AddressNode) -> None:
-    """By the words of both kernels, one of the nodes at most had the address at any time."""
+    """Assert by the reports of both kernels that at most one node had the address at any time."""
     having: set[str] = set()
     events = sorted(event for node in nodes for event in node.events())
     for event in events:
@@ -187,7 +187,7 @@ def test_the_address_of_a_machine_that_died_moves(scene: VirtualAddress) -> None
 def test_a_node_that_is_cut_from_consul_drops_the_address_before_the_other_takes_it(
     scene: VirtualAddress,
 ) -> None:
-    """Clients still reach it: that it has lost the lead is for it alone to know."""
+    """Clients still reach the node: only the node itself can notice that it has lost the lead."""
     a, b = scene.two()
     scene.part(a)
     b.leads()
@@ -201,7 +201,7 @@ def test_a_node_that_is_cut_from_consul_drops_the_address_before_the_other_takes
 
 
 def test_an_address_that_still_answers_is_not_taken_a_second_time(scene: VirtualAddress) -> None:
-    """The supervisor is dead and nobody starts it again, but its machine lives."""
+    """The supervisor is dead and is not started again, but its machine lives."""
     a, b = scene.two()
     a.supervisor.kill()
     refused = f"cannot take {VIRTUAL}: another machine on eth0 answers for it, or eth0 is down"
@@ -214,7 +214,7 @@ def test_an_address_that_still_answers_is_not_taken_a_second_time(scene: Virtual
 
 
 def test_a_node_that_cannot_drop_the_address_is_cut_off(scene: VirtualAddress) -> None:
-    """It looks for the address on an interface that is not there, so the address stays."""
+    """Its on_lose looks for the address on an interface that does not exist, so the address stays."""
     a, b = scene.two({f"drop-address, {VIRTUAL}/32, eth0": f"drop-address, {VIRTUAL}/32, eth9"})
     assert a.supervisor.stop() == 0
     assert a.supervisor.lines("hook-failed", hook="drop")

@@ -1,4 +1,4 @@
-"""Who took writes, and when: what the tests of databases judge by."""
+"""Which node accepted writes, and when: the tests of databases judge by this."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One that a node took, at some moment between these two."""
+    """A write that a node accepted at some moment between ``sent`` and ``replied``."""
 
     node: str
     sent: float
@@ -16,10 +16,10 @@ class Write:
 
 
 def tenures(of_nodes: Sequence[Sequence[Write]]) -> list[str]:
-    """The nodes that took writes, in that order; AssertionError when one took any after another had begun to.
+    """Return the nodes that accepted writes, in order; raise AssertionError when two of them did so at once.
 
-    A write was taken after it was sent and before its reply came. So one that was sent after another
-    node's first was replied to was surely taken later than that.
+    A write was accepted after it was sent and before its reply came. So a write that was sent after another
+    node's first reply was surely accepted later than that node's write.
     """
     taken = sorted((writes for writes in of_nodes if writes), key=lambda writes: writes[0].replied)
     for former, latter in zip(taken, taken[1:], strict=False):
@@ -46,11 +46,11 @@ class Background:
             self._close()
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._running = self._executor.submit(self._run)
 
     def end(self) -> None:
-        """Finish the step; raises what ended it before."""
+        """Finish the step and the thread; raise the error that ended the thread earlier."""
         self._over.set()
         self._executor.shutdown()
         if self._running is not None:
