@@ -1,4 +1,4 @@
-"""python -m tests.system.cluster: break a real cluster, and judge whether two ever held at once."""
+"""python -m tests.system.cluster: break a real cluster, and judge whether two nodes ever held at once."""
 
 import argparse
 import random
@@ -12,7 +12,7 @@ from tests.system.cluster.program import BROKEN, DONE, in_own_network, say, show
 
 
 def main(arguments: Sequence[str]) -> int:
-    """One campaign; the exit code."""
+    """Run one campaign and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.system.cluster", description=__doc__, allow_abbrev=False
     )
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def add_options(parser: argparse.ArgumentParser, faults: int) -> None:
-    """What every campaign may be told."""
+    """Add the options of a campaign."""
     chosen = random.SystemRandom().randrange(10_000)
     parser.add_argument(
         "--faults", type=int, default=faults, metavar="N", help=f"how many (default {faults})"

@@ -1,7 +1,7 @@
 """Faults one after the other while three supervisors contend, and a row of figures for each.
 
-After a fault all is mended and whole before the next one begins: what is judged is one fault at a
-time, within the limits that the documentation of the lease states.
+After each fault the cluster is mended, and the next fault begins only when everything works again. So one
+fault at a time is judged, within the limits that the documentation of the lease states.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,17 +15,17 @@ from tests.system.cluster.faults import KINDS, SERVER_KINDS, Fault, FaultTargets
 from tests.system.cluster.report import HEADINGS, Row, Verdict, shown
 from tests.system.cluster.supervised import Supervised
 
-REST_S = 2.0  # between two faults: renewals and reads by everybody, and a loss that is on its way
+REST_S = 2.0  # between two faults: every supervisor renews and reads, and a loss that has begun ends
 
 
 def run_campaign(cluster: Cluster, seed: int, count: int, say: Callable[[str], None]) -> Verdict:
-    """So many faults of this seed; ``say`` gets each line of the table as soon as it is known."""
+    """Run ``count`` faults of this seed; ``say`` gets each line of the table as soon as it is known."""
     say(f"{count} faults of seed {seed}")
     return Campaign(cluster, say).run(plan(seed, count))
 
 
 class Campaign:
-    """``say`` gets each line of the table as soon as it is known."""
+    """One run of faults; ``say`` gets each line of the table as soon as it is known."""
 
     def __init__(self, cluster: Cluster, say: Callable[[str], None]) -> None:
         self.cluster = cluster
@@ -39,7 +39,7 @@ class Campaign:
         return election.supervisor(self.cluster, node, elections, self.cluster.folder)
 
     def run(self, faults: Sequence[Fault]) -> Verdict:
-        """All of them, as far as the cluster becomes whole again after each; then everybody stops."""
+        """Run the faults until one is not survived, then stop all supervisors."""
         began_at = boottime()
         for supervisor in self._supervisors.values():
             self.cluster.supervise(supervisor)
@@ -84,12 +84,12 @@ class Campaign:
         )
 
     def _bound_s(self, fault: Fault, scene: FaultTargets) -> float:
-        """The failover that `check` prints; where Consul elects itself, that and 2 x ttl more."""
+        """Return the failover that `check` prints; after a fault of a server, elections and 2 x ttl more."""
         more_s = scene.elections_s + 2 * self._figures.ttl_s if fault.kind in SERVER_KINDS else 0.0
         return self._figures.failover_s + more_s
 
     def _settle(self) -> None:
-        """Return when all is whole and somebody holds, and still does after a rest."""
+        """Wait until the cluster is whole and a node holds, and still holds after a rest."""
         self.cluster.wait_whole()
         self.cluster.until(self._all_take_part, "every supervisor has a session")
         self.cluster.until(self._is_calm, "Consul and the hooks name the same holder, for a while")
@@ -107,7 +107,7 @@ class Campaign:
         return all(election.session_name(node) in names for node in CLIENTS)
 
     def _stop(self) -> Iterator[str]:
-        """Everybody ends as an operator would have it; what is wrong about it."""
+        """Stop all supervisors as an operator does; yield a sentence for each thing that is wrong."""
         everybody = self._supervisors.values()
         self.cluster.until(lambda: all(supervisor.running for supervisor in everybody), "all run")
         for node, supervisor in self._supervisors.items():
@@ -131,7 +131,9 @@ class Campaign:
                     yield f"{mark} in {supervisor.log_path}"
 
     def _overlaps(self, found: Sequence[Tenure], since: float, until: float) -> tuple[float, float]:
-        """Seconds of double holding that began in this window: against the promise, beyond its limits."""
+        """Return the seconds of double holding that began in this window: first the unlawful, then the
+        excused.
+        """
         begun = [o for o in self._all_overlaps(found) if since <= o.second.begin.at <= until]
         unlawful = sum(max(overlap.length_s, 0.01) for overlap in begun if not overlap.beyond_limits)
         return unlawful, sum(overlap.length_s for overlap in begun if overlap.beyond_limits)

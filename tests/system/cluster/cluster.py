@@ -1,7 +1,7 @@
 """Three Consul servers, and three nodes with a client agent each, beside which programs run.
 
-Knows how to start them, how to wait while nothing is forgotten, and how to end them; what is broken
-when, and what that means, is said elsewhere.
+The cluster starts and ends them, and keeps supervised programs alive while a test waits. ``faults.py`` breaks
+it.
 """
 
 import time
@@ -18,12 +18,12 @@ SERVERS = ("s1", "s2", "s3")
 CLIENTS = ("a", "b", "c")
 T = TypeVar("T")
 
-LOOK_EVERY_S = 0.1  # two cores carry six agents and whoever measures
+LOOK_EVERY_S = 0.1  # two cores carry six agents and the tools that measure
 PATIENCE_S = 120.0  # agents that were cut off look for each other every 30 s
 
 
 class Cluster:
-    """``with Cluster(folder) as cluster``: agents that know each other, and a leader among them."""
+    """Agents that know each other, with a leader among them: ``with Cluster(folder) as cluster``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class Cluster:
         self.network.__exit__(kind, error, trace)
         for process in (*self.programs, *self.clients.values(), *self.servers.values()):
             if process.running:
-                process.wait()  # killed with its network: nothing is left of it
+                process.wait()  # killed with its network, so there is nothing to stop
 
     def _start(self) -> None:
         voters = [f"10.77.0.{number}" for number in range(1, len(SERVERS) + 1)]
@@ -60,7 +60,7 @@ class Cluster:
         self.wait_whole()
 
     def wait_whole(self) -> None:
-        """Return when every agent answers consistent reads."""
+        """Wait until every agent answers consistent reads."""
         self.until(lambda: all(agent.answers for agent in self._agents()), "every agent answers")
 
     def _agents(self) -> list[ConsulNode]:
@@ -68,14 +68,14 @@ class Cluster:
 
     @property
     def server(self) -> ConsulNode:
-        """A server that answers; TimeoutError when none comes to."""
+        """A server that answers; raises TimeoutError when none does."""
         return self.until(
             lambda: next((server for server in self.servers.values() if server.answers), None),
             "a server answers",
         )
 
     def leading_server(self) -> ConsulNode:
-        """The leading server."""
+        """Return the leading server."""
 
         def leading() -> ConsulNode | None:
             address = self.server.leader_address
@@ -84,23 +84,23 @@ class Cluster:
         return self.until(leading, "Consul has a leader")
 
     def supervise(self, program: Supervised) -> None:
-        """Start it, and keep it alive from now on."""
+        """Start the program and keep it alive from now on."""
         self.programs.append(program)
         program.start()
 
     def abandon(self, program: Supervised) -> None:
-        """Kill it, and keep it alive no longer."""
+        """Kill the program and stop keeping it alive."""
         if program in self.programs:
             self.programs.remove(program)
             if program.running:
                 program.kill()
 
     def now(self) -> float:
-        """CLOCK_BOOTTIME, as in the lines of the hooks."""
+        """Return the seconds of CLOCK_BOOTTIME, as in the lines of the hooks."""
         return boottime()
 
     def pass_time(self, length_s: float) -> None:
-        """Wait, while what ended is started again."""
+        """Wait, and meanwhile restart supervised programs that have ended."""
         over_at = time.monotonic() + length_s
         while (left_s := over_at - time.monotonic()) > 0:
             for program in self.programs:
@@ -108,7 +108,7 @@ class Cluster:
             time.sleep(min(LOOK_EVERY_S, left_s))
 
     def until(self, condition: Callable[[], T | None], what: str) -> T:
-        """The first true value of the condition; TimeoutError with ``what`` when it does not come."""
+        """Return the first true value of the condition; raise TimeoutError with ``what`` when none comes."""
         give_up_at = time.monotonic() + PATIENCE_S
         while not (value := condition()):
             if time.monotonic() > give_up_at:
@@ -118,5 +118,5 @@ class Cluster:
 
 
 def boottime() -> float:
-    """The clock of all lines and stamps."""
+    """Return the seconds of the clock of all lines and stamps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

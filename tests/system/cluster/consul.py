@@ -1,7 +1,7 @@
 """A Consul agent on a node of the network: a server or a client, with its data kept over restarts.
 
-The test speaks to it over a unix socket, which no fault of the network reaches; supervisors and
-`consul lock` use its TCP port on the loopback of their node.
+The test reaches it over a unix socket, which no fault of the network affects. Supervisors and `consul lock`
+use its TCP port on the loopback of their node.
 """
 
 import http.client
@@ -16,11 +16,14 @@ from tests.system.cluster.network import Network
 from tests.system.cluster.process import Process
 
 HTTP_PORT = 8500
-CALL_S = 2.0  # silence is an answer too: somebody asks again
+CALL_S = 2.0  # callers repeat a request that gets no answer
 
 
 class ConsulNode(Process):
-    """``voters`` are the addresses of all servers, for a server that is one of them as for a client."""
+    """A server or a client.
+
+    voters: the addresses of all servers, for a client as well as for a server.
+    """
 
     def __init__(
         self, network: Network, folder: Path, name: str, server: bool, voters: Sequence[str]
@@ -49,12 +52,12 @@ class ConsulNode(Process):
         super().__init__(network.inside(name, argv), folder / f"{name}.log", {"HOME": str(folder)})
 
     def start(self) -> None:
-        """Start it (again); a socket of one that was killed is in its way."""
+        """Start the agent, also once more; remove the socket that a killed one has left."""
         self._socket.unlink(missing_ok=True)
         super().start()
 
     def ask(self, path: str) -> Any:
-        """The decoded answer of a GET; None for 404, and OSError for silence and every failure."""
+        """Return the decoded answer of a GET; None for 404. Raise OSError for silence and every failure."""
         connection = UnixConnection(self._socket, CALL_S)
         try:
             connection.request("GET", f"/v1{path}", headers={"Host": "consul"})
@@ -70,7 +73,7 @@ class ConsulNode(Process):
 
     @property
     def answers(self) -> bool:
-        """Whether it answers a consistent read, so that there is a leader and a way to it."""
+        """Whether it answers a consistent read, so that there is a leader that it can reach."""
         try:
             self.ask("/kv/anything?consistent")
         except OSError:
@@ -78,7 +81,7 @@ class ConsulNode(Process):
         return True
 
     def session_on(self, key: str) -> str | None:
-        """The session on a key, empty when there is none; None when it cannot be told."""
+        """Return the session on a key, blank when there is none; None when Consul does not answer."""
         try:
             entries = self.ask(f"/kv/{key}?consistent")
         except OSError:
@@ -86,7 +89,7 @@ class ConsulNode(Process):
         return str(entries[0].get("Session", "")) if entries else ""
 
     def session_names(self) -> list[str]:
-        """The names of all sessions; empty when they cannot be told."""
+        """Return the names of all sessions; empty when Consul does not answer."""
         try:
             return [str(session["Name"]) for session in self.ask("/session/list?consistent")]
         except OSError:
@@ -94,7 +97,7 @@ class ConsulNode(Process):
 
     @property
     def leader_address(self) -> str:
-        """The address of the leading server as this agent knows it, empty for none."""
+        """The address of the leading server as this agent knows it; blank when there is none."""
         try:
             return str(self.ask("/status/leader")).partition(":")[0]
         except OSError:

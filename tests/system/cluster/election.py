@@ -1,6 +1,6 @@
-"""The election that is contended for while the cluster is broken: its file, its hooks, its figures.
+"""The election for which nodes contend while the cluster is broken: its file, its hooks, its figures.
 
-Its times are short, so that a fault takes seconds; what they add up to is asked of `check`.
+Its times are short, so that a fault takes seconds. `check` computes the figures that follow from them.
 """
 
 import json
@@ -25,7 +25,7 @@ TTL_S, LOCK_DELAY_S = 2.0, 8.0
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What `check` prints of an election, in seconds."""
+    """The figures that `check` prints of an election, in seconds."""
 
     room_s: float
     interval_s: float
@@ -35,15 +35,15 @@ class Figures:
 
     @property
     def freeze_s(self) -> float:
-        """A supervisor frozen for no longer starts on_lose in time, whatever happened meanwhile.
+        """The longest time for which a frozen supervisor still starts on_lose in time.
 
-        Its newest contact was an interval and an exchange old at most when it froze.
+        When it froze, its newest contact was at most an interval and an exchange old.
         """
         return self.room_s - 2 * self.interval_s
 
 
 def settings(node: str, records: Path) -> dict[str, Any]:
-    """The election in the file of this node; ``records`` is where its hooks leave their lines."""
+    """Return the election for the file of this node; its hooks write their lines to ``records``."""
     env = {"RECORDS": str(records), "NODE": node, "HOOK": "hook"}
     call = {"exec": ["/bin/sh", str(SCRIPT), "sleep 0.1"], "env": env}
     return {
@@ -56,12 +56,12 @@ def settings(node: str, records: Path) -> dict[str, Any]:
 
 
 def session_name(node: str) -> str:
-    """By which Consul's list tells whose session it is."""
+    """Return the name of this node's sessions, by which Consul's list identifies them."""
     return f"{NAME}-{node}"
 
 
 def supervisor(cluster: Cluster, node: str, elections: Mapping[str, object], parent: Path) -> Supervised:
-    """`consul-supervisor run` on this node, beside its agent; its records are below ``parent``."""
+    """Return `consul-supervisor run` for this node, beside its agent; its files are below ``parent``."""
     folder = parent / f"{node}-supervisor"
     folder.mkdir()
     file = folder / "config.yaml"
@@ -74,7 +74,7 @@ def supervisor(cluster: Cluster, node: str, elections: Mapping[str, object], par
 
 
 def figures(file: Path) -> Figures:
-    """What `check` says of the only election in this file."""
+    """Return the figures that `check` prints of the only election in this file."""
     said = subprocess.run([COMMAND, "check", str(file)], capture_output=True, text=True, check=True).stdout
     return Figures(
         room_s=_seconds(r"^  room +(\S+) =", said),

@@ -1,7 +1,7 @@
-"""What is done to the cluster: each fault breaks one thing, waits, and mends it.
+"""The faults of the cluster: each breaks one thing, waits, and mends it.
 
-A plan is values, made from a seed: the same seed gives the same faults of the same lengths in the same
-order. Which node "the holder" is, the election decides meanwhile.
+A plan is a list of values made from a seed: equal seeds give equal faults of equal lengths in an equal order.
+Which node is "the holder" is known only when the fault begins.
 """
 
 import random
@@ -19,14 +19,19 @@ from tests.system.cluster.supervised import Supervised
 
 AT_HOLDER_SHARE = 0.75
 LONG_SHARE = 0.5
-BRIEF_S = 2.5  # mostly ridden out; the session may end all the same, 2 x ttl after its last renewal
-LONG_S = 15.0  # beyond a failover, so that another node takes over while the fault lasts
+BRIEF_S = 2.5  # mostly ridden out, although the session may expire 2 x ttl after its last renewal
+LONG_S = 15.0  # longer than a failover, so that another node takes over while the fault lasts
 AGENT_DOWN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``node`` is hit, unless ``at_holder``; ``long`` says whether a failover fits into it."""
+    """One fault.
+
+    node: the node that is hit.
+    at_holder: whether the holder's node is hit instead.
+    long: whether the fault lasts longer than a failover.
+    """
 
     kind: str
     at_holder: bool
@@ -35,13 +40,13 @@ class Fault:
 
     @property
     def length_s(self) -> float:
-        """For faults that have a length of ours."""
+        """The length of a fault that lasts as long as the plan decides."""
         return LONG_S if self.long else BRIEF_S
 
 
 @dataclass(slots=True)
 class FaultTargets:
-    """What a fault may lay hands on; ``note`` writes a line that the judge reads."""
+    """The parts of the cluster that a fault may break; ``note`` writes a line that the judge reads."""
 
     cluster: Cluster
     supervisors: dict[str, Supervised]
@@ -51,7 +56,10 @@ class FaultTargets:
 
 
 def plan(seed: int, count: int) -> list[Fault]:
-    """So many faults; each kind comes once before one comes twice, and a longer plan begins the same."""
+    """Return ``count`` faults; every kind comes once before one comes twice.
+
+    A longer plan of a seed begins with the shorter one.
+    """
     return list(islice(_endless(random.Random(seed)), count))
 
 
@@ -63,17 +71,17 @@ def _endless(chance: random.Random) -> Iterator[Fault]:
 
 
 def partition(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """All packets between a node and the others are dropped."""
+    """Drop all packets between a node and all other nodes."""
     _cut(scene, node, fault, sent=True, received=True)
 
 
 def partition_out(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """What a node sends is dropped; it still hears."""
+    """Drop the packets that a node sends; it still receives."""
     _cut(scene, node, fault, sent=True, received=False)
 
 
 def partition_in(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """What is sent to a node is dropped; it is still heard."""
+    """Drop the packets that are sent to a node; it still sends."""
     _cut(scene, node, fault, sent=False, received=True)
 
 
@@ -84,35 +92,35 @@ def _cut(scene: FaultTargets, node: str, fault: Fault, *, sent: bool, received: 
 
 
 def loopback(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """Packets between a supervisor and its agent are dropped, both ways."""
+    """Drop the packets between a supervisor and its agent, both ways."""
     scene.cluster.network.cut_loopback(node, HTTP_PORT)
     scene.cluster.pass_time(fault.length_s)
     scene.cluster.network.heal(node)
 
 
 def agent_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """kill -9 of a client agent, which is started again."""
+    """Kill a client agent with kill -9, and start it again."""
     scene.cluster.clients[node].kill()
     scene.cluster.pass_time(fault.length_s)
     scene.cluster.clients[node].start()
 
 
 def agent_leave(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """SIGTERM of a client agent, which leaves the cluster, and is started again."""
+    """End a client agent with SIGTERM, so that it leaves the cluster, and start it again."""
     scene.cluster.clients[node].stop()
     scene.cluster.pass_time(AGENT_DOWN_S)
     scene.cluster.clients[node].start()
 
 
 def agent_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """SIGSTOP of a client agent for longer than the lease."""
+    """Freeze a client agent with SIGSTOP for longer than the lease."""
     scene.cluster.clients[node].signal(signal.SIGSTOP)
     scene.cluster.pass_time(LONG_S)
     scene.cluster.clients[node].signal(signal.SIGCONT)
 
 
 def server_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """kill -9 of the leading server, which is started again once another leads (or at once)."""
+    """Kill the leading server with kill -9; start it again when another leads, or at once."""
     leading = scene.cluster.leading_server()
     began_at = scene.cluster.now()
     leading.kill()
@@ -129,7 +137,7 @@ def server_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
 
 
 def servers_restart(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """SIGTERM and start of each server, one lock-delay apart."""
+    """End each server with SIGTERM and start it again, one lock-delay apart."""
     for name, server in scene.cluster.servers.items():
         led = scene.cluster.leading_server().name == name
         began_at = scene.cluster.now()
@@ -143,7 +151,7 @@ def servers_restart(scene: FaultTargets, node: str, fault: Fault) -> None:
 
 
 def _note_if_it_leads(scene: FaultTargets, name: str, restarted_at: float) -> None:
-    """Wait until the delays that a restarted server found in its log are over."""
+    """Wait until the lock-delays that a restarted server found in its log are over; note it if it leads."""
     server = scene.cluster.servers[name]
     scene.cluster.until(lambda: server.answers, f"{name} is back")
     if scene.cluster.leading_server() is server:
@@ -152,7 +160,7 @@ def _note_if_it_leads(scene: FaultTargets, name: str, restarted_at: float) -> No
 
 
 def supervisor_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """kill -9 of a supervisor; a second later it is started again."""
+    """Kill a supervisor with kill -9; it is started again a second later."""
     scene.supervisors[node].kill()
     scene.note(node, KILLED, None)
     scene.cluster.until(lambda: scene.supervisors[node].running, "the supervisor is back")
@@ -160,7 +168,7 @@ def supervisor_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
 
 
 def supervisor_kill_cut(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """kill -9 of a supervisor whose node has just been cut off: it comes back to a silent Consul."""
+    """Kill a supervisor whose node has just been cut off, so that it restarts beside a silent Consul."""
     scene.cluster.network.cut(node)
     scene.supervisors[node].kill()
     scene.note(node, KILLED, None)
@@ -169,7 +177,7 @@ def supervisor_kill_cut(scene: FaultTargets, node: str, fault: Fault) -> None:
 
 
 def supervisor_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """SIGSTOP of a supervisor for as long as the lease allows."""
+    """Freeze a supervisor with SIGSTOP for as long as the lease allows."""
     scene.supervisors[node].signal(signal.SIGSTOP)
     scene.cluster.pass_time(scene.figures.freeze_s)
     scene.supervisors[node].signal(signal.SIGCONT)

@@ -1,6 +1,6 @@
-"""What the report tells of tenures: overlaps with their lengths, gaps, and who holds. Pure.
+"""Figures of a campaign from its tenures: overlaps with their lengths, gaps, and the holder.
 
-Who acts when says ``tests.support.tenures``.
+The functions here are pure. ``tests.support.tenures`` finds out which node acted when.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,12 +10,12 @@ from math import inf
 from tests.support import tenures
 from tests.support.tenures import Record, Tenure
 
-LEADER_RESTARTED = "leader-restarted"  # a server that led again less than a lock-delay later
+LEADER_RESTARTED = "leader-restarted"  # a server has led again less than a lock-delay after its restart
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Two that held at once; ``beyond_limits``: lock-delays were cut short by a server's restart."""
+    """Two nodes that held at once. ``beyond_limits``: a server's restart had cut lock-delays short."""
 
     first: Tenure
     second: Tenure
@@ -32,32 +32,33 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time in which nobody held, in seconds of CLOCK_BOOTTIME."""
+    """A time in which no node held, in seconds of CLOCK_BOOTTIME."""
 
     begin: float
     end: float
 
     @property
     def length_s(self) -> float:
-        """How long."""
+        """The length of the gap."""
         return self.end - self.begin
 
 
 def overlaps(found: Sequence[Tenure], records: Sequence[Record], lock_delay_s: float) -> list[Overlap]:
-    """Measure every two tenures that were there at once, by the begin of the first."""
+    """Return the overlap of every two tenures that existed at once, by the begin of the first."""
     restarts = [record.at for record in records if record.stage == LEADER_RESTARTED]
     both = []
     for first, second in tenures.overlaps(found):
         began_at = second.begin.at
         length_s = min(first.end.at, second.end.at) - began_at
-        # Replayed delays end a lock-delay after the restart; what began under them, one later.
+        # The replayed delays end one lock-delay after the restart. A tenure that follows from them begins at
+        # most one lock-delay later.
         excused = any(at <= began_at <= at + 2 * lock_delay_s for at in restarts)
         both.append(Overlap(first, second, length_s, excused))
     return both
 
 
 def gaps(found: Sequence[Tenure]) -> Iterator[Gap]:
-    """The times without a holder between the first begin and the last end."""
+    """Yield the times without a holder between the first begin and the last end."""
     ordered = sorted(found, key=lambda tenure: tenure.begin)
     held_until = ordered[0].end.at if ordered else inf
     for tenure in ordered[1:]:
@@ -67,10 +68,10 @@ def gaps(found: Sequence[Tenure]) -> Iterator[Gap]:
 
 
 def longest_gap_s(found: Sequence[Tenure], since: float, until: float) -> float:
-    """The longest time without a holder that ended within this window; 0 for none."""
+    """Return the longest time without a holder that ended within this window; 0 when there is none."""
     return max((gap.length_s for gap in gaps(found) if since <= gap.end <= until), default=0.0)
 
 
 def holder(found: Sequence[Tenure]) -> Tenure | None:
-    """Who holds at the end of the lines; None for nobody."""
+    """Return the tenure that has not ended; None when there is none."""
     return next((tenure for tenure in reversed(found) if not tenure.lost), None)

@@ -1,8 +1,8 @@
-"""A network of one run: a switch and some nodes, each in a network namespace, one cable a node.
+"""A network of one run: a switch and some nodes, each in a network namespace, with one cable a node.
 
-Packets are dropped in the switch, so a node sees what it would see of a broken cable: nothing. The
-host's own network is never touched. The names of the namespaces live in a mount namespace of this
-run (``enter``): two runs cannot meet, and even after a kill -9 nothing is left of either.
+Packets are dropped in the switch, so a node sees silence, as with a broken cable. The host's own network is
+never touched. The names of the namespaces live in a mount namespace of this run (``enter``). So two runs
+cannot meet, and nothing is left of a run even after a kill -9.
 """
 
 import os
@@ -16,10 +16,10 @@ from types import TracebackType
 from typing import Self
 
 SWITCH = "switch"
-INSIDE = "CLUSTER_NETWORK_IS_OWN"  # set in the process that `enter` becomes
+INSIDE = "CLUSTER_NETWORK_IS_OWN"  # set in the process that `enter` starts
 PROGRAMS = {"ip": "iproute2", "nft": "nftables", "unshare": "util-linux", "setpriv": "util-linux"}
 OWN_NAMES = 'mkdir -p /run/netns && mount -t tmpfs netns /run/netns && exec "$@"'
-# Both hooks of the switch see a packet once: on its way from one cable to another.
+# Either hook of the switch sees a packet once, on its way from one cable to another.
 RULES = """
 add table bridge faults
 add chain bridge faults forward { type filter hook forward priority 0; }
@@ -33,11 +33,11 @@ flush chain inet faults input
 
 
 class CannotRun(Exception):
-    """This machine, or this user, cannot have such a network; the text says why and what helps."""
+    """This machine or this user cannot have such a network; the text names the reason and the remedy."""
 
 
 def require(programs: Mapping[str, str]) -> None:
-    """Raise CannotRun without root, or without one of these programs. ``programs``: name and package."""
+    """Raise CannotRun without root, or without one of these programs (name: package)."""
     if os.geteuid() != 0:
         raise CannotRun("network namespaces need root; run it with sudo")
     missing = sorted({package for program, package in programs.items() if shutil.which(program) is None})
@@ -46,9 +46,9 @@ def require(programs: Mapping[str, str]) -> None:
 
 
 def enter(module: str, arguments: Sequence[str]) -> None:
-    """Become ``python -m module arguments`` with names of its own; returns when it is that already.
+    """Replace this process by ``python -m module arguments`` with namespaces of its own.
 
-    CannotRun without root or without a program that is needed.
+    Return at once when that has happened already. Raise CannotRun without root or without a needed program.
     """
     if os.environ.get(INSIDE):
         return
@@ -59,7 +59,7 @@ def enter(module: str, arguments: Sequence[str]) -> None:
 
 
 class Network:
-    """``with Network() as network``; at its end every process in it is killed, then it is taken down."""
+    """A switch with its nodes: the end of the ``with`` block kills every process in it and removes it."""
 
     def __init__(self) -> None:
         self._addresses: dict[str, str] = {}
@@ -79,7 +79,7 @@ class Network:
             _ip("netns", "delete", name)
 
     def plug(self, name: str) -> str:
-        """A new node with a cable to the switch; its address."""
+        """Add a node with a cable to the switch and return its address."""
         address = f"10.77.0.{len(self._addresses) + 1}"
         self._addresses[name] = address
         _ip("netns", "add", name)
@@ -91,13 +91,13 @@ class Network:
         return address
 
     def inside(self, name: str, argv: Sequence[str]) -> list[str]:
-        """The command line that runs this one on that node; it dies with us."""
+        """Return the command line that runs this one on that node; it ends with this process."""
         return ["ip", "netns", "exec", name, "setpriv", "--pdeathsig", "KILL", *argv]
 
     def kill(self, name: str) -> None:
         """Kill every process on the node.
 
-        All processes stand still before the first one is killed, so that none reacts to the end of another.
+        All processes are stopped before the first one is killed, so that none reacts to the end of another.
         """
         while pids := [int(pid) for pid in _ip("netns", "pids", name).split()]:
             for number in (signal.SIGSTOP, signal.SIGKILL):
@@ -106,7 +106,7 @@ class Network:
                         os.kill(pid, number)
 
     def cut(self, name: str, *, sent: bool = True, received: bool = True) -> None:
-        """Drop every packet that the node sends to others, or that others send to it, or both."""
+        """Drop every packet that the node sends to other nodes, or receives from them, or both."""
         rules = []
         if sent:
             rules.append(f'add rule bridge faults forward iifname "to-{name}" drop')
@@ -115,12 +115,12 @@ class Network:
         _nft(SWITCH, RULES + "\n".join(rules))
 
     def cut_loopback(self, name: str, port: int) -> None:
-        """Drop what goes to this port, and comes from it, inside the node."""
+        """Drop the packets to and from this port inside the node."""
         directions = [f'add rule inet faults input iifname "lo" tcp {end} {port} drop' for end in _ENDS]
         _nft(name, LOOPBACK_RULES + "\n".join(directions))
 
     def heal(self, name: str) -> None:
-        """Drop nothing any more."""
+        """Stop dropping packets of this node."""
         _nft(SWITCH, RULES)
         _nft(name, LOOPBACK_RULES)
 

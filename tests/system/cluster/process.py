@@ -1,4 +1,4 @@
-"""A process on a node of the network: started, signalled, ended; its output goes to a file."""
+"""A process on a node of the network, whose output goes to a file."""
 
 import os
 import signal
@@ -6,11 +6,11 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-STOP_S = 30.0  # a client agent's leave takes 5 s, on_lose and release of a supervisor up to 10 s
+STOP_S = 30.0  # a client agent leaves in 5 s, a supervisor needs up to 10 s for on_lose and release
 
 
 class Process:
-    """``argv`` is the whole command line; it may be started again once it has ended."""
+    """A process that may be started again when it has ended; ``argv`` is the whole command line."""
 
     def __init__(self, argv: Sequence[str], log_path: Path, environ: Mapping[str, str]) -> None:
         self._argv = argv
@@ -19,7 +19,7 @@ class Process:
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it (again); its log goes on in the same file."""
+        """Start the process, also once more; each start appends to one log."""
         assert not self.running, "it is running"
         with self.log_path.open("ab") as log:
             self._child = subprocess.Popen(
@@ -28,7 +28,7 @@ class Process:
                 stdout=log,
                 stderr=log,
                 env=self._environ,
-                start_new_session=True,  # Ctrl-C is for the program that started it
+                start_new_session=True,  # Ctrl-C must reach only the program that has started it
             )
 
     @property
@@ -38,26 +38,26 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """Of the last one that ended; negative for a signal."""
+        """The exit code of the process that ended last; negative for a signal."""
         return None if self._child is None else self._child.poll()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
+        """Send a signal to the process."""
         assert self._child is not None and self.running, "it is running"
         os.kill(self._child.pid, number)
 
     def kill(self) -> None:
-        """kill -9, and its end."""
+        """Kill the process with kill -9 and wait for its end."""
         self.signal(signal.SIGKILL)
         self.wait()
 
     def stop(self) -> int:
-        """SIGTERM, and its exit code."""
+        """End the process with SIGTERM and return its exit code."""
         self.signal(signal.SIGTERM)
         return self.wait()
 
     def wait(self) -> int:
-        """Its exit code once it has ended; TimeoutError when it does not end."""
+        """Wait until the process ends and return its exit code; raise TimeoutError when it goes on."""
         assert self._child is not None, "it was started"
         try:
             return self._child.wait(STOP_S)

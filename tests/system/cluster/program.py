@@ -1,4 +1,4 @@
-"""What the programs that run a cluster share: a network of their own, a folder, an end in any case."""
+"""The common parts of the programs that run a cluster: an own network, a folder, and an orderly end."""
 
 import signal
 import sys
@@ -15,7 +15,7 @@ LOG_TAIL = 4000  # characters
 
 
 def in_own_network(module: str, arguments: Sequence[str], work: Callable[[], int]) -> int:
-    """The exit code of ``work``, done as ``python -m module arguments`` in a network of this run alone."""
+    """Run ``work`` in a network of this run, as ``python -m module arguments``, and return the exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
@@ -34,7 +34,7 @@ def in_own_network(module: str, arguments: Sequence[str], work: Callable[[], int
 
 @contextmanager
 def working_folder(keep: Path | None) -> Iterator[Path]:
-    """A folder for data and logs: ``keep``, which stays, or one that is removed at the end."""
+    """Yield a folder for data and logs: ``keep``, which stays, or one that is removed at the end."""
     with ExitStack() as exits:
         if keep is None:
             folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="cluster-")))
@@ -49,12 +49,12 @@ def working_folder(keep: Path | None) -> Iterator[Path]:
 
 
 def say(text: str) -> None:
-    """A line for whoever waits."""
+    """Print a line at once."""
     print(text, flush=True)
 
 
 def show_logs(folder: Path) -> None:
-    """The end of every log, for whoever looks for the cause."""
+    """Print the end of every log, in which a reader may find the cause."""
     for log in sorted(folder.glob("*/*.log")):
         print(f"--- the end of {log.name}:\n{log.read_text(errors='replace')[-LOG_TAIL:]}", file=sys.stderr)
 

@@ -1,16 +1,16 @@
-"""The table of a campaign and what is said below it. Pure: it measures nothing."""
+"""The table of a campaign and the summary below it. The functions here are pure: they measure nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.system.cluster.faults import Fault
 
-LATE_S = 2.0  # what a busy machine may take beyond what `check` prints, before it is said to be late
+LATE_S = 2.0  # tolerance for a busy machine, beyond the failover that `check` prints
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One fault, what it came to, in seconds; ``bound_s`` is what `check` promised for it."""
+    """One fault and its outcome, in seconds; ``bound_s`` is the longest failover that `check` promises."""
 
     number: int
     fault: Fault
@@ -24,12 +24,12 @@ class Row:
 
     @property
     def late(self) -> bool:
-        """Whether nobody led for longer than promised."""
+        """Whether no node led for longer than promised."""
         return self.gap_s > self.bound_s + LATE_S
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As text, in the order of HEADINGS."""
+        """The cells as text, in the order of HEADINGS."""
         verdict = "OVERLAP" if self.overlap_s else "NOT SURVIVED" if not self.survived else ""
         return (
             str(self.number), self.fault.kind, self.on, self.outcome, f"{self.gap_s:.1f}",
@@ -43,7 +43,7 @@ WIDTHS = (3, 19, 10, 20, 11, 12, 9, 12)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Of a whole campaign; ``wrong`` is what the judges found."""
+    """The verdict on a whole campaign; ``wrong`` has the faults that the judges found."""
 
     rows: tuple[Row, ...]
     wrong: tuple[str, ...]
@@ -51,7 +51,7 @@ class Verdict:
 
     @property
     def complaints(self) -> tuple[str, ...]:
-        """All that is wrong, a sentence each; empty when all is well."""
+        """A sentence for each thing that is wrong; empty when all is well."""
         lost = [
             f"fault {row.number}, {row.fault.kind}: not survived" for row in self.rows if not row.survived
         ]
@@ -59,12 +59,12 @@ class Verdict:
 
     @property
     def lost_its_cluster(self) -> bool:
-        """Whether a fault was not survived: what follows it would be about nothing."""
+        """Whether a fault was not survived, so that further faults would show nothing."""
         return any(not row.survived for row in self.rows)
 
     @property
     def summary(self) -> str:
-        """The last lines: what survived, what overlapped, and every complaint."""
+        """The last lines: faults survived, overlaps, and every complaint."""
         survived = sum(row.survived for row in self.rows)
         overlap_s = sum(row.overlap_s for row in self.rows)
         excused_s = sum(row.excused_s for row in self.rows)
@@ -79,5 +79,5 @@ class Verdict:
 
 
 def shown(cells: Sequence[str]) -> str:
-    """One line of the table."""
+    """Return one line of the table."""
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()

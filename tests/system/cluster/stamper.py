@@ -1,8 +1,8 @@
-"""The child of both sides: ``stamper.py FILE NODE`` writes "I am alive" every 50 ms until TERM.
+"""The child of both tools: ``stamper.py FILE NODE`` writes "I am alive" every 50 ms until TERM.
 
-A stamp is a line "NODE PID SECONDS" of CLOCK_BOOTTIME, one write to a file opened for appending. It
-also ends when the file has another name, and by itself in the end: a tool that was killed leaves its
-child behind, and nobody else may. Run as a program, by a Python without its site packages.
+A stamp is a line "NODE PID SECONDS" of CLOCK_BOOTTIME, one write to a file opened for appending. A tool that
+is killed leaves its child behind. So the child ends also when its file is renamed, and after a limited time
+in any case. It is run as a program, by a Python without its site packages.
 """
 
 import os
@@ -14,7 +14,7 @@ LONGEST_S = 600.0
 
 
 def main(path: str, node: str) -> None:
-    """Stamp."""
+    """Write stamps until a reason to end."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND)
     began = now = time.clock_gettime(time.CLOCK_BOOTTIME)
     while os.path.exists(path) and now - began < LONGEST_S:

@@ -1,15 +1,18 @@
-"""Which children were alive when, from their stamps, and what that comes to in seconds. Pure."""
+"""Seconds of double holding and of needless loss, computed from the stamps of children.
+
+The functions here are pure.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-STILL_ALIVE_S = 0.5  # ten stamps that did not come: the child stood still, or has ended
-STILL_HELD_S = 0.5  # after which a look at the key tells who had given up whom
+STILL_ALIVE_S = 0.5  # ten missing stamps: the child stood still, or has ended
+STILL_HELD_S = 0.5  # after this time the session on the key shows whether Consul or the tool had given up
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A child from a first stamp to a last one, in seconds of CLOCK_BOOTTIME."""
+    """A child from its first stamp to its last one, in seconds of CLOCK_BOOTTIME."""
 
     node: str
     pid: int
@@ -19,14 +22,14 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The session that Consul's key showed at a moment: empty for none, None when it cannot be told."""
+    """The session on Consul's key at one moment: blank for none, None when Consul did not answer."""
 
     at: float
     session: str | None
 
 
 def lives(text: str) -> list[Life]:
-    """All lives by their begin; a child that paused for longer than STILL_ALIVE_S has several."""
+    """Return all lives by their begin; a child that paused for longer than STILL_ALIVE_S has several."""
     found: list[Life] = []
     newest: dict[int, Life] = {}
     for line in text.splitlines(keepends=True):
@@ -42,20 +45,20 @@ def lives(text: str) -> list[Life]:
 
 
 def double_s(alive: Iterable[Life]) -> float:
-    """For how long two or more were alive at once."""
+    """Return for how long two or more children were alive at once."""
     return sum(end - begin for begin, end, count in _counts(alive) if count > 1)
 
 
 def gaps(alive: Iterable[Life]) -> list[tuple[float, float]]:
-    """The times between two lives in which nobody was alive."""
+    """Return the times between two lives in which no child was alive."""
     return [(begin, end) for begin, end, count in _counts(alive) if count == 0]
 
 
 def needless_s(alive: Sequence[Life], looks: Sequence[Look]) -> float:
-    """The length of all gaps that Consul did not make.
+    """Return the length of all gaps that the tool and not Consul has caused.
 
-    A gap is needless when the key showed a session before the last child stopped and shows the same
-    one STILL_HELD_S after that: Consul had taken nothing away, the tool gave up by itself.
+    A gap is needless when the key showed a session before the last child stopped, and showed an equal one
+    STILL_HELD_S later. Then Consul had taken nothing away, and the tool gave up by itself.
     """
     total_s = 0.0
     for begin, end in gaps(alive):
@@ -69,7 +72,7 @@ def needless_s(alive: Sequence[Life], looks: Sequence[Look]) -> float:
 
 
 def _counts(alive: Iterable[Life]) -> Iterator[tuple[float, float, int]]:
-    """(begin, end, how many were alive), from the first begin to the last end."""
+    """Yield (begin, end, how many were alive), from the first begin to the last end."""
     edges = sorted(edge for life in alive for edge in ((life.begin, 1), (life.end, -1)))
     count = 0
     for (at, change), (following, _) in zip(edges, edges[1:], strict=False):

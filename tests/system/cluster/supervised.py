@@ -1,6 +1,6 @@
-"""Programs that systemd would keep alive: started again a second after they ended, however it was.
+"""Programs that are kept alive as systemd does it: each end is followed by a start one second later.
 
-Nothing runs by itself here: whoever waits for anything in this cluster calls ``look`` meanwhile.
+Nothing runs by itself here: every wait in this cluster calls ``look`` meanwhile.
 """
 
 import time
@@ -13,7 +13,7 @@ RESTART_S = 1.0  # RestartSec of our unit
 
 
 class Supervised(Process):
-    """A process that comes back; ``unexpected`` has the exit codes of ends that nobody asked for."""
+    """A process that is restarted; ``unexpected`` has the exit codes of ends that the test did not cause."""
 
     def __init__(self, argv: Sequence[str], log_path: Path, environ: Mapping[str, str]) -> None:
         super().__init__(argv, log_path, environ)
@@ -23,22 +23,22 @@ class Supervised(Process):
         self._ended_at: float | None = None
 
     def start(self) -> None:
-        """Start it, and again whenever it ends."""
+        """Start the process, and again whenever it ends."""
         super().start()
         self._wanted, self._killed, self._ended_at = True, False, None
 
     def kill(self) -> None:
-        """kill -9; ``look`` starts it again."""
+        """Kill the process with kill -9; ``look`` starts it again."""
         self._killed = True
         super().kill()
 
     def stop(self) -> int:
-        """SIGTERM, and its exit code; it stays away."""
+        """End the process with SIGTERM for good and return its exit code."""
         self._wanted = False
         return super().stop()
 
     def look(self) -> None:
-        """Start it again if it ended long enough ago."""
+        """Start the process again if it ended long enough ago."""
         if not self._wanted or self.running:
             return
         if self._ended_at is None:

@@ -1,4 +1,4 @@
-"""The judge of the cluster says what is wrong with lines written by hand, and nothing when all is well."""
+"""The judge of the cluster finds the faults in lines written by hand, and none when all is well."""
 
 import pytest
 

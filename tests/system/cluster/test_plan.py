@@ -1,4 +1,4 @@
-"""A seed is a plan: the same faults again, every kind before one comes twice, each explained to readers."""
+"""Equal seeds give equal plans, every kind of fault comes before one comes twice, and the page names each."""
 
 from tests.support.pages import ROOT, first_codes
 from tests.system.cluster.faults import BRIEF_S, KINDS, LONG_S, plan

@@ -7,7 +7,7 @@ from tests.system.cluster.stamps import Look
 
 
 def stamped(node: str, pid: int, since: float, until: float) -> str:
-    """A stamp each tenth of a second."""
+    """Return a stamp for each tenth of a second."""
     return "".join(
         f"{node} {pid} {tick / 10:.3f}\n" for tick in range(round(since * 10), round(until * 10) + 1)
     )

@@ -1,7 +1,7 @@
-"""Our supervisor against `consul lock`: the same cluster, node, fault, terms and child, at the same time.
+"""The supervisor against `consul lock`: both on one cluster, with equal nodes, faults, terms and children.
 
-Each holds a key of its own on node a and has waiters on b and c; then node a is broken. What is
-compared are the children: when two were alive at once, and when none was though Consul held the lock.
+Each tool holds a key of its own on node a and has waiters on b and c; then node a is broken. The children are
+compared: when two were alive at once, and when none was although Consul held the lock.
 """
 
 import sys
@@ -18,9 +18,9 @@ from tests.system.cluster.supervised import Supervised
 
 OURS, THEIRS = "consul-supervisor", "consul lock"
 BROKEN = CLIENTS[0]
-# What `consul lock` asks for, and cannot be told otherwise.
+# `consul lock` requests these terms, and no option changes them.
 EQUAL_TERMS = {"ttl": "15s", "lock_delay": "15s", "node_checks": ["serfHealth"]}
-REST_S = 5.0  # a renewal and a read by everybody
+REST_S = 5.0  # time for every node to renew and read
 CUT_S = 60.0
 AGENT_DOWN_S = 4.0  # Consul counts a node as failed after some 6 s
 AFTERWARDS_S = 60.0  # 2 x ttl + lock_delay is 45 s
@@ -31,7 +31,7 @@ HEADINGS = ("what happens to the holder's node", "tool", "double holding s", "ne
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a tool made of a fault, in seconds; ``nobody_s`` has the needless loss in it."""
+    """The outcome of one fault for one tool, in seconds; ``nobody_s`` includes the needless loss."""
 
     fault: str
     tool: str
@@ -41,7 +41,7 @@ class Result:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As text, in the order of HEADINGS."""
+        """The cells as text, in the order of HEADINGS."""
         return (
             self.fault, self.tool, f"{self.double_s:.1f}", f"{self.needless_s:.1f}", f"{self.nobody_s:.1f}"
         )  # fmt: skip
@@ -83,7 +83,7 @@ class Side:
             self._cluster.supervise(self.programs[node])
 
     def look(self) -> None:
-        """Note what session the key shows."""
+        """Record the session that the key shows."""
         session = self._cluster.servers[SERVERS[0]].session_on(f"{self._prefix}/.lock")
         self.looks.append(Look(boottime(), session))
 
@@ -93,7 +93,7 @@ class Side:
         return stamps.lives(self._stamps.read_text())
 
     def result(self, fault: str, since: float, until: float) -> Result:
-        """The figures of this window."""
+        """Return the figures of this window."""
         within = [
             stamps.Life(life.node, life.pid, max(life.begin, since), min(life.end, until))
             for life in self.alive
@@ -105,14 +105,18 @@ class Side:
         )
 
     def end(self) -> None:
-        """Nothing of it goes on: the tools are killed, and children that outlive them miss their file."""
+        """Kill the tools, and rename the file of stamps, so that children that outlive the tools end."""
         for program in self.programs.values():
             self._cluster.abandon(program)
         self._stamps.rename(self._stamps.with_suffix(".done"))
 
 
 class Trial:
-    """One fault for both sides; ``name`` says what happens, ``wound`` does it."""
+    """One fault for both sides.
+
+    name: the fault, for the table.
+    wound: the function that breaks the node.
+    """
 
     def __init__(self, cluster: Cluster, number: int, name: str, wound: "Wound") -> None:
         self._cluster = cluster
@@ -121,14 +125,14 @@ class Trial:
         self._sides = [Side(cluster, tool, f"trial-{number}") for tool in (OURS, THEIRS)]
 
     def run(self) -> list[Result]:
-        """The figures of both."""
+        """Run the fault and return the figures of both tools."""
         try:
             for side in self._sides:
                 side.start(BROKEN)
             self._cluster.until(lambda: all(side.alive for side in self._sides), "both hold")
             for side in self._sides:
                 side.start(*CLIENTS[1:])
-            since = boottime()  # before the fault: what it ends must be seen to live
+            since = boottime()  # before the fault, so that the children that it ends are seen alive
             self.watch(REST_S)
             self._wound(self)
             self.watch(AFTERWARDS_S)
@@ -147,19 +151,19 @@ class Trial:
             self._cluster.pass_time(LOOK_EVERY_S)
 
     def cut(self) -> None:
-        """Packets between the node and all others are dropped, for a minute."""
+        """Drop the packets between the node and all other nodes for a minute."""
         self._cluster.network.cut(BROKEN)
         self.watch(CUT_S)
         self._cluster.network.heal(BROKEN)
 
     def restart_agent(self) -> None:
-        """kill -9 of the agent, which is back some seconds later."""
+        """Kill the agent with kill -9 and start it again some seconds later."""
         self._cluster.clients[BROKEN].kill()
         self.watch(AGENT_DOWN_S)
         self._cluster.clients[BROKEN].start()
 
     def kill_tools(self) -> None:
-        """kill -9 of the tool alone."""
+        """Kill the tool alone with kill -9."""
         for side in self._sides:
             side.programs[BROKEN].kill()
 
@@ -173,7 +177,7 @@ TRIALS: tuple[tuple[str, Wound], ...] = (
 
 
 def compare(cluster: Cluster, say: Callable[[str], None]) -> list[Result]:
-    """All trials; ``say`` hears which one runs."""
+    """Run all trials and return their results; ``say`` gets the name of each one as it begins."""
     results: list[Result] = []
     for number, (name, wound) in enumerate(TRIALS, 1):
         say(f"against {THEIRS}: {name}")
@@ -183,7 +187,7 @@ def compare(cluster: Cluster, say: Callable[[str], None]) -> list[Result]:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """The table of the documentation."""
+    """Return the table of the documentation."""
     ruler = ("---", "---", "---:", "---:", "---:")
     rows = [HEADINGS, ruler, *(result.cells for result in results)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
