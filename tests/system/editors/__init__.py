@@ -1,1 +1,1 @@
-"""Beside what people write and check files with: their editors, and pre-commit."""
+"""The programs with which people write and check files: their editors, and pre-commit."""

@@ -1,7 +1,7 @@
-"""The language server that editors ask about YAML, spoken to as an editor does: LSP over stdio.
+"""The language server that editors use for YAML, spoken to as an editor does: LSP over stdio.
 
-Only what these tests need of the protocol: open a file, and ask what an editor shows at a place in
-it. The server is told to fetch nothing, so what it knows comes from the file's own modeline.
+Only a small part of the protocol is here: opening a file, and what an editor shows at a place in it. The
+server may fetch nothing, so its knowledge comes from the file's own modeline.
 """
 
 import json
@@ -65,7 +65,7 @@ class LanguageServer:
     # --- what an editor shows ------------------------------------------------------------------------
 
     def open(self, path: Path, text: str | None = None) -> list[Message]:
-        """The file's diagnostics, when it is opened, once, with this text (its own, if none is given)."""
+        """Open the file, once, with this text or its own, and return its diagnostics."""
         content = path.read_text() if text is None else text
         document = {"uri": path.as_uri(), "languageId": "yaml", "version": 1, "text": content}
         assert path.as_uri() not in self._diagnostics, f"{path} is open"
@@ -76,13 +76,13 @@ class LanguageServer:
         return self._diagnostics[path.as_uri()]
 
     def completions(self, path: Path, line: int, column: int) -> dict[str, Message]:
-        """What is offered at this place (from 0), by label."""
+        """Return the offers at this place (counted from 0), by label."""
         answer = self._ask("textDocument/completion", _place(path, line, column)) or {"items": []}
         items = answer["items"] if isinstance(answer, dict) else answer
         return {item["label"]: item for item in items}
 
     def hover(self, path: Path, line: int, column: int) -> str:
-        """What is shown when the pointer rests there; empty for nothing."""
+        """Return the text that is shown when the pointer rests there; blank for nothing."""
         answer = self._ask("textDocument/hover", _place(path, line, column))
         return str(answer["contents"]["value"]) if answer else ""
 
@@ -104,7 +104,7 @@ class LanguageServer:
         self._process.stdin.flush()
 
     def _receive(self, deadline: float) -> Message:
-        """The next message; what the server asks or tells by itself is dealt with here."""
+        """Return the next message; requests and notifications of the server are handled here."""
         head = self._read_to(b"\r\n\r\n", deadline)
         length = int(head.lower().partition(b"content-length:")[2].split()[0])
         while len(self._unread) < length:

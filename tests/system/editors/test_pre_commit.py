@@ -1,7 +1,7 @@
-"""The hook for pre-commit, in a repository of a user's: a mistake is not committed.
+"""The hook for pre-commit, in a repository of a user: a mistake is not committed.
 
-pre-commit itself comes from wherever pip gets packages on this machine, and installs this tree as it
-installs any hook: by a commit of a repository.
+pre-commit comes from wherever pip gets packages on this machine, and installs this tree as it installs any
+hook: from a commit of a repository.
 """
 
 import os
@@ -25,7 +25,7 @@ elections:
     on_loose:
       - shell: systemctl stop app
 """
-# Nobody's own git settings: no signature, no template, no hook of theirs.
+# Nothing of a user's own git settings applies: no signature, no template, no hook.
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 WHO = {
     f"GIT_{role}_{what}": "user@example.net" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
@@ -33,7 +33,7 @@ WHO = {
 
 
 class Repository:
-    """A user's, in which pre-commit is installed; ``product`` is the commit of ours that it takes."""
+    """A user's repository in which pre-commit is installed; ``product`` is our commit that it uses."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str], product: tuple[Path, str]) -> None:
         self.folder = folder
@@ -48,20 +48,20 @@ class Repository:
         return run("git", *arguments, cwd=self.folder, environ=self._environ)
 
     def hook(self, settings: Mapping[str, object]) -> None:
-        """The user's .pre-commit-config.yaml has our hook, with these settings."""
+        """Write the user's .pre-commit-config.yaml with our hook and these settings."""
         path, commit = self._product
         repo = {"repo": str(path), "rev": commit, "hooks": [{"id": ID, **settings}]}
         self.write(".pre-commit-config.yaml", yaml.safe_dump({"repos": [repo]}))
 
     def write(self, name: str, text: str) -> None:
-        """It is in the next commit."""
+        """Write a file and add it to the next commit."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         self.git("add", name)
 
     def commit(self) -> subprocess.CompletedProcess[str]:
-        """What git and the hook say, on standard error."""
+        """Make a commit and return its result, with the output of git and the hook on standard error."""
         return subprocess.run(
             ["git", "commit", "--message", "change"],
             check=False,
@@ -78,7 +78,7 @@ class Repository:
 
 @pytest.fixture(scope="module")
 def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """With pre-commit on PATH, and a place of its own for what it installs."""
+    """Return an environment with pre-commit on PATH and a folder of its own for its installations."""
     folder = tmp_path_factory.mktemp("pre-commit")
     run(sys.executable, "-m", "venv", str(folder / "venv"), cwd=folder)
     run(str(folder / "venv" / "bin" / "pip"), "install", "--quiet", PRE_COMMIT, cwd=folder)
@@ -88,7 +88,7 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def product(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """This tree as it is, as a commit of a repository."""
+    """Return this tree, uncommitted changes included, as a commit of a repository."""
     folder = copy_tree(tmp_path_factory.mktemp("product") / "clone")
 
     def git(arguments: Sequence[str]) -> str:
@@ -112,7 +112,7 @@ def test_a_file_without_a_mistake_is_committed(repository: Repository) -> None:
 
 
 def test_mistakes_stop_a_commit_and_all_are_reported_with_their_places(repository: Repository) -> None:
-    """Of each file by itself."""
+    """The mistakes of each file are reported, independently of the other files."""
     one, other, good = (f"files/consul-supervisor/{name}.yaml" for name in ("one", "the other", "good"))
     repository.write(one, BAD)
     repository.write(other, BAD)
@@ -147,7 +147,7 @@ def test_the_hook_finds_a_configuration_by_its_name_or_folder(repository: Reposi
 
 
 def test_drop_ins_are_checked_as_a_folder_when_the_user_says_so(repository: Repository) -> None:
-    """Each is right by itself, and together they are not."""
+    """Each file is valid by itself, but together they are not."""
     repository.hook({"args": ["nodes"], "pass_filenames": False, "files": "^nodes/"})
     repository.write("nodes/a.yaml", GOOD)
     repository.write("nodes/b.yaml", GOOD)

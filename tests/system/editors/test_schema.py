@@ -1,6 +1,6 @@
 """An editor completes, explains and checks each example by its modeline.
 
-What is typed into an example is opened as another file beside it, as if it were there.
+Text that a test types into an example is opened as another file beside the example.
 """
 
 import itertools
@@ -30,12 +30,12 @@ def relative(path: Path) -> str:
 
 
 def beside(path: Path) -> Path:
-    """A file in the same folder that nobody has opened; it need not exist."""
+    """Return a path beside this file that was not opened yet; the file need not exist."""
     return path.with_name(f"typed-{next(numbers)}.yaml")
 
 
 def messages(diagnostics: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    """(line from 1, what is wrong)."""
+    """Return (line counted from 1, message) of each diagnostic."""
     return sorted((each["range"]["start"]["line"] + 1, each["message"]) for each in diagnostics)
 
 
@@ -91,7 +91,7 @@ def test_within_a_hook_its_own_keys_are_offered(server: LanguageServer, path: Pa
 def offered_after(
     server: LanguageServer, path: Path, at: int, indent: int
 ) -> tuple[dict[str, dict[str, Any]], set[str]]:
-    """What is offered on a new line there, and which keys of the same mapping follow it."""
+    """Return the offers on a new line there, and the keys that follow it in its mapping."""
     before, after = path.read_text()[:at], path.read_text()[at:]
     typed = beside(path)
     server.open(typed, f"{before}{' ' * indent}\n{after}")
@@ -102,7 +102,7 @@ def offered_after(
 
 
 def description(entry: dict[str, Any]) -> str:
-    """Of a property, or of what it refers to."""
+    """Return the description of a property, or of the definition to which it refers."""
     return str(entry.get("description") or description(DEFS[entry["$ref"].rpartition("/")[2]]))
 
 

@@ -1,4 +1,4 @@
-"""One machine for all tests of this folder: each finds it clean."""
+"""One machine for all tests of this folder, which each test finds clean."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.system.machine.node import Node
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A booted machine with the product and a Consul in it."""
+    """Yield a booted machine with the product and a Consul in it."""
     assert os.geteuid() == 0, "cannot boot a machine: this needs root"
     assert TREE.is_dir(), (
         "cannot boot a machine: there is no Debian; tests/system/machine/get_debian.sh makes it"
@@ -25,6 +25,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture
 def node(installed: Node) -> Node:
-    """The same, with nothing of any other test in it."""
+    """Return the installed machine, without anything of an earlier test."""
     installed.clean()
     return installed

@@ -1,7 +1,7 @@
-"""A pair of machines with Ansible before them.
+"""A pair of machines that Ansible manages.
 
-The playbook, the role and the inventory's shape are those of the example, and ``ansible-playbook`` is
-the real one; only what it takes for ssh enters a machine's namespaces.
+The playbook, the role and the shape of the inventory are those of the example, and ``ansible-playbook`` is
+the real one. Only its ``ssh`` is a fake, which enters a machine's namespaces.
 """
 
 import json
@@ -31,7 +31,7 @@ COUNTS = re.compile(r"^(\w+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+
 
 
 class Count(NamedTuple):
-    """What a play came to on one node."""
+    """Ansible's counts of one node in one play."""
 
     ok: int
     changed: int
@@ -39,7 +39,7 @@ class Count(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A run of ansible-playbook: its exit code, what it wrote, and its counts by node."""
+    """A run of ansible-playbook: its exit code, its output, and its counts by node."""
 
     code: int
     text: str
@@ -47,7 +47,7 @@ class Played(NamedTuple):
 
 
 class Fleet(Pair):
-    """A pair, and the product as a wheel."""
+    """A pair of machines, and the product as a wheel."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -60,10 +60,10 @@ class Fleet(Pair):
         for name, machine in self.machines.items():
             (self.folder / "machines" / name).write_text(str(machine.leader))
             shutil.copytree(self.wheel.parent, machine.root / WHEELS.lstrip("/"))
-            (machine.root / WHEELS.lstrip("/") / self.wheel.name).unlink()  # it comes with Ansible
+            (machine.root / WHEELS.lstrip("/") / self.wheel.name).unlink()  # comes with Ansible
 
     def make_wheel(self, folder: str, source: Path = ROOT) -> Path:
-        """The product of that tree as a wheel, in a new folder with those of what it depends on."""
+        """Make a folder with wheels of that tree and of its dependencies; return the wheel of the product."""
         make_wheels(self.folder / folder, source)
         (wheel,) = (self.folder / folder).glob("consul_supervisor-*.whl")
         return wheel
@@ -71,7 +71,7 @@ class Fleet(Pair):
     # --- Ansible ----------------------------------------------------------------------------------
 
     def play(self, *options: str, **variables: Any) -> Played:
-        """The example's playbook with these variables for all nodes."""
+        """Run the example's playbook with these variables for all nodes."""
         inventory = self.folder / "inventory.yml"
         hosts = {"consul_supervisor": {"hosts": dict.fromkeys(ADDRESSES, {}), "vars": variables}}
         inventory.write_text(yaml.safe_dump(hosts))
@@ -94,7 +94,7 @@ class Fleet(Pair):
             "ANSIBLE_SSH_EXECUTABLE": str(ENTER),
             "ANSIBLE_SSH_TRANSFER_METHOD": "piped",
             "ANSIBLE_SSH_ARGS": "",
-            "ANSIBLE_PIPELINING": "True",  # three times as quick
+            "ANSIBLE_PIPELINING": "True",  # makes it three times as fast
             "ANSIBLE_HOME": str(self.folder / "ansible"),
             "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_LOCALHOST_WARNING": "False",
@@ -104,7 +104,7 @@ class Fleet(Pair):
     # --- what an operator sees --------------------------------------------------------------------
 
     def roles(self) -> dict[str, str]:
-        """By node what it is in the first election; blank where no daemon tells."""
+        """Return the role of each node in the first election; blank where no daemon answers."""
         return {name: self._role(machine) for name, machine in self.machines.items()}
 
     def _role(self, machine: Machine) -> str:
@@ -112,16 +112,16 @@ class Fleet(Pair):
         return str(json.loads(said)["items"][0]["role"]) if said else ""
 
     def holder(self) -> str:
-        """The node that holds, once one does and the other waits."""
+        """Return the node that holds, as soon as one does and the other waits."""
         until(lambda: sorted(self.roles().values()) == ["holding", "waiting"], f"one holds: {self.roles()}")
         return next(name for name, role in self.roles().items() if role == "holding")
 
     def held(self) -> tuple[str, str]:
-        """The session that holds the first election, and its LockIndex; they change with each failover."""
+        """Return the session that holds the first election and its LockIndex; a failover changes both."""
         shown = self.machines["one"].did("consul kv get -detailed service/app/leader").splitlines()
         fields = dict(line.split(maxsplit=1) for line in shown if len(line.split()) == 2)
         return fields["Session"], fields["LockIndex"]
 
     def pid(self, node: str) -> int:
-        """Of the supervisor's process."""
+        """Return the process id of the node's supervisor."""
         return int(self.machines[node].did(f"systemctl show -P MainPID {UNIT}"))

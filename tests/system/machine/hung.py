@@ -1,6 +1,6 @@
 """A file system in a booted machine that does not answer, put over one of its folders.
 
-Its device is opened here, because the machine may have none, and it is mounted in there.
+The device is opened here, because the machine may have none, and it is mounted in the machine.
 """
 
 import subprocess
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from tests.system.machine.machine import Machine
 
-# Enters the machine's mounts with the device open, mounts, and unmounts at the end of its input.
+# Enters the machine's mounts with the device open, mounts it, and unmounts at the end of its input.
 PROGRAM = """
 import ctypes, os, sys
 leader, path = sys.argv[1:]
@@ -30,7 +30,7 @@ did(libc.umount2(path.encode(), 2))
 
 @contextmanager
 def hung(machine: Machine, path: str) -> Iterator[None]:
-    """All of this folder of the machine hangs within the block."""
+    """Let everything in this folder of the machine hang within the block."""
     command = [sys.executable, "-c", PROGRAM, str(machine.leader), path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as mounted:
         assert mounted.stdin is not None and mounted.stdout is not None

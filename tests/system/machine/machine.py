@@ -1,8 +1,8 @@
 """One booted machine: a copy of a Debian's files in a systemd-nspawn of its own.
 
-Commands are run in it by entering its namespaces. Nothing of it outlives the ``with`` block: its
-processes end with their first one, PDEATHSIG has it shut down with the test process, and its files, its
-cgroups and what nspawn leaves in /run are removed.
+Commands run in it by entering its namespaces. Nothing of it outlives the ``with`` block. Its processes end
+with the first of them, PDEATHSIG shuts it down with the test process, and its files, its cgroups and the
+files of nspawn in /run are removed.
 """
 
 import os
@@ -20,21 +20,24 @@ import psutil
 from tests.support.supervisor import until
 
 TREE = Path(__file__).resolve().parents[3] / ".cache" / "machine" / "bookworm"
-BOOT_S = 60.0  # it takes one second where nothing else runs
+BOOT_S = 60.0  # a boot takes one second where nothing else runs
 COMMAND_S = 120.0
 END_S = 60.0
 LOOK_S = 5.0
 ENVIRON = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
-REBOOT_ASKED = 133  # of a systemd-nspawn with --keep-unit: start me again
+REBOOT_ASKED = 133  # exit code of a systemd-nspawn with --keep-unit: the machine is to boot again
 HOST_CGROUPS = Path("/sys/fs/cgroup")
 
 Ran = subprocess.CompletedProcess[str]
 
 
 class Machine:
-    """A machine of its own; ``folder`` must not exist and gets its files. ``bridge``: what its only network
-    interface, host0, is plugged into; blank for none."""
+    """One machine.
+
+    folder: gets its files; it must not exist before.
+    bridge: the bridge to which its only network interface, host0, is connected. Blank: it has none.
+    """
 
     def __init__(self, folder: Path, bridge: str = "") -> None:
         self.name = f"supervised-{uuid.uuid4().hex[:8]}"
@@ -66,7 +69,7 @@ class Machine:
             *(f"--machine={self.name}", f"--directory={self.root}", self._network, "--console=pipe"),
             *("--link-journal=no", "--resolv-conf=off", "--timezone=off", "--kill-signal=SIGRTMIN+3"),
         ]
-        if not Path("/run/systemd/system").exists():  # no systemd to ask for a cgroup: it gets one of ours
+        if not Path("/run/systemd/system").exists():  # without systemd here, it gets a cgroup of ours
             command.append("--keep-unit")
             self._cgroups = [hierarchy / self.name for hierarchy in _hierarchies()]
         for cgroup in self._cgroups:
@@ -91,13 +94,13 @@ class Machine:
 
     @property
     def leader(self) -> int:
-        """The machine's process 1, as we see it."""
+        """The machine's process 1, as this computer numbers it."""
         leader = self._leader()
         assert leader is not None, "the machine is not up"
         return leader
 
     def _leader(self) -> int | None:
-        """None while there is none."""
+        """Return the machine's process 1; None while there is none."""
         assert self._nspawn is not None
         try:
             children = psutil.Process(self._nspawn.pid).children()
@@ -108,7 +111,7 @@ class Machine:
     def run(
         self, *command: str, environ: Mapping[str, str] | None = None, within_s: float = COMMAND_S
     ) -> Ran:
-        """A command in the machine, with all that it wrote; its exit code is not judged."""
+        """Run a command in the machine and return its output, whatever its exit code."""
         leader = self._leader()
         if leader is None:
             return Ran(command, 1, "", "the machine is not up")
@@ -124,37 +127,42 @@ class Machine:
         )
 
     def sh(self, text: str, within_s: float = COMMAND_S) -> Ran:
-        """The same, of a shell's command line."""
+        """Run a shell's command line in the machine and return its output, whatever its exit code."""
         return self.run("/bin/sh", "-euc", text, within_s=within_s)
 
     def _told(self, text: str) -> str:
-        """What it writes; blank while the machine comes up or goes down, when a command may be stopped on
-        its way in and never be heard of again."""
+        """Return the output of a shell's command line; blank when the command hangs.
+
+        While the machine comes up or goes down, a command may be stopped on its way in and never answer.
+        """
         try:
             return self.sh(text, LOOK_S).stdout
         except subprocess.TimeoutExpired:
             return ""
 
     def did(self, text: str, within_s: float = COMMAND_S) -> str:
-        """What a shell's command line wrote; AssertionError when it failed."""
+        """Run a shell's command line and return its output; raise AssertionError when it failed."""
         ran = self.sh(text, within_s)
         assert ran.returncode == 0, f"{text}: {ran.returncode}\n{ran.stdout}{ran.stderr}"
         return ran.stdout
 
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
-        """A file in the machine, its folders made as needed. Not below /run or /tmp, which are mounts."""
+        """Write a file in the machine and make its folders.
+
+        Not below /run or /tmp, which are mounts of the machine.
+        """
         file = self.root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         file.chmod(mode)
 
     def read(self, path: str) -> str:
-        """The text of a file in the machine; blank when it is absent."""
+        """Return the text of a file in the machine; blank when it is absent."""
         file = self.root / path.lstrip("/")
         return file.read_text(errors="replace") if file.exists() else ""
 
     def reboot(self) -> None:
-        """In order: services are stopped, the machine boots again with another boot id."""
+        """Reboot in order: services are stopped, and the machine boots with another boot id."""
         before = self.did(BOOT_ID)
         self.sh("systemctl --no-block reboot")
 
@@ -174,7 +182,7 @@ class Machine:
         if self._nspawn is not None:
             leader = self._leader()
             if leader is not None:
-                os.kill(leader, signal.SIGKILL)  # and the kernel ends all that it began
+                os.kill(leader, signal.SIGKILL)  # the kernel then ends all processes of the machine
             else:
                 self._nspawn.kill()
             self._nspawn.wait(END_S)
@@ -188,13 +196,13 @@ class Machine:
 
 
 def _hierarchies() -> list[Path]:
-    """Where cgroups are made that systemd may use: one, or two beside those of the first version."""
+    """Return where systemd may make cgroups: one place, or two beside those of the first version."""
     named = [HOST_CGROUPS / "systemd", HOST_CGROUPS / "unified"]
     return [HOST_CGROUPS] if (HOST_CGROUPS / "cgroup.procs").exists() else [h for h in named if h.exists()]
 
 
 def _remove(cgroup: Path) -> None:
-    """With those below it, once their last process has gone."""
+    """Remove a cgroup and those below it when their last process has gone."""
 
     def gone() -> bool:
         for folder, _, _ in os.walk(cgroup, topdown=False):

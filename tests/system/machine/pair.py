@@ -1,7 +1,7 @@
-"""Two booted machines with a Consul of their own between them.
+"""Two booted machines with a Consul of their own.
 
-They hang on a bridge. One runs Consul's server, the other a client agent; the supervisor of each asks
-its own.
+They are connected by a bridge. One runs Consul's server, the other a client agent, and each supervisor uses
+the agent on its own machine.
 """
 
 import json
@@ -67,12 +67,12 @@ class Pair:
         return [line for line in said.splitlines() if " alive " in line]
 
     def log(self, name: str) -> str:
-        """What that machine's supervisor wrote."""
+        """Return the output of that machine's supervisor."""
         return self.machines[name].sh(f"journalctl -o cat --no-pager -u {UNIT}").stdout
 
 
 def _connect(machine: Machine, name: str) -> None:
-    """Its address, at every boot anew."""
+    """Give the machine its address, which is necessary after each boot."""
     machine.write("/etc/systemd/system/address.service", ADDRESS_UNIT.format(ADDRESSES[name]))
     machine.did("systemctl daemon-reload; systemctl enable -q --now address")
 

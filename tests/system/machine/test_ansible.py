@@ -1,5 +1,7 @@
-"""The example's role rolls a fleet of two booted machines: it installs, changes and upgrades it, and nothing
-fails over but what is meant to."""
+"""The example's role installs, changes and upgrades a fleet of two booted machines.
+
+No election fails over except where a change requires it.
+"""
 
 import os
 import shutil
@@ -24,7 +26,7 @@ def hook(words: str) -> dict[str, str]:
 
 
 def variables(fleet: Fleet, acquired: str = "acquired", **more: Any) -> dict[str, Any]:
-    """Of a fleet with one election; ``acquired`` is what its on_acquire puts on record."""
+    """Return the variables of a fleet with one election; its on_acquire records the line ``acquired``."""
     election = {"session": SESSION, "on_acquire": [hook(acquired)], "on_lose": [hook("lost")]}
     return {
         "consul_supervisor_wheel": str(fleet.wheel),
@@ -41,7 +43,7 @@ def events(fleet: Fleet) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """The tests of this module follow one another on it, as the days of a fleet do."""
+    """Yield the fleet on which the tests of this module follow one another."""
     assert os.geteuid() == 0, "cannot boot a machine: this needs root"
     with Fleet(tmp_path_factory.mktemp("fleet")) as made:
         yield made
@@ -116,7 +118,7 @@ def test_a_drop_in_comes_and_goes_beside_a_holder(fleet: Fleet) -> None:
 
 
 def test_user_token_scripts_and_variables_are_installed_in_their_places(fleet: Fleet, tmp_path: Path) -> None:
-    """The process is replaced for them, and adopts what the one before it held."""
+    """The change needs a new process, which adopts the tenure of the process before it."""
     script = tmp_path / "recorded"
     script.write_text(f'#!/bin/sh\necho "$1 by $(id -un) with $WORDS" >>{EVENTS}\n')
     for machine in fleet.machines.values():
@@ -190,7 +192,7 @@ def test_other_content_by_the_same_version_is_installed_and_runs(fleet: Fleet, t
 
 
 def test_a_node_that_is_stuck_ends_the_roll(fleet: Fleet) -> None:
-    """The other one, which waits, has had its turn; this one is not taken for settled."""
+    """The waiting node was changed first; the stuck one does not count as settled."""
     holder, broken = fleet.holder(), variables(fleet, acquired="changed")
     broken["consul_supervisor_elections"]["app"]["on_lose"] = [{"exec": ["/bin/false"]}]
     assert fleet.play(**broken).code == 0
@@ -225,7 +227,7 @@ def test_the_role_is_clean_by_the_rules_of_production() -> None:
 
 
 def newer(fleet: Fleet, folder: Path, made: str = "newer") -> Path:
-    """The same product by another version; ``made`` stands in it."""
+    """Make a wheel of this product as version 99.0; ``made`` distinguishes two such wheels."""
     source = folder / "source"
     left_out = shutil.ignore_patterns(".git", ".venv", ".cache", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
@@ -238,6 +240,6 @@ def newer(fleet: Fleet, folder: Path, made: str = "newer") -> Path:
 
 
 def started_at(fleet: Fleet, node: str) -> int:
-    """When its supervisor's process began; both machines have the clock of this one."""
+    """Return when the node's supervisor began; both machines have the clock of this computer."""
     unit = fleet.machines[node].did("systemctl show -P ExecMainStartTimestampMonotonic consul-supervisor")
     return int(unit)

@@ -1,11 +1,11 @@
-"""A supervisor that is killed, or stands still: systemd has it back, and it goes on or winds up."""
+"""A supervisor that is killed or frozen: systemd restarts it, and it goes on or winds up."""
 
 import signal
 
 from tests.support.supervisor import until
 from tests.system.machine.node import CONFIG, UNIT, Node, record
 
-FROZEN_S = 40.0  # WatchdogSec and RestartSec pass, and a start; the rest is patience
+FROZEN_S = 40.0  # WatchdogSec, RestartSec and a start; the rest is patience
 
 
 def test_a_killed_supervisor_starts_again_and_goes_on_without_a_hook(node: Node) -> None:
@@ -18,7 +18,7 @@ def test_a_killed_supervisor_starts_again_and_goes_on_without_a_hook(node: Node)
 
 
 def test_an_upgrade_by_kill_keeps_what_the_node_holds(node: Node) -> None:
-    """The new program is put in place while the old one runs; `run` is started again, no hook is."""
+    """The new program is installed while the old one runs; `run` is started again, and no hook runs."""
     run = {"exec": ["/bin/sleep", "infinity"], "stop_timeout": "1s"}
     session, before = node.start_holding(app=node.election(run=run)), node.pid
     install = (
@@ -32,7 +32,7 @@ def test_an_upgrade_by_kill_keeps_what_the_node_holds(node: Node) -> None:
 
 
 def test_a_restart_keeps_what_the_node_holds_and_a_stop_hands_over(node: Node) -> None:
-    """An upgrade, a person and needrestart all type the same command."""
+    """An upgrade, an operator and needrestart all use one command."""
     run = {"exec": ["/bin/sleep", "infinity"], "stop_timeout": "1s"}
     session, before = node.start_holding(app=node.election(run=run)), node.pid
     node.machine.did(f"systemctl restart {UNIT}")
@@ -47,7 +47,7 @@ def test_a_restart_keeps_what_the_node_holds_and_a_stop_hands_over(node: Node) -
 
 
 def test_a_restart_by_another_state_dir_winds_up_what_is_on_record_in_the_former(node: Node) -> None:
-    """A stop was meant: what the killed process held is given up by on_lose, then it begins anew."""
+    """The new file names another state_dir: the tenure on record ends with on_lose, and a new one begins."""
     session = node.start_holding()
     node.machine.write(CONFIG, f"state_dir: /var/lib/{UNIT}/other\n{node.machine.read(CONFIG)}")
     node.machine.run("systemctl", "restart", UNIT)
@@ -57,7 +57,7 @@ def test_a_restart_by_another_state_dir_winds_up_what_is_on_record_in_the_former
 
 
 def test_a_restart_in_the_midst_of_a_hook_begins_that_hook_again(node: Node) -> None:
-    """What the killed hook left in the unit is gone before the next process begins."""
+    """Everything that the killed hook left in the unit is gone before the next process begins."""
     slow = f"{record('begin')}; test $(wc -l </srv/events) -gt 1 || sleep 300; {record('end')}"
     node.configure(app=node.election(on_acquire=[{"shell": slow, "timeout": "20s"}]))
     node.start()

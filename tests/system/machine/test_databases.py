@@ -1,7 +1,7 @@
-"""Redis and PostgreSQL as Debian's packages run them, set up on two machines by what the READMEs of the
-examples say: their services, users and places, in the sandbox of our unit.
+"""Redis and PostgreSQL as Debian packages them, set up on two machines by the READMEs of the examples.
 
-What a failover promises is tested elsewhere, by many nodes in less time (tests/system/applications).
+Their services, users and folders are Debian's, and our unit's sandbox applies. tests/system/applications
+shows what a failover promises, with more nodes in less time.
 """
 
 import os
@@ -23,11 +23,11 @@ CHECKOUT = "/srv/checkout"
 SLOW_S = 60.0
 ASKS = "su postgres -c \"psql -c '\\password"
 MINE = {
-    " 192.0.2.13:5432": "",  # two nodes are as many as there are
+    " 192.0.2.13:5432": "",  # only two nodes exist
     **{f"192.0.2.1{number}": address for number, address in enumerate(ADDRESSES.values(), 1)},
     "192.0.2.0/24": "10.20.30.0/24",
     "PASSWORD": PASSWORD,
-    # The package is there; what installing it does beyond that is to start it.
+    # The package is installed already; installing it would also start it.
     "apt install redis-server": "systemctl enable -q --now redis-server",
     "apt install postgresql-15 procps": "systemctl enable -q --now postgresql",
     ASKS: rf"printf '{PASSWORD}\n{PASSWORD}\n' | {ASKS}",
@@ -36,7 +36,7 @@ MINE = {
 
 
 class Example:
-    """One of the examples, and what its README says under Install."""
+    """One of the examples, and the section Install of its README."""
 
     def __init__(self, pair: Pair, name: str) -> None:
         self._pair = pair
@@ -49,19 +49,19 @@ class Example:
         ]
 
     def does(self, node: str, step: int) -> None:
-        """The commands of that block, in a checkout."""
+        """Run the commands of that block of the README in a checkout."""
         text = mine(self._texts("sh")[step], node)
         folder = CHECKOUT if "cd examples/" in text else f"{CHECKOUT}/examples/{self._name}"
         self._pair.machines[node].did(f"cd {folder}\n{text}")
 
     def text(self, node: str, language: str) -> str:
-        """What stands in the only block of this language, for this node."""
+        """Return the only block of this language in the README, with the values of this node."""
         (text,) = self._texts(language)
         return mine(text, node)
 
 
 def mine(text: str, node: str) -> str:
-    """The addresses are those of these machines; where one is the node's own, it is this node's."""
+    """Replace the README's addresses by those of these machines, and its own address by this node's."""
     for theirs, ours in MINE.items():
         text = text.replace(theirs, ours)
     own = re.compile(r"((?:bind 127.0.0.1|_ADDRESS=)[ ]?)[\d.]+")
@@ -70,7 +70,7 @@ def mine(text: str, node: str) -> str:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Two machines with the product by our README, and a checkout of it; no supervisor runs yet."""
+    """Yield two machines with the product by our README and a checkout of it; no supervisor runs yet."""
     assert os.geteuid() == 0, "cannot boot a machine: this needs root"
     folder = tmp_path_factory.mktemp("databases")
     make_wheels(folder / "wheels")
@@ -84,7 +84,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 @pytest.fixture(autouse=True)
 def clean(pair: Pair) -> Iterator[None]:
-    """No example finds what another has left."""
+    """Remove everything that an example has left, so that the next one starts clean."""
     yield
     for machine in pair.machines.values():
         machine.did(f"systemctl stop {UNIT} redis-server postgresql")
@@ -92,7 +92,7 @@ def clean(pair: Pair) -> Iterator[None]:
 
 
 def copy(folder: Path, machine: Machine) -> None:
-    """Those of its files that an operator takes from a checkout."""
+    """Copy the files that an operator takes from a checkout."""
     for path in folder.rglob("*"):
         if path.is_file() and path.suffix in ("", ".yaml", ".conf", ".sql"):
             target = f"{CHECKOUT}/examples/{path.relative_to(folder)}"
@@ -100,14 +100,14 @@ def copy(folder: Path, machine: Machine) -> None:
 
 
 def prepare(example: Example, pair: Pair) -> None:
-    """What ``systemctl edit`` does, on both."""
+    """Write on both machines the drop-in that the operator would write in ``systemctl edit``."""
     for name, machine in pair.machines.items():
         machine.write(f"{DROP_INS}/override.conf", example.text(name, "ini"))
         machine.did("systemctl daemon-reload")
 
 
 def wait_leader(pair: Pair, election: str, node: str) -> None:
-    """As an operator asks, in a shell that has none of the unit's variables."""
+    """Wait for the leader by the command of an operator, in a shell without the unit's variables."""
 
     def leads() -> bool:
         ran = [machine.sh(f"consul-supervisor leader {election}") for machine in pair.machines.values()]
@@ -118,13 +118,13 @@ def wait_leader(pair: Pair, election: str, node: str) -> None:
 
 
 def wait_role(pair: Pair, election: str, node: str, role: str) -> None:
-    """Of that node, by its own daemon."""
+    """Wait until that node's own daemon reports this role."""
     machine = pair.machines[node]
     wait(pair, lambda: role in machine.sh(f"consul-supervisor status {election}").stdout, f"{node} is {role}")
 
 
 def wait(pair: Pair, condition: Callable[[], object], what: str) -> None:
-    """``until``, with all that the supervisors wrote when it does not happen."""
+    """Wait for the condition; fail with the logs of all supervisors."""
     try:
         until(condition, what, SLOW_S)
     except AssertionError as error:
@@ -158,7 +158,7 @@ def test_redis_fails_over_when_set_up_by_its_readme(pair: Pair) -> None:
     wait(pair, lambda: redis(two, "SET greeting hi") == "OK", "the other takes writes")
     wait(pair, lambda: redis(one, "GET greeting") == "hi", "the first follows")
     assert redis(one, "SET greeting no").startswith("READONLY")
-    # The last resort, by systemd: a Redis that stands still is killed, and comes back refusing writes.
+    # The last resort of systemd: a Redis that stands still is killed, and refuses writes after its restart.
     two.did("systemctl kill -s STOP redis-server")
     wait_leader(pair, "redis", "one")
     wait(pair, lambda: redis(two, "SET greeting no").startswith("READONLY"), "the former follows")
@@ -166,7 +166,7 @@ def test_redis_fails_over_when_set_up_by_its_readme(pair: Pair) -> None:
 
 
 def redis(machine: Machine, words: str) -> str:
-    """What its Redis replies, on the node itself."""
+    """Return the reply of Redis to a command on the node itself."""
     return machine.run("redis-cli", *words.split(), environ={"REDISCLI_AUTH": PASSWORD}).stdout.strip()
 
 
@@ -198,12 +198,12 @@ def test_postgresql_fails_over_when_set_up_by_its_readme(pair: Pair) -> None:
     wait_leader(pair, "postgresql", "two")
     wait(pair, lambda: sql(two, "SELECT sync_state FROM pg_stat_replication") == "quorum", "it streams")
     assert sql(two, "INSERT INTO t VALUES (2)") is not None
-    # A crash of the supervisor leaves PostgreSQL alone: it is no part of our unit.
+    # PostgreSQL survives a crash of the supervisor, because it is no part of our unit.
     postmaster = two.did("head -n 1 /var/lib/postgresql/15/main/postmaster.pid")
     two.did(f"systemctl kill -s KILL {UNIT}")
     wait_role(pair, "postgresql", "two", "holding")
     assert two.did("head -n 1 /var/lib/postgresql/15/main/postmaster.pid") == postmaster
-    # A machine that is started again is a standby before anything else.
+    # A machine that starts again is a standby first.
     two.did(f"systemctl enable -q {UNIT}")
     two.reboot()
     wait_leader(pair, "postgresql", "one")
@@ -213,6 +213,6 @@ def test_postgresql_fails_over_when_set_up_by_its_readme(pair: Pair) -> None:
 
 
 def sql(machine: Machine, query: str) -> str | None:
-    """What its PostgreSQL answers; None when it does not."""
+    """Return the answer of the node's PostgreSQL; None when it does not answer."""
     ran = machine.run("su", "postgres", "-c", 'timeout 20 psql -XAtq -c "$1"', "sh", query)
     return ran.stdout.strip() if ran.returncode == 0 else None

@@ -1,4 +1,4 @@
-"""What lies on a file system that does not answer harms no other election, under systemd."""
+"""A file system that does not answer harms only the election that uses it, under systemd."""
 
 import signal
 
@@ -13,7 +13,7 @@ FAR = "/srv/test-far"
 
 @pytest.fixture
 def beside(node: Node) -> str:
-    """A node that holds, with an election beside it whose check will hang; the session of the first."""
+    """Start a node that holds, beside an election whose check will hang; return the session of the first."""
     node.machine.did(f"mkdir {FAR}; printf '#!/bin/sh\\n' >{FAR}/hook; chmod +x {FAR}/hook")
     node.machine.did(f"printf anonymous >{FAR}/token")
     check = {"exec": [f"{FAR}/hook"], "timeout": "1s", "interval": "1s", "rise": 100}

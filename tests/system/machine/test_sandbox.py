@@ -1,4 +1,4 @@
-"""What hooks can do inside the unit's sandbox, what they cannot, and how it is loosened."""
+"""The actions that the unit's sandbox allows to hooks, those that it forbids, and how it is loosened."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ ACL = {"acl": {"enabled": True, "default_policy": "deny", "tokens": {"master": M
 
 
 def result_of(node: Node, hook: object, before: Sequence[object] = ()) -> str:
-    """ok or failed, as the log has it of on_acquire's last hook."""
+    """Return ok or failed, as the log reports the last hook of on_acquire."""
     node.start_holding(app=node.election(on_acquire=[*before, hook], acquire_failure="keep"))
     ended = [*node.log("hook-succeeded"), *node.log("hook-failed")]
     found = [line for line in ended if line["hook"] == f"on_acquire[{len(before)}]"]
@@ -64,7 +64,7 @@ MAY_NOT = {
 
 
 def test_a_hook_may_do_only_what_the_sandbox_allows(node: Node) -> None:
-    """As the table of docs/systemd.md has it; each in an election of its own, all at once."""
+    """The table of docs/systemd.md is tried row by row, each row in an election of its own."""
     hooks: dict[str, dict[str, object]] = {name: {"shell": text} for name, text in (MAY | MAY_NOT).items()}
     hooks["user"] = {"shell": "test $(id -un) = nobody", "user": "nobody"}
     settings = {"acquire_failure": "keep", "session": {"ttl": "10s", "lock_delay": "30s"}}
@@ -97,14 +97,14 @@ def test_a_hook_that_wants_sudo_has_the_drop_in(node: Node) -> None:
 
 
 def test_a_hook_that_mounts_has_the_drop_in(node: Node) -> None:
-    """And everybody sees the mount."""
+    """The mount is visible to all processes of the machine."""
     use(node, "loosen-storage.conf")
     assert result_of(node, {"shell": "mount -t tmpfs tmpfs /mnt"}) == "ok"
     node.machine.did("mountpoint -q /mnt; umount /mnt")
 
 
 def test_a_token_comes_as_a_credential(node: Node) -> None:
-    """Consul denies everything to whoever has none; on_lose does not see it."""
+    """Consul denies everything without the token, and no hook gets the token."""
     use(node, "credentials.conf")
     node.machine.write("/etc/consul-supervisor/token", f"{MASTER}\n", 0o600)
     node.machine.write("/etc/consul.d/acl.json", json.dumps(ACL))
@@ -124,7 +124,7 @@ def test_a_token_comes_as_a_credential(node: Node) -> None:
 
 
 def use(node: Node, name: str) -> None:
-    """Install one of the drop-ins as its first lines say."""
+    """Install one of the drop-ins as its first lines describe."""
     folder = node.machine.root / DROP_INS.lstrip("/")
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "systemd" / name, folder)

@@ -19,7 +19,7 @@ def test_the_unit_is_up_when_consul_has_answered_and_shows_its_tenures(node: Nod
 
 
 def test_the_unit_is_not_up_before_the_silence_of_consul_is_logged(node: Node) -> None:
-    """The kernel takes the connection and nobody answers: only the exchange's own end tells."""
+    """The kernel accepts the connection and nothing answers, so only the time-out of the exchange ends it."""
     node.configure(app=node.election())
     node.machine.did("systemctl kill -s STOP consul")
     node.start()
@@ -31,7 +31,7 @@ def test_the_unit_is_not_up_before_the_silence_of_consul_is_logged(node: Node) -
 
 
 def test_the_unit_is_not_up_before_consul_has_answered_for_all_items(node: Node) -> None:
-    """Also those that only watch, or are paused."""
+    """Items that are only watched and paused items count as well."""
     node.configure(app=node.election(), other={}, seen={"contend": False})
     node.start()
     until(
@@ -47,7 +47,7 @@ def test_the_unit_is_not_up_before_consul_has_answered_for_all_items(node: Node)
 
 
 def test_a_stop_waits_for_on_lose_longer_than_the_unit_says(node: Node) -> None:
-    """Retries of on_lose go on while no rival can hold; systemd is told to wait for them."""
+    """on_lose is repeated while no rival can hold, and systemd is notified to wait for it."""
     node.drop_in("[Service]\nTimeoutStopSec=2s\n")
     failing = f"{record('try')}; sleep 2; test $CONSUL_SUPERVISOR_ATTEMPT = 4"
     hook = {"shell": failing, "timeout": "4s", "retries": 3, "retry_delay": "100ms"}
@@ -59,7 +59,7 @@ def test_a_stop_waits_for_on_lose_longer_than_the_unit_says(node: Node) -> None:
 
 
 def test_a_start_waits_until_tenures_of_a_crash_are_wound_up(node: Node) -> None:
-    """A file that has become bad: on_lose by the record, for longer than a start may take, then 78."""
+    """The file has become invalid: on_lose runs by the record, for longer than a start may take, then 78."""
     node.drop_in("[Service]\nTimeoutStartSec=6s\nRestartSec=3s\n")
     slow = {"shell": f"{record('begin')}; sleep 10; {record('end')}", "timeout": "13s"}
     node.start_holding(app=node.election(on_lose=[slow]))
@@ -72,7 +72,7 @@ def test_a_start_waits_until_tenures_of_a_crash_are_wound_up(node: Node) -> None
 
 
 def test_a_recipe_comes_changes_and_goes_beside_another_election(node: Node) -> None:
-    """By the commands of its README, in a checkout on the node; the other election has no part in it."""
+    """The commands of the recipe's README run in a checkout on the node, beside another election."""
     page = ROOT / "examples" / "cron" / "README.md"
     blocks = {block.section: block.text for block in fenced(page) if block.language == "sh"}
     come, go = blocks["Set it up"], blocks["Take it away"]
@@ -82,7 +82,7 @@ def test_a_recipe_comes_changes_and_goes_beside_another_election(node: Node) -> 
     node.machine.did("mkdir -p /etc/cron.d")
     session, before = node.start_holding(), node.pid
 
-    node.machine.did(f"cd /srv/checkout; set +e; {come}")  # `holds` says 1 at first
+    node.machine.did(f"cd /srv/checkout; set +e; {come}")  # `holds` ends with 1 at first
     until(lambda: node.status == "holds 2 of 2: app, nightly", f"it holds both\n{node.log_text()}", 30.0)
     nightly = node.machine.read(NIGHTLY)
     assert "timeout: 5s" in nightly
@@ -112,7 +112,7 @@ def test_a_machine_that_goes_down_releases_while_consul_still_runs(node: Node) -
 
 
 def test_a_record_of_another_boot_is_wound_up_and_forgotten(node: Node) -> None:
-    """The supervisor was killed and did not come back before the machine did."""
+    """The supervisor was killed and did not start again before the machine had rebooted."""
     node.drop_in("[Service]\nRestart=no\n")
     before = node.start_holding(app=node.election(session={"ttl": "2s", "lock_delay": "12s"}))
     node.kill(signal.SIGKILL)

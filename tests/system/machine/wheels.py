@@ -1,6 +1,7 @@
-"""The product and what it needs as wheels for the machine's Python, from wherever pip gets packages here.
+"""The product and its dependencies as wheels for the machine's Python.
 
-The machine has no network: it installs from this folder alone.
+They come from wherever pip gets packages here. The machine has no network and installs from this folder
+alone.
 """
 
 import subprocess
@@ -8,12 +9,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PYTHON = "3.11"  # of Debian 12
+PYTHON = "3.11"  # the Python of Debian 12
 PIP_S = 300.0
 
 
 def make_wheels(folder: Path, source: Path = ROOT) -> None:
-    """Fill a new folder with what that tree makes. RuntimeError with pip's own words when it cannot."""
+    """Fill a new folder with the wheels of that tree; raise RuntimeError with the error of pip."""
     folder.mkdir(parents=True)
     _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source))
     (product,) = folder.glob("consul_supervisor-*.whl")

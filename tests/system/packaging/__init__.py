@@ -1,1 +1,1 @@
-"""What is shipped: wheel and sdist, what they hold, and that they install and work."""
+"""The shipped files, wheel and sdist: their contents, and that they install and work."""

@@ -1,4 +1,4 @@
-"""A copy of this tree, and wheel and sdist of it, built by the backend that is installed here: no network."""
+"""A copy of this tree, and the wheel and sdist of it, built without a network by the installed backend."""
 
 import os
 import shutil
@@ -9,20 +9,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = "schemas/config.schema.json"
-COMMAND_S = 170.0  # of pip, which may have to ask an index for each package
-# What would tell another Python to take this one's modules, or another pip where to put them.
+COMMAND_S = 170.0  # time for pip, which may have to query an index for each package
+# These would make another Python use the modules of this one, or pip install elsewhere.
 OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SOURCE_DATE_EPOCH")
 
 
 def copy_tree(target: Path) -> Path:
-    """What a fresh clone would have, and what is not committed yet; links stay links."""
+    """Copy the files of a fresh clone, with uncommitted changes; links stay links."""
     ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text().split()]
     shutil.copytree(ROOT, target, symlinks=True, ignore=shutil.ignore_patterns(".git", *ignored))
     return target
 
 
 def build(source: Path, target: Path, kind: str, environ: Mapping[str, str] | None = None) -> Path:
-    """``kind`` is ``wheel`` or ``sdist``; the file that was built."""
+    """Build a file and return it; ``kind`` is ``wheel`` or ``sdist``."""
     argv = [
         sys.executable,
         "-m",
@@ -39,7 +39,7 @@ def build(source: Path, target: Path, kind: str, environ: Mapping[str, str] | No
 
 
 def run(*argv: str, cwd: Path, environ: Mapping[str, str] | None = None) -> str:
-    """What it printed; it must end with 0."""
+    """Run a command that must end with 0, and return its output."""
     ran = subprocess.run(
         argv,
         check=False,
@@ -54,5 +54,5 @@ def run(*argv: str, cwd: Path, environ: Mapping[str, str] | None = None) -> str:
 
 
 def clean_environ() -> dict[str, str]:
-    """Ours, without what leads into this tree or this environment."""
+    """Return our environment without the variables that lead into this tree or this environment."""
     return {name: value for name, value in os.environ.items() if name not in OURS}

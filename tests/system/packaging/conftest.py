@@ -1,4 +1,4 @@
-"""What the tests of this folder install or look into, built once a worker."""
+"""The shipped files that the tests of this folder install or inspect, built once for each worker."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +10,14 @@ from tests.system.packaging.builds import build, copy_tree, run
 
 @dataclass(frozen=True)
 class Built:
-    """The files that are shipped, and the tree that they were built of."""
+    """The files that are shipped, and the tree from which they were built."""
 
     tree: Path
     wheel: Path
     sdist: Path
 
     def wheel_of_sdist(self, folder: Path) -> Path:
-        """Built of the unpacked sdist alone."""
+        """Build a wheel from the unpacked sdist alone."""
         folder.mkdir()
         run("tar", "-xf", str(self.sdist), cwd=folder)
         (unpacked,) = folder.iterdir()
@@ -26,7 +26,7 @@ class Built:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Of the tree as it is now."""
+    """Build the files from the tree as it is now."""
     folder = tmp_path_factory.mktemp("built")
     tree = copy_tree(folder / "tree")
     return Built(tree, build(tree, folder / "wheel", "wheel"), build(tree, folder / "sdist", "sdist"))

@@ -1,4 +1,4 @@
-"""The Pythons of this machine that the package says it runs on."""
+"""The Pythons of this machine on which the package promises to run."""
 
 import functools
 import os
@@ -16,7 +16,7 @@ RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 @functools.cache
 def promised() -> tuple[str, ...]:
-    """The versions that pyproject.toml names."""
+    """Return the versions that pyproject.toml names."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     last = [line.rpartition(" :: ")[2] for line in project["classifiers"] if "Python ::" in line]
     return tuple(version for version in last if version.count("."))
@@ -24,7 +24,7 @@ def promised() -> tuple[str, ...]:
 
 @functools.cache
 def found() -> dict[str, str]:
-    """Those of the promised versions that are here and can make a venv, and the running one always."""
+    """Return the promised versions that are here and can make a venv, and the running one in any case."""
     pythons = {RUNNING: sys.executable}
     for version in promised():
         works = (str(path) for path in _candidates(version) if _is(version, path))
@@ -34,7 +34,10 @@ def found() -> dict[str, str]:
 
 
 def _candidates(version: str) -> Iterator[Path]:
-    """Some of PATH are only stand-ins that say where the real one is; pyenv's own folder has it."""
+    """Yield where that version may be: on PATH and in pyenv's own folder.
+
+    Some of those on PATH are only stand-ins that print where the real Python is.
+    """
     for folder in os.get_exec_path():
         yield Path(folder, f"python{version}")
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")

@@ -1,4 +1,4 @@
-"""What is in wheel and sdist, and that the same sources are the same bytes."""
+"""The contents of wheel and sdist; equal sources give equal bytes."""
 
 import os
 import tarfile
@@ -12,12 +12,12 @@ from tests.system.packaging.builds import ROOT, SCHEMA, build, copy_tree
 from tests.system.packaging.conftest import Built
 
 PACKAGE = ROOT / "supervisor"
-LONG_AGO = 1_000_000_000  # a file's time, other than that of any checkout
-TICK_S = 2.0  # the times in a zip file are even seconds
+LONG_AGO = 1_000_000_000  # a time that no checkout gives to a file
+TICK_S = 2.0  # a zip file keeps times in even seconds
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(built: Built) -> None:
-    """The package's files, its types marker and its licence: no tests, no bench, nothing twice."""
+    """The wheel has the package, its types marker and its licence: no tests, no bench, nothing twice."""
     info = f"consul_supervisor-{supervisor.__version__}.dist-info/"
     with zipfile.ZipFile(built.wheel) as files:
         names = files.namelist()
@@ -46,7 +46,7 @@ def test_the_sdist_builds_the_very_same_wheel(built: Built, tmp_path: Path) -> N
 def test_another_day_another_folder_and_another_umask_build_the_same_bytes(
     built: Built, tmp_path: Path
 ) -> None:
-    """Nothing of the machine and of the moment is in what is shipped."""
+    """Nothing of the machine or the moment is in the shipped files."""
     elsewhere = copy_tree(tmp_path / "a-longer-name-than-before")
     for path in [elsewhere, *elsewhere.rglob("*")]:
         if not path.is_symlink():

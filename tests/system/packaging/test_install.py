@@ -1,6 +1,6 @@
 """Wheel and sdist as a user installs them: with pip, in a fresh venv, on each Python that is found here.
 
-What the package depends on comes from wherever pip gets packages on this machine.
+The package's dependencies come from wherever pip gets packages on this machine.
 """
 
 import importlib.metadata
@@ -41,9 +41,9 @@ READ_SCHEMA = (
 def test_the_running_python_is_tested_and_the_others_that_are_here(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """What is not here is said and no more: a machine need not have every Python."""
+    """An absent Python is only reported, because a machine need not have every one."""
     absent = sorted({*promised()} - {*found()})
-    with capfd.disabled():  # to be seen although the test passes, and from a worker, too
+    with capfd.disabled():  # visible although the test passes, even from a worker
         print(f"\ninstalled on Python {', '.join(found())}; not on this machine:", file=sys.stderr, end=" ")
         print(", ".join(absent) or "none", file=sys.stderr)
     assert found()[RUNNING] == sys.executable
@@ -52,7 +52,7 @@ def test_the_running_python_is_tested_and_the_others_that_are_here(
 
 
 class Installed:
-    """A fresh venv that pip has installed one file into; commands run in an empty folder beside it."""
+    """A fresh venv into which pip has installed one file; commands run in an empty folder beside it."""
 
     def __init__(self, python: str, folder: Path, file: Path) -> None:
         self.folder = folder / "empty"
@@ -69,7 +69,7 @@ class Installed:
 
     @contextmanager
     def running(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """The command, until TERM ends it with 0; a warning of Python's ends it with another code."""
+        """Run the command until TERM ends it with 0; a warning of Python makes the exit code another one."""
         places = {"RUNTIME_DIRECTORY": str(self.folder), "STATE_DIRECTORY": str(self.folder / "state")}
         argv = ["setpriv", "--pdeathsig", "KILL", str(self.bin / "consul-supervisor"), *arguments]
         environ = {**clean_environ(), **places, "PYTHONWARNINGS": "error"}
@@ -105,7 +105,7 @@ def installed(
 
 
 def test_an_installed_package_is_whole_and_leads(installed: Installed) -> None:
-    """Not from this tree: what it imports and the schema that it prints are the installed ones."""
+    """Its modules and its schema are the installed ones, not those of this tree."""
     assert "No broken requirements" in installed.python("-m", "pip", "check")
     place = installed.python("-c", "import supervisor; print(supervisor.__file__)")
     assert Path(place).is_relative_to(installed.bin.parent)
@@ -119,7 +119,7 @@ def test_an_installed_package_is_whole_and_leads(installed: Installed) -> None:
 
 
 def takes_part(installed: Installed) -> None:
-    """It acquires, holds and loses in order, with the embedded agent for Consul."""
+    """Assert that it acquires, holds and loses in order, with the embedded agent as Consul."""
     with installed.running("dev-agent", "--port", "0") as agent:
         assert agent.stdout is not None
         found_in = (re.search(r"http://\S+", line) for line in agent.stdout)

@@ -1,1 +1,1 @@
-"""Tests that put ours beside programs of Debian's packages: `make test-programs`."""
+"""Tests that run the supervisor beside programs of Debian's packages: `make test-programs`."""

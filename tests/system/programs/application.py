@@ -1,4 +1,4 @@
-"""A tiny HTTP application for a balancer: says which node it is, to anybody who asks.
+"""A tiny HTTP application behind a balancer, which answers every request with the name of its node.
 
 python -m tests.system.programs.application NODE PORT
 """
@@ -10,7 +10,10 @@ from tests.support.consul import HOST
 
 
 def server(node: str, port: int) -> ThreadingHTTPServer:
-    """Not serving yet. One long answer at ``/long``: its head and the node's name, then nothing more."""
+    """Return a server that does not serve yet.
+
+    ``/long`` is answered with a head and the node's name, and then stays open.
+    """
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -18,10 +21,10 @@ def server(node: str, port: int) -> ThreadingHTTPServer:
             self.end_headers()
             self.wfile.write(f"{node}\n".encode())
             if self.path == "/long":
-                self.rfile.read(1)  # to the end of the connection
+                self.rfile.read(1)  # stays open until the connection ends
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing."""
+            """Log nothing."""
 
     made = ThreadingHTTPServer((HOST, port), Answers)
     made.daemon_threads = True

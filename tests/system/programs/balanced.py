@@ -1,4 +1,4 @@
-"""Two nodes before which a balancer stands: real supervisors, tiny real applications, restless clients."""
+"""Two nodes behind a balancer: real supervisors, tiny real applications, clients without a pause."""
 
 import http.client
 import sys
@@ -21,7 +21,7 @@ CLIENT_TIMEOUT_S = 5.0
 
 
 class BalancedScene(Scene):
-    """An election on nodes a and b, whose supervisors listen on ports of ``nodes``."""
+    """An election on nodes a and b, whose supervisors listen on the ports in ``nodes``."""
 
     def __init__(self, agent: Agent, folder: Path, name: str) -> None:
         super().__init__(agent, folder, name)
@@ -31,29 +31,29 @@ class BalancedScene(Scene):
 
     @property
     def places(self) -> Sequence[Backend]:
-        """Where they listen."""
+        """The ports of both nodes."""
         return tuple(self.nodes_of.values())
 
     def config(
         self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
     ) -> dict[str, object]:
-        """The content of a node's file."""
+        """Return the content of a node's file."""
         listen = f"{HOST}:{self.nodes_of[self._starting].http_port}"
         return {**super().config(items, consul), "http": {"listen": listen}}
 
     def election(self, node: str, **changes: object) -> dict[str, object]:
-        """Its file is the next that is written."""
+        """Return the election, for the next file that is written."""
         self._starting = node
         return super().election(node, **changes)
 
     def application(self, node: str) -> dict[str, object]:
-        """The application as a run child: it acts only while its node leads."""
+        """Return the application as a run child, which acts only while its node leads."""
         port = str(self.nodes_of[node].application_port)
         exec_ = [sys.executable, "-m", "tests.system.programs.application", node, port]
         return {"exec": exec_, "cwd": str(ROOT), "stop_timeout": "300ms"}
 
     def serve_always(self, stack: ExitStack) -> None:
-        """The applications of both nodes run for as long as the stack, whoever leads."""
+        """Run the applications of both nodes until the stack is closed, whichever node leads."""
         for node in self.places:
             running = server(node.name, node.application_port)
             thread = threading.Thread(target=running.serve_forever)
@@ -64,14 +64,14 @@ class BalancedScene(Scene):
 
 
 class Reached(NamedTuple):
-    """A client's request, in seconds of CLOCK_BOOTTIME; ``node`` is blank when nobody answered it."""
+    """A client's request, in seconds of CLOCK_BOOTTIME; ``node`` is blank when no node answered."""
 
     began_at: float
     node: str
 
 
 class Clients(Worker):
-    """Ask again and again, each time by a new connection, while the ``with`` block runs."""
+    """Clients that send requests while the ``with`` block runs, each over a new connection."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -79,11 +79,11 @@ class Clients(Worker):
         super().__init__()
 
     def all(self) -> list[Reached]:
-        """Every request that has come to its end, oldest first."""
+        """Return every request that has ended, oldest first."""
         return list(self._reached)
 
     def answered(self, node: str) -> list[float]:
-        """When the requests began that this node answered."""
+        """Return when the requests began that this node answered."""
         return [reached.began_at for reached in self.all() if reached.node == node]
 
     def _work(self) -> None:
@@ -93,7 +93,7 @@ class Clients(Worker):
 
 
 def ask(port: int, path: str = "/") -> str:
-    """The node that answers; blank when nobody does."""
+    """Return the node that answers; blank when none does."""
     connection = http.client.HTTPConnection(HOST, port, timeout=CLIENT_TIMEOUT_S)
     try:
         connection.request("GET", path)

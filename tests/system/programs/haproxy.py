@@ -1,4 +1,4 @@
-"""A real HAProxy of one test, by the example's file with the test's addresses in it."""
+"""A real HAProxy for one test, from the example's file with the test's addresses."""
 
 import csv
 import re
@@ -18,7 +18,7 @@ EXAMPLE = ROOT / "examples" / "haproxy" / "haproxy.cfg"
 
 
 class Backend(NamedTuple):
-    """Where one node's application and supervisor listen."""
+    """The ports of one node's application and supervisor."""
 
     name: str
     application_port: int
@@ -26,9 +26,9 @@ class Backend(NamedTuple):
 
 
 def filled_in(example: str, port: int, nodes: Sequence[Backend], item: str, admin: Path) -> str:
-    """The example as it stands, but for its places and the election's name; ``admin`` is to look into it."""
+    """Return the example with these ports and this election; ``admin`` is a socket to inspect HAProxy."""
     text = example.replace("bind :8020", f"bind {HOST}:{port}").replace("/leader/namenode", f"/leader/{item}")
-    # As another user it would lose the signal that it gets when the tests die.
+    # As another user, HAProxy would lose the signal that it gets when the tests die.
     text = re.sub(r"    (?:user|group) haproxy.*\n", "", text)
     text = text.replace("global\n", f"global\n    stats socket {admin} mode 600\n", 1)
     text, servers = re.subn(r"    server vm.*\n", "", text)
@@ -39,7 +39,7 @@ def filled_in(example: str, port: int, nodes: Sequence[Backend], item: str, admi
 
 
 class HAProxy:
-    """Listens on ``port`` while the ``with`` block runs."""
+    """An HAProxy that listens on ``port`` while the ``with`` block runs."""
 
     def __init__(self, folder: Path, port: int, nodes: Sequence[Backend], item: str) -> None:
         folder.mkdir()
@@ -69,7 +69,7 @@ class HAProxy:
         return self._admin.exists() and bool(self.up())
 
     def up(self) -> set[str]:
-        """The nodes, and "nobody" when it knows none, that it would send clients to now."""
+        """Return the nodes to which it would send clients now, with "nobody" when it knows none."""
         with socket.socket(socket.AF_UNIX) as asked:
             try:
                 asked.connect(str(self._admin))
@@ -82,7 +82,7 @@ class HAProxy:
         return {row["svname"] for row in servers if row["status"].startswith("UP")} or {"nobody"}
 
     def wait_up(self, *names: str) -> None:
-        """Return when it sends clients to these nodes."""
+        """Wait until it sends clients to exactly these nodes."""
         until(
             lambda: self.up() == set(names or ("nobody",)),
             f"HAProxy sends to {names or 'nobody'}, not {self.up()}",

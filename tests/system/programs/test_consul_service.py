@@ -1,5 +1,7 @@
-"""The leader as a service in Consul, by examples/consul-service/namenode.hcl: whoever asks Consul for it is
-told the node that holds, or none."""
+"""The leader as a service in Consul, by examples/consul-service/namenode.hcl.
+
+A client that looks the service up gets the node that holds, or none.
+"""
 
 import re
 import signal
@@ -23,7 +25,7 @@ LEADER, ALL = "namenode-leader", "namenode"
 
 
 class Catalog:
-    """What Consul says of the services; ``apart``: nodes by the port of their application."""
+    """The services in Consul's catalog; ``apart``: nodes by the port of their application."""
 
     def __init__(self, agent: Agent, dns_port: int, apart: dict[int, str]) -> None:
         self._agent = agent
@@ -31,22 +33,22 @@ class Catalog:
         self._apart = apart
 
     def passing(self, service: str) -> set[str]:
-        """The nodes on which it is well."""
+        """Return the nodes on which the service is healthy."""
         found = self._agent.call("GET", f"/health/service/{service}?passing").json()
         return {self._apart[entry["Service"]["Port"]] for entry in found}
 
     def known(self, service: str) -> set[str]:
-        """The nodes that have it, well or not."""
+        """Return the nodes that have the service, healthy or not."""
         found = self._agent.call("GET", f"/health/service/{service}").json()
         return {self._apart[entry["Service"]["Port"]] for entry in found}
 
     def by_dns(self, service: str) -> set[str]:
-        """The nodes that a query for SRV records names."""
+        """Return the nodes that a query for SRV records names."""
         return {self._apart[port] for port in srv_ports(self._dns_port, f"{service}.service.consul")}
 
 
 def srv_ports(dns_port: int, name: str) -> list[int]:
-    """The ports in the answer to one question by UDP, which is no more than the test needs."""
+    """Return the ports in the answer to one query over UDP, the only part of DNS that the test needs."""
     labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
     question = struct.pack("!6H", 1, 0x0100, 1, 0, 0, 0) + labels + struct.pack("!2H", 33, 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
@@ -72,14 +74,17 @@ def dns_port() -> int:
 def scene(
     tmp_path: Path, dns_port: int, unique: str, request: pytest.FixtureRequest
 ) -> Iterator[BalancedScene]:
-    """Two nodes, whose services are registered with one agent."""
+    """Yield two nodes whose services are registered with one agent."""
     with Agent(tmp_path / "consul", config={"ports": {"dns": dns_port}}) as agent:
         with staged(BalancedScene(agent, tmp_path / "nodes", unique), request) as made:
             yield made
 
 
 def register(scene: BalancedScene) -> None:
-    """The example on each node. They share an agent here, so that their services need ids of their own."""
+    """Register the example's service on each node.
+
+    The nodes share an agent here, so their services need ids of their own.
+    """
     for node in scene.places:
         text = EXAMPLE.read_text().replace("8020", str(node.application_port))
         text = text.replace(
@@ -126,7 +131,7 @@ def test_consul_names_the_leader_alone(
         scene.nodes["a"].signal(signal.SIGSTOP)
         until(lambda: catalog.passing(LEADER) == set(), "nobody is named while a is frozen")
         scene.nodes["a"].signal(signal.SIGCONT)
-        # a may still hold, or find that its lease is over and lose to b: the newest leader counts
+        # Node a may still hold, or may find that its lease is over and lose to b. The newest leader counts.
         until(lambda: catalog.passing(LEADER) == {scene.wait_leader()}, "who leads is named")
         return
     named: list[set[str]] = []

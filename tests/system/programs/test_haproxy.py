@@ -15,21 +15,21 @@ from tests.support.supervisor import PATIENCE_S, command, until
 from tests.system.programs.balanced import BalancedScene, Clients, ask
 from tests.system.programs.haproxy import EXAMPLE, PROGRAM, HAProxy
 
-DRAIN_S = 4.0  # far longer than HAProxy takes to leave a node (0.9 s by the example), on a busy machine too
+DRAIN_S = 4.0  # far more than the 0.9 s after which HAProxy leaves a node, because the machine may be busy
 
 
 @pytest.fixture
 def scene(
     shared_agent: Agent, tmp_path: Path, unique: str, request: pytest.FixtureRequest
 ) -> Iterator[BalancedScene]:
-    """Two nodes to put a balancer before."""
+    """Yield two nodes for a balancer."""
     with staged(BalancedScene(shared_agent, tmp_path / "nodes", unique), request) as made:
         yield made
 
 
 @pytest.fixture
 def haproxy(scene: BalancedScene, tmp_path: Path) -> Iterator[HAProxy]:
-    """Before both nodes; nobody leads yet."""
+    """Start HAProxy before both nodes, while no node leads."""
     with HAProxy(tmp_path / "haproxy", free_ports(1)[0], scene.places, scene.name) as running:
         running.wait_up()
         yield running
@@ -41,7 +41,7 @@ def test_the_example_is_a_file_that_haproxy_takes() -> None:
 
 
 def pause(scene: BalancedScene, node: str) -> None:
-    """It does not contend again; a tenure goes on."""
+    """Pause the node, so that it does not contend again; a tenure goes on."""
     socket = scene.nodes[node].folder / "control.sock"
     assert command("pause", scene.name, "--socket", str(socket)).returncode == 0
 
@@ -50,7 +50,7 @@ def pause(scene: BalancedScene, node: str) -> None:
 def test_clients_reach_the_node_that_acts_or_none(
     scene: BalancedScene, haproxy: HAProxy, how: str, measured: Callable[[str], None]
 ) -> None:
-    """The application is a run child, so nobody answers for a node whose on_lose has begun."""
+    """The application is a run child, so a node whose on_lose has begun does not answer."""
     scene.leader("a", run=scene.application("a"))
     scene.waiter("b", run=scene.application("b"))
     with Clients(haproxy.port) as clients:
@@ -81,7 +81,7 @@ CUT_S = 0.02  # the records' times are cut to hundredths, and a run child is sto
 def test_an_application_that_lives_on_is_drained_and_its_sessions_cut(
     scene: BalancedScene, haproxy: HAProxy, measured: Callable[[str], None]
 ) -> None:
-    """Where it runs on every node, on_lose first gives the balancer time; a session that is open ends."""
+    """The application runs everywhere: on_lose first gives the balancer time, then open sessions end."""
     with ExitStack() as stack:
         scene.serve_always(stack)
         for node in ("a", "b"):
@@ -97,7 +97,7 @@ def test_an_application_that_lives_on_is_drained_and_its_sessions_cut(
         answer = long.getresponse()
         assert answer.readline() == b"a\n"
         scene.nodes["a"].signal(signal.SIGTERM)
-        assert answer.read() == b""  # the end of it, though its application lives
+        assert answer.read() == b""  # the session ends although its application lives
         left_at = clients.answered("a")[-1]
         until(lambda: clients.answered("b"), "clients reach b", within_s=60)
         began = scene.records(node="a", hook="lose-drain", stage="begin")[0]
@@ -108,7 +108,7 @@ def test_an_application_that_lives_on_is_drained_and_its_sessions_cut(
 
 
 def test_a_supervisor_that_is_frozen_is_left(scene: BalancedScene, haproxy: HAProxy) -> None:
-    """Its application may still act: HAProxy keeps clients from it before another node can lead."""
+    """The frozen node's application may still act, so HAProxy leaves it before another node can lead."""
     a = scene.leader("a", run=scene.application("a"))
     scene.waiter("b", run=scene.application("b"))
     haproxy.wait_up("a")

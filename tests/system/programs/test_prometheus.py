@@ -1,4 +1,4 @@
-"""Prometheus and our metrics: its linter, its rules, and an alert that fires for real."""
+"""Prometheus with our metrics: its linter, its rules, and an alert that fires in earnest."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def promtool(*arguments: str, stdin: str = "") -> str:
-    """What it says; AssertionError unless it is content."""
+    """Return the output of promtool; raise AssertionError when it finds a fault."""
     ran = subprocess.run(
         ["promtool", *arguments], input=stdin, capture_output=True, text=True, check=False, timeout=120
     )
@@ -45,7 +45,7 @@ def promtool(*arguments: str, stdin: str = "") -> str:
 
 
 class ScrapedSupervisor(Supervisor):
-    """One of several that contend for ``name``; its on_lose does what ``on_lose`` says."""
+    """One of several supervisors that contend for ``name``; ``on_lose`` is its hook."""
 
     def __init__(self, folder: Path, agent: Agent, name: str, on_lose: str = "true") -> None:
         hooks = {"on_acquire": [{"exec": ["true"]}], "on_lose": [{"exec": [on_lose], "timeout": "500ms"}]}
@@ -59,13 +59,13 @@ class ScrapedSupervisor(Supervisor):
 
     @property
     def target(self) -> str:
-        """Where Prometheus finds it."""
+        """The address at which Prometheus finds it."""
         return f"{HOST}:{Reader(self).port}"
 
 
 @contextmanager
 def running(*nodes: ScrapedSupervisor) -> Iterator[None]:
-    """Start them one after the other; the first holds."""
+    """Start the supervisors one after the other; the first holds."""
     try:
         nodes[0].start()
         nodes[0].wait_line("role", role="holding")
@@ -129,7 +129,7 @@ def test_each_alert_uses_existing_metrics(rule: dict[str, Any]) -> None:
 
 
 class Prometheus:
-    """A server of this test alone, with the example's configuration but for targets and pace."""
+    """A server of this test alone, with the example's configuration except for targets and pace."""
 
     def __init__(self, folder: Path, targets: list[str]) -> None:
         folder.mkdir()
@@ -185,7 +185,7 @@ class Prometheus:
             return str(answer.read().decode())
 
     def value(self, query: str) -> dict[str, float]:
-        """What it computes now, by the instance of each series."""
+        """Return the value that it computes now, by the instance of each series."""
         answer = json.loads(self._get(f"/api/v1/query?{urlencode({'query': query})}"))
         assert answer["status"] == "success", answer
         return {
@@ -193,14 +193,16 @@ class Prometheus:
         }
 
     def firing(self) -> dict[str, dict[str, Any]]:
-        """The alerts that fire, by their name."""
+        """Return the alerts that fire, by their name."""
         alerts = json.loads(self._get("/api/v1/alerts"))["data"]["alerts"]
         return {each["labels"]["alertname"]: each for each in alerts if each["state"] == "firing"}
 
 
 def test_a_stuck_node_pages_an_operator(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
-    """One of two nodes holds, loses its session, and its on_lose fails: a real Prometheus says so, by
-    the example's own rules; nothing else fires."""
+    """One of two nodes holds, loses its session, and its on_lose fails.
+
+    A real Prometheus with the example's own rules fires one alert, and nothing else.
+    """
     first = ScrapedSupervisor(tmp_path / "a", shared_agent, unique, on_lose="false")
     second = ScrapedSupervisor(tmp_path / "b", shared_agent, unique)
     with (

@@ -1,4 +1,4 @@
-"""How open systemd finds the unit: the sandbox stays as tight as hooks allow."""
+"""The unit's exposure by systemd's own scale: the sandbox stays as tight as hooks allow."""
 
 import re
 import shutil
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 UNIT = Path(__file__).resolve().parents[3] / "systemd" / "consul-supervisor.service"
-EXPOSURE_MAX = 5.0  # systemd's own scale: 10 is no sandbox, from 5 on it says MEDIUM
+EXPOSURE_MAX = 5.0  # systemd's own scale: 10 is no sandbox, 5 and more is MEDIUM
 
 
 def exposure(unit: str, folder: Path) -> float:
-    """What `systemd-analyze security` gives it."""
+    """Return the exposure that `systemd-analyze security` computes."""
     file = folder / UNIT.name
     file.write_text(unit)
     analyze = shutil.which("systemd-analyze")
@@ -35,7 +35,7 @@ def test_the_unit_is_not_wide_open(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["CapabilityBoundingSet=", "SystemCallFilter=", "PrivateDevices=yes"])
 def test_each_part_of_the_sandbox_counts(line: str, tmp_path: Path) -> None:
-    """systemd-analyze sees what is taken away: a typo in the unit would be a sandbox that is not there."""
+    """systemd-analyze counts each restriction, so a typo in the unit would show as a missing one."""
     text = UNIT.read_text()
     without = "\n".join(each for each in text.splitlines() if not each.startswith(line))
     assert exposure(without, tmp_path) > exposure(text, tmp_path)

@@ -2,7 +2,7 @@
 
     python -m tests.system.soak                      five minutes, a seed of its own
     python -m tests.system.soak --seed 7 --minutes 60
-    python -m tests.system.soak --keep FOLDER        what all have written stays there
+    python -m tests.system.soak --keep FOLDER        all logs and records stay there
 
 Exit code 1: something grew, was left behind, or did not come to rest.
 """
@@ -29,7 +29,7 @@ CONSUL = {"limits": {"http_max_conns_per_client": 2000}}
 
 
 def main(arguments: Sequence[str] | None = None, *, minutes: float = 5.0) -> int:
-    """One soak; its seed, its counts, its plot and its verdict."""
+    """Run one soak; print its seed, its counts, its plot and its verdict."""
     parser = argparse.ArgumentParser(prog="python -m tests.system.soak", description=TOLD, allow_abbrev=False)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
     parser.add_argument("--minutes", type=float, default=minutes, metavar="N", help=f"default {minutes:g}")
@@ -52,7 +52,7 @@ def _soak(folder: Path, seed: int, seconds: float) -> int:
         try:
             soak.last_for(seconds)
             pair.stop()
-        except (AssertionError, psutil.Error) as error:  # or the one that was to live has not
+        except (AssertionError, psutil.Error) as error:  # or the process that should have lived has ended
             broken.append(str(error))
         finally:
             pair.close()

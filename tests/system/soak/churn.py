@@ -1,7 +1,7 @@
-"""What is done to the two, one act after the other, all from one seed.
+"""Disturbances of the two supervisors, one act after the other, all from one seed.
 
-The seed says which act comes when and to which election; how the processes interleave is the
-machine's. After an act both run, and whatever it began may still be under way.
+The seed decides which act comes when and to which election; how the processes interleave depends on the
+machine. After an act both run, and everything that the act began may still be under way.
 """
 
 import random
@@ -17,16 +17,16 @@ from tests.system.soak.pair import ELECTIONS, KEYS, NAMES, OPTIONAL, Pair
 
 PAUSE_S = (0.0, 0.3)  # from one act to the next
 AT_ONCE = 10  # elections that are handed over, or lose their session, by one act
-HANG_UP_S = 0.05  # the reply would come when another holds: many hand-overs are to be under way at once
+HANG_UP_S = 0.05  # shorter than a reply, which comes when another node holds, so that many hand-overs overlap
 STEPPED_S = 1.0
-DOWN_S = (0.0, 1.5)  # what was held is adopted
+DOWN_S = (0.0, 1.5)  # restarts soon enough that tenures are adopted
 FROZEN_S = 1.0
 READS = ("/v1/status", "/metrics", "/healthz", "/leader/e00", "/")
 UP_WITHIN_S = 30.0
 
 
 class Churn:
-    """``acts``: how many of each kind there were."""
+    """The acts in turn; ``acts``: how many of each kind there were."""
 
     def __init__(self, pair: Pair, seed: int) -> None:
         self.acts: Counter[str] = Counter()
@@ -46,7 +46,7 @@ class Churn:
         }
 
     def act(self) -> None:
-        """One, and the pause behind it."""
+        """Do one act, then pause."""
         kinds = list(self._kinds)
         (kind,) = self._random.choices(kinds, [weight for weight, _ in self._kinds.values()])
         self._kinds[kind][1]()
@@ -56,7 +56,7 @@ class Churn:
     # --- elections -------------------------------------------------------------------------------
 
     def _hand_over(self) -> None:
-        """Whoever does not hold one says so."""
+        """Step down from some elections; the supervisor that does not hold one refuses."""
         for name in self._random.sample(NAMES, AT_ONCE):
             command = OperatorCommand(Verb.STEP_DOWN, name, STEPPED_S)
             for supervisor in (self._pair.living, self._pair.other):
@@ -69,7 +69,7 @@ class Churn:
             self._pair.agent.session_destroy(session)
 
     def _overwrite(self) -> None:
-        """A changed value is no loss; hooks are told."""
+        """Change the values of some keys, which is no loss; hooks are notified."""
         for name in self._random.sample(NAMES, AT_ONCE):
             self._pair.agent.kv_put(f"{KEYS}{name}", str(self._random.random()).encode())
 
@@ -80,10 +80,13 @@ class Churn:
             try:
                 urllib.request.urlopen(f"http://{HOST}:{self._pair.port}{path}", timeout=5).read()
             except OSError:
-                pass  # 503 says that it does not hold, or is not healthy
+                pass  # status 503: the node does not hold, or is not healthy
 
     def _reload(self) -> None:
-        """Sometimes it lacks some elections, which end then, and begin anew with a later one."""
+        """Reload another file.
+
+        Sometimes it lacks some elections, which end then, and begin again with a later file.
+        """
         count = ELECTIONS - self._random.choice((0, OPTIONAL))
         timeout = f"{self._random.randint(10, 30)}s"
         living = self._pair.living
@@ -98,7 +101,7 @@ class Churn:
     # --- either, or the other --------------------------------------------------------------------
 
     def _pause(self) -> None:
-        """Some are resumed by the next rest only."""
+        """Pause some elections; some are resumed only by the next rest."""
         supervisor = self._random.choice((self._pair.living, self._pair.other))
         for verb in (Verb.PAUSE, Verb.RESUME):
             for name in self._random.sample(NAMES, AT_ONCE):
@@ -114,10 +117,13 @@ class Churn:
         self._start(self._pair.other)
 
     def _start(self, supervisor: Supervisor) -> None:
-        """Returns when it hears signals: one in its first moment would end it without a word."""
+        """Start the supervisor and wait until it handles signals.
+
+        Before that, a signal would end it without a line in its log.
+        """
         time.sleep(self._random.uniform(*DOWN_S))
         socket = supervisor.folder / "control.sock"
-        socket.unlink(missing_ok=True)  # that of one that was killed tells nothing
+        socket.unlink(missing_ok=True)  # the lines before a kill prove nothing
         supervisor.start()
         until(socket.is_socket, f"it is up:\n{supervisor.log_tail()}", UP_WITHIN_S)
 

@@ -1,9 +1,10 @@
-"""Series of looks, the limit of each, and a line that shows it. Pure: it measures nothing.
+"""Series of looks, the limit of each, and a line that shows it.
 
-Three kinds of limits. What grows and shrinks in the course of work is *flat* when the median of the
-run's last third is at most 5 % above that of the second, or at most a slack of its own; the first
-third is the warm-up. What is counted while all rests is *the same* each time. What has a bound of
-its own is *at most* that at every look.
+The functions here are pure: they measure nothing. Limits are of three kinds. A figure that grows and shrinks
+in the course of work is *flat* when the median of the run's last third is at most 5 % above that of the
+second, or at most a slack of its own; the first third is the warm-up. A figure that is counted while
+everything rests is *the same* each time. A figure with a bound of its own is *at most* that bound at every
+look.
 """
 
 import statistics
@@ -16,7 +17,7 @@ COLUMNS = 17  # of the plot, so that a line has at most 80 characters
 HEADING = f"{'figure':21}{'first':>6}{'2nd/3':>6}{'last/3':>7}{'max':>6}{'limit':>8}  "
 
 Limit = Callable[["Series"], tuple[str, bool]]
-"""What is shown of it, and whether it is kept."""
+"""The text of a limit for the plot, and whether the series keeps it."""
 
 
 @dataclass(slots=True)
@@ -48,7 +49,10 @@ class Series:
 
 
 def flat(slack: float) -> Limit:
-    """``slack``: what it may grow by in any case, for a reason that stands where it is given."""
+    """Return the limit of a flat figure.
+
+    ``slack``: the growth that is always allowed, for a reason that the caller gives.
+    """
 
     def limit(series: Series) -> tuple[str, bool]:
         most = max(series.second * (1 + GROWTH_MAX), series.second + slack)
@@ -58,22 +62,22 @@ def flat(slack: float) -> Limit:
 
 
 def the_same(value: float) -> Limit:
-    """Each time."""
+    """Return the limit of a figure that has this value at every look."""
     return lambda series: (f"= {_short(value)}", all(seen == value for seen in series.values))
 
 
 def as_at_first() -> Limit:
-    """Each time what it was the first time."""
+    """Return the limit of a figure that keeps its first value."""
     return lambda series: the_same(series.values[0])(series)
 
 
 def at_most(value: float) -> Limit:
-    """At every look."""
+    """Return the limit of a figure that has at most this value at every look."""
     return lambda series: (f"≤ {_short(value)}", max(series.values) <= value)
 
 
 def plot(all_series: Sequence[Series]) -> str:
-    """A line for each, below a heading."""
+    """Return a line for each series, below a heading."""
     return "\n".join([HEADING.rstrip(), *(_line(series) for series in all_series)])
 
 
@@ -88,7 +92,10 @@ def _line(series: Series) -> str:
 
 
 def sparkline(values: Sequence[float], columns: int = COLUMNS) -> str:
-    """From nothing to the largest, the largest of each column: a leak is a slope, and a peak is seen."""
+    """Return a small plot from 0 to the largest value, with the largest of each column.
+
+    A leak is seen as a slope, and a peak is not lost.
+    """
     count = min(columns, len(values))
     parts = [values[len(values) * at // count : len(values) * (at + 1) // count] for at in range(count)]
     top = max(values) or 1.0

@@ -1,4 +1,4 @@
-"""What a process takes, as the kernel tells: memory, descriptors, threads, children."""
+"""A process as the kernel shows it: memory, descriptors, threads, children."""
 
 import os
 import time
@@ -12,7 +12,11 @@ LOOKS, LOOKS_EVERY_S = 5, 0.2
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One process at one moment. ``children``: those that live; ``dead``: those not waited for yet."""
+    """One process at one moment.
+
+    children: those that live.
+    dead: those that were not waited for yet.
+    """
 
     rss_mb: float
     sockets: int
@@ -23,7 +27,7 @@ class Look:
 
 
 def look(pid: int) -> Look:
-    """Raises psutil.Error or OSError when it has ended."""
+    """Return a look at the process; raise psutil.Error or OSError when it has ended."""
     process = psutil.Process(pid)
     targets = [_target(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
     sockets = sum(target.startswith("socket:") for target in targets)
@@ -39,8 +43,11 @@ def look(pid: int) -> Look:
 
 
 def least_files(pid: int) -> int:
-    """Open in each of several looks: what a check opens, which may begin at any time, is closed again
-    in between, and what is left open is not."""
+    """Return the number of files open in each of several looks.
+
+    A check may begin at any time, but it closes its files between two looks; a file that was leaked stays
+    open.
+    """
     seen = []
     for _ in range(LOOKS):
         seen.append(look(pid).files)
@@ -49,13 +56,13 @@ def least_files(pid: int) -> int:
 
 
 def largest_file_kb(folder: Path) -> float:
-    """Of all records there; one that goes meanwhile counts no more."""
+    """Return the size of the largest record; a record that is removed meanwhile does not count."""
     sizes = [_size(path) for path in folder.glob("*.journal")]
     return max(sizes, default=0) / 1024
 
 
 def _target(path: Path) -> str:
-    """Blank when it has been closed meanwhile."""
+    """Return the target of a link; blank when it has been closed meanwhile."""
     try:
         return os.readlink(path)
     except FileNotFoundError:

@@ -1,8 +1,7 @@
-"""Two supervisors with the same hundred elections on one Consul, and the state in which they rest.
+"""Two supervisors with equal elections on one Consul, and the state in which they rest.
 
-One lives as long as the soak: what it takes is judged. The other may be stopped and killed. At rest
-the first holds all elections and the other waits for all, so that what is counted then is the same
-each time.
+One lives as long as the soak, and its resources are judged. The other may be stopped and killed. At rest the
+first holds all elections and the other waits for all, so that each rest finds equal counts.
 """
 
 import time
@@ -20,16 +19,16 @@ from tests.support.supervisor import Supervisor, until
 from tests.system.soak.look import Look, look
 
 ELECTIONS = 100
-RUNS = 10  # of them with a run child
-OPTIONAL = 3  # the last so many, which another file does not have
+RUNS = 10  # elections with a run child
+OPTIONAL = 3  # the last elections, which another file does not have
 NAMES = tuple(f"e{number:02}" for number in range(ELECTIONS))
 KEYS = "soak/"
 SESSION = {"ttl": "10s", "lock_delay": "15s"}
-REST_WITHIN_S = 300.0  # a lock-delay, a session that expires, and a machine that is busy with others
-# A session that was being made when its process was killed is nobody's. Until it expires it may stand
-# for one that is still to come, but not for so long.
+REST_WITHIN_S = 300.0  # a lock-delay, a session that expires, and a busy machine
+# A session that was being made when its process was killed belongs to no process. Until it expires, it may be
+# counted in place of a session that is still to come, but not for this long.
 RESTS_S = 2.0
-REST_TRIES = 3  # who is starved by others for longer than its lease loses, and that is no leak
+REST_TRIES = 3  # a supervisor without CPU time for longer than its lease loses, and that is no leak
 LOSE = {"timeout": "1s", "kill_after": "100ms"}
 QUICK = {"timeout": "1s", "kill_after": "100ms"}
 LIVING, OTHER = "living", "other"
@@ -38,7 +37,7 @@ T = TypeVar("T")
 
 
 class Pair:
-    """Both are running once this is made; ``close`` ends them."""
+    """Two supervisors that run as soon as the pair is made; ``close`` ends them."""
 
     def __init__(self, agent: Agent, folder: Path, webhook_url: str) -> None:
         self.agent = agent
@@ -54,7 +53,7 @@ class Pair:
     # --- configuration ---------------------------------------------------------------------------
 
     def config(self, who: str, count: int = ELECTIONS, timeout: str = "20s") -> dict[str, Any]:
-        """The content of a file: so many of the elections, with this timeout of on_acquire."""
+        """Return the content of a file with ``count`` of the elections and this timeout of on_acquire."""
         elections = {name: self._election(n, name, who, timeout) for n, name in enumerate(NAMES[:count])}
         config: dict[str, Any] = {"consul": {"address": self.agent.url}, "elections": elections}
         if who == LIVING:
@@ -62,7 +61,11 @@ class Pair:
         return config
 
     def _election(self, number: int, name: str, who: str, timeout: str) -> dict[str, Any]:
-        """Each tenth of its own kind: what prints, what is slow, what fails at first, what is late."""
+        """Return one election.
+
+        Each tenth of the elections is of another kind: one that prints, one that is slow, one that fails at
+        first, one that is late.
+        """
         plain = {"exec": ["true"], "timeout": timeout, "kill_after": "100ms"}
         election: dict[str, Any] = {
             "key": f"{KEYS}{name}",
@@ -85,10 +88,10 @@ class Pair:
         }  # fmt: skip
         return election | more.get(number % 10, {})
 
-    # --- what is asked of them -------------------------------------------------------------------
+    # --- commands and states ---------------------------------------------------------------------
 
     def tell(self, supervisor: Supervisor, command: OperatorCommand, within_s: float = 10.0) -> bool:
-        """Give a command; False when the reply takes longer than that, or the supervisor is down."""
+        """Send a command; return False when the reply takes longer than that, or the supervisor is down."""
         try:
             ask(str(supervisor.folder / "control.sock"), command, within_s=within_s)
         except DaemonUnreachable:
@@ -96,8 +99,9 @@ class Pair:
         return True
 
     def rest(self) -> Look:
-        """The first when it holds everything, the other waits for everything, and no hook runs.
+        """Bring both to rest and return a look at the first.
 
+        At rest the first holds everything, the other waits for everything, and no hook runs. Raise
         AssertionError when that does not come.
         """
         self.living.rewrite(self.config(LIVING))
@@ -126,7 +130,7 @@ class Pair:
             raise AssertionError(f"{error}; {self._state()}") from None
 
     def _at_rest(self) -> Look | None:
-        """The look that shows it: a candidate_check may begin at any time."""
+        """Return a look that shows a rest; None when there is none, such as while a candidate_check runs."""
         now = time.monotonic()
         if not self._holds_all(LIVING) or len(self._sessions(OTHER)) != ELECTIONS:
             self._rests_since = now
@@ -159,7 +163,7 @@ class Pair:
     # --- the end ---------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Both in order; nothing may be left, and no fault be in their logs."""
+        """Stop both in order; assert that nothing is left and that no fault is in their logs."""
         for supervisor in (self.living, self.other):
             assert supervisor.stop() == 0, supervisor.log_tail()
             supervisor.assert_no_fault()
@@ -168,7 +172,7 @@ class Pair:
         assert not self.agent.sessions(), "sessions are left"
 
     def close(self) -> None:
-        """Leave nothing, whatever happened."""
+        """End both, whatever happened."""
         for supervisor in (self.living, self.other):
             children = psutil.Process(supervisor.pid).children(recursive=True) if supervisor.running else []
             supervisor.close()

@@ -1,4 +1,4 @@
-"""Who is told by webhooks: answers at once, or now and then only when nobody waits any more."""
+"""A receiver of webhooks, which answers at once, or now and then only after the hook has given up."""
 
 import threading
 from http.server import BaseHTTPRequestHandler
@@ -6,12 +6,12 @@ from types import TracebackType
 
 from tests.support.background import Server
 
-LATE_EVERY = 5  # one of so many is answered too late
-LATE_S = 2.0  # beyond the timeout of the hooks
+LATE_EVERY = 5  # one of this many is answered too late
+LATE_S = 2.0  # longer than the timeout of the hooks
 
 
 class Receiver(Server):
-    """``with Receiver() as receiver:`` and webhooks to ``receiver.url``."""
+    """The receiver: ``with Receiver() as receiver:`` and webhooks to ``receiver.url``."""
 
     request_queue_size = 128  # a hundred elections may change hands at once
 
@@ -27,7 +27,7 @@ class Receiver(Server):
         super().__exit__(kind, error, trace)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A supervisor that was killed, or a hook that was, hangs up."""
+        """Ignore a supervisor or hook that was killed and has hung up."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -42,4 +42,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *about: object) -> None:
-        """What a soak prints is its own."""
+        """Print nothing, so that the output of the soak stays readable."""

@@ -1,4 +1,4 @@
-"""Churn and rest in turn for as long as a soak lasts, and looks at both."""
+"""Churn and rest in turn for the length of a soak, and looks at both supervisors."""
 
 import time
 
@@ -8,19 +8,19 @@ from tests.system.soak.look import largest_file_kb, least_files, look
 from tests.system.soak.pair import ELECTIONS, KEYS, RUNS, Pair
 
 CHURN_S = 20.0  # between two rests
-LOOK_EVERY_S = 1.0  # at least: an act is not interrupted for it
-REAPED_WITHIN_S = 10.0  # a child that has ended: at once, but for a machine that is busy with others
-# What is kept of each election (its last 20 transitions with their hooks) is not full after five minutes:
-# some 30 KB more for each of a hundred elections is no leak. In the hour it is full long before the end.
+LOOK_EVERY_S = 1.0  # at least: an act is not interrupted
+REAPED_WITHIN_S = 10.0  # a child that has ended is waited for at once, except on a busy machine
+# The history of each election (its last 20 transitions with their hooks) is not full after five minutes, so
+# some 30 KB more for each of a hundred elections is no leak. In an hour it is full long before the end.
 RSS_SLACK_MB = 4.0
 # Connections that were opened for a burst stay open for a minute.
 SOCKETS_SLACK = 100.0
-# 128 KiB of records, then the file is written anew; 16 KiB of room kept for the end, 4 for a line.
+# A record grows to 128 KiB before its file is written anew; 16 KiB are reserved for the end, 4 for a line.
 RECORD_KB_MAX = 128.0 + 16.0 + 4.0
 
 
 class Soak:
-    """``rests``: how often all was at rest and counted."""
+    """One soak; ``rests``: how often everything was at rest and counted."""
 
     def __init__(self, pair: Pair, seed: int) -> None:
         self.churn = Churn(pair, seed)
@@ -40,13 +40,13 @@ class Soak:
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """All figures; those of rests are counted then."""
+        """All figures, with those that are counted at rest."""
         always = (self._rss, self._sockets, self._record, self._threads, self._unreaped)
         resting = (self._files, self._children, self._records)
         return (*always, *resting, self._sessions, self._keys)
 
     def last_for(self, seconds: float) -> None:
-        """Churn and rest in turn; it ends with a rest."""
+        """Churn and rest in turn for this time; end with a rest."""
         end_at = time.monotonic() + seconds
         self._rest()
         while time.monotonic() < end_at:
@@ -62,7 +62,7 @@ class Soak:
             self.churn.act()
 
     def _look(self) -> None:
-        """At the one that lives, whatever it does."""
+        """Look at the first supervisor in the midst of its work."""
         seen = look(self._pair.living.pid)
         self._rss.values.append(seen.rss_mb)
         self._sockets.values.append(seen.sockets)

@@ -1,4 +1,4 @@
-"""What counts as flat, and how it is shown."""
+"""Which figures count as flat, and how they are shown."""
 
 from collections.abc import Sequence
 
@@ -18,12 +18,12 @@ def series(limit: Limit, values: Sequence[float]) -> Series:
 
 @pytest.mark.parametrize("values", [STEADY, WARMED_UP, PEAK, LEAK[::-1]])
 def test_a_figure_that_is_steady_after_its_warm_up_is_flat(values: Sequence[float]) -> None:
-    """Whatever it took before, and for a moment."""
+    """Values of the warm-up do not count, nor does a short peak."""
     assert series(flat(0.0), values).kept
 
 
 def test_a_figure_that_grows_to_the_end_is_not_flat() -> None:
-    """But for the slack that is given a reason."""
+    """A figure that grows less than its slack is flat."""
     leak = series(flat(0.0), LEAK)
     assert not leak.kept and leak.last - leak.second == 5.0
     assert not series(flat(4.9), LEAK).kept

@@ -1,6 +1,6 @@
-"""A browser for the tests of a worker, and what it is pointed at.
+"""A browser for the tests of a worker, and the pages that it opens.
 
-Each test gets the browser with nothing of the one before in it.
+Each test gets the browser without anything of the test before it.
 """
 
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from tests.system.programs.page.looking import opened
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One Chromium for all tests of this worker: use ``browser``."""
+    """Yield one Chromium for all tests of this worker; tests use ``browser``."""
     with Browser(tmp_path_factory.mktemp("chromium")) as running:
         yield running
 
 
 @pytest.fixture
 def browser(chromium: Browser) -> Iterator[Browser]:
-    """An empty page of 1200 by 800; in the end nothing was thrown in it and nothing refused by its policy."""
+    """Yield an empty page of 1200 by 800; assert that its script and its policy reported no fault."""
     chromium.reset()
     yield chromium
     assert chromium.told("Runtime.exceptionThrown") == []
@@ -40,14 +40,14 @@ def browser(chromium: Browser) -> Iterator[Browser]:
 
 @pytest.fixture
 def daemon() -> Iterator[CannedDaemon]:
-    """Three elections and a semaphore; one election is stuck."""
+    """Yield a daemon with three elections and a semaphore; one election is stuck."""
     with CannedDaemon(status(datetime.now(UTC))) as running:
         yield running
 
 
 @pytest.fixture
 def page(browser: Browser, daemon: CannedDaemon) -> Browser:
-    """That daemon's page, as it is when the first answer is shown."""
+    """Return that daemon's page when its first answer is shown."""
     return opened(browser, daemon.url)
 
 
@@ -55,6 +55,6 @@ def page(browser: Browser, daemon: CannedDaemon) -> Browser:
 def scene(
     shared_agent: Agent, tmp_path: Path, unique: str, request: pytest.FixtureRequest
 ) -> Iterator[Scene]:
-    """Real supervisors that listen, on the shared agent."""
+    """Yield real supervisors that listen, on the shared agent."""
     with staged(WebScene(shared_agent, tmp_path / "nodes", unique), request) as made:
         yield made

@@ -1,4 +1,4 @@
-"""How the tests look at the page: expressions that the page evaluates, by the names in its script."""
+"""Expressions that the page evaluates, by the names in its script: the tests read the page with them."""
 
 import json
 from typing import Any
@@ -8,33 +8,33 @@ from tests.support.canned import CannedDaemon
 
 ROWS = "document.querySelectorAll('#list > li').length"
 OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true })"
-POLLED = "performance.getEntriesByType('resource').length"  # how often it has asked
+POLLED = "performance.getEntriesByType('resource').length"  # how many requests the page has sent
 
 
 def opened(browser: Browser, url: str) -> Browser:
-    """The page at this address, once it shows an answer."""
+    """Open the page at this address and return it when it shows an answer."""
     browser.open(url)
     browser.wait(ROWS)
     return browser
 
 
 def said(daemon: CannedDaemon) -> dict[str, Any]:
-    """What that daemon says, to be changed by the test."""
+    """Return the status that the daemon gives, so that a test can change it."""
     assert daemon.status is not None
     return daemon.status
 
 
 def row(name: str) -> str:
-    """The row of an item."""
+    """Return the expression of an item's row."""
     return f"rows.get({json.dumps(name)})?.root"
 
 
 def bar(name: str) -> str:
-    """The bar of its lease."""
+    """Return the expression of an item's lease bar."""
     return f"{row(name)}.querySelector('[data-is=bar]')"
 
 
 def names(browser: Browser) -> list[str]:
-    """The items that are seen, from the top."""
+    """Return the visible items, from the top."""
     shown = "[...document.querySelectorAll('#list > li:not([hidden]) [data-is=name]')]"
     return list(browser.run(f"{shown}.map((each) => each.textContent)"))

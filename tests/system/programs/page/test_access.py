@@ -1,4 +1,4 @@
-"""The page is for everybody: keyboards, screen readers, phones, dark rooms, and a hundred items."""
+"""The page works with keyboards, screen readers, phones, in dark mode, and with a hundred items."""
 
 import copy
 from datetime import UTC, datetime
@@ -39,9 +39,9 @@ def all_open(page: Browser, daemon: CannedDaemon) -> None:
 def test_the_page_has_no_fault_of_accessibility(
     browser: Browser, daemon: CannedDaemon, scheme: str, state: Any
 ) -> None:
-    """Axe finds nothing, and every text has the contrast of WCAG AA, also on a hatched ground."""
+    """Axe finds no fault, and every text has the contrast of WCAG AA, also on a hatched ground."""
     browser.prefer(color_scheme=scheme)
-    browser.call("Page.setBypassCSP", enabled=True)  # for axe; the page does without
+    browser.call("Page.setBypassCSP", enabled=True)  # axe needs it; the page does not
     opened(browser, daemon.url)
     state(browser, daemon)
     assert browser.run(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
@@ -52,7 +52,7 @@ def test_the_page_has_no_fault_of_accessibility(
 
 
 def test_the_keyboard_reaches_everything(page: Browser, daemon: CannedDaemon) -> None:
-    """In the order of reading, each with a focus that is seen."""
+    """The focus follows the order of reading, and is visible everywhere."""
     wanted = page.run(
         """[...document.querySelectorAll('a, input, button, summary')]
         .filter((each) => each.checkVisibility()).map((each) => each.innerText || each.id)"""
@@ -119,7 +119,7 @@ def test_a_change_of_role_is_announced_and_a_tick_is_not(page: Browser, daemon: 
 
 @pytest.mark.parametrize("width", [320, 700, 1200])
 def test_the_page_fits_its_width(browser: Browser, daemon: CannedDaemon, width: int) -> None:
-    """Nothing to scroll sideways, however long the words are."""
+    """Nothing scrolls sideways, however long the words are."""
     told = said(daemon)
     told["troubles"].append("x" * 300)
     told["items"][0] |= {"name": "n" * 63, "leader": "v" * 1024, "key": "k" * 400, "warnings": ["w" * 300]}

@@ -1,4 +1,4 @@
-"""The page beside real supervisors on a real Consul: what happens is seen without a reload."""
+"""The page beside real supervisors on a real Consul: it shows their changes without a reload."""
 
 import json
 import signal
@@ -16,7 +16,7 @@ UNLOADED = "window.sameDocument === true"
 
 
 def look(browser: Browser, node: Supervisor) -> Browser:
-    """The node's page, marked: a page that is loaded anew has no mark."""
+    """Open the node's page and mark it, because a page that is loaded again has no mark."""
     opened(browser, f"http://{HOST}:{Reader(node).port}/")
     browser.run("window.sameDocument = true; 0")
     return browser
@@ -44,7 +44,7 @@ def lease_shown(page: Browser, scene: Scene) -> bool:
 
 
 def test_the_lease_of_a_leader_runs_and_is_renewed(scene: Scene, browser: Browser) -> None:
-    """The bar falls between two confirmations of Consul's, and rises with each."""
+    """The bar falls between two confirmations of Consul, and rises with each."""
     page = look(browser, scene.leader("a", session={"lock_delay": "20s", "ttl": "10s"}))
     wait_role(page, scene, "holding")
     width = f"{bar(scene.name)}.getBoundingClientRect().width"
@@ -65,7 +65,7 @@ def test_the_lease_of_a_leader_runs_and_is_renewed(scene: Scene, browser: Browse
 
 
 def test_a_failover_is_in_the_time_line_with_its_hooks(scene: Scene, browser: Browser) -> None:
-    """Killed without a word, a's tenure ends with its session; b's page tells how it took over."""
+    """Node a is killed, so its tenure ends with its session; the page of b shows how b took over."""
     scene.leader("a")
     scene.waiter("b", on_acquire=[scene.hook("b", "acquire", "sleep 0.3"), scene.hook("b", "acquire-2")])
     page = look(browser, scene.nodes["b"])
@@ -76,7 +76,7 @@ def test_a_failover_is_in_the_time_line_with_its_hooks(scene: Scene, browser: Br
     page.wait(f"{acquire}?.querySelectorAll('.bar[data-result=ok]').length === 2")
     drawn = "(bar) => [bar.offsetLeft, bar.offsetWidth, bar.title]"
     first, second = page.run(f"[...{acquire}.querySelectorAll('.bar')].map({drawn})")
-    rounding = 1 + first[1] / 100  # pixels: times have whole milliseconds, of some 300
+    rounding = 1 + first[1] / 100  # pixels: times have whole milliseconds, and the line has some 300 of them
     assert first[0] + first[1] <= second[0] + rounding and first[1] > second[1], (
         "to scale, one after the other"
     )
@@ -107,7 +107,7 @@ def test_a_killed_daemon_is_shown_as_gone(scene: Scene, browser: Browser) -> Non
 
 
 def test_a_stopped_daemon_is_shown_until_it_goes_on(scene: Scene, browser: Browser) -> None:
-    """It keeps its connections, so only the time tells."""
+    """The daemon keeps its connections, so only the missing answers show that it is stopped."""
     node = scene.leader("a", session={"lock_delay": "40s", "ttl": "20s"})
     page = look(browser, node)
     wait_role(page, scene, "holding")
@@ -120,7 +120,7 @@ def test_a_stopped_daemon_is_shown_until_it_goes_on(scene: Scene, browser: Brows
 
 
 def test_a_hostile_leader_s_value_stays_text(scene: Scene, browser: Browser) -> None:
-    """As another node of the cluster writes it into Consul."""
+    """Another node of the cluster writes the value into Consul."""
     value = "<img src=x onerror='window.hurt = 1'>"
     scene.leader("a", value=value)
     page = look(browser, scene.node("b"))
@@ -129,7 +129,7 @@ def test_a_hostile_leader_s_value_stays_text(scene: Scene, browser: Browser) -> 
 
 
 def test_the_made_up_status_has_the_shape_of_a_real_one(scene: Scene) -> None:
-    """Or the tests beside it would show nothing."""
+    """Otherwise the tests with that status would show nothing."""
 
     real, made = Reader(scene.leader("a")).status(), status(datetime.now(UTC))
     assert set(real) == set(made)

@@ -1,4 +1,4 @@
-"""What the page makes of a status, whatever it says: rows, leases, time lines, silence, hostile text."""
+"""The page's view of a status: rows, leases, time lines, silence, hostile text."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -74,13 +74,13 @@ def test_a_warning_is_shown_in_the_row_of_its_item(
 
 
 def test_a_lease_that_runs_out_is_hatched_and_no_error(page: Browser, daemon: CannedDaemon) -> None:
-    """Health is the daemon's to judge: the page, the command and /healthz tell the same."""
+    """The daemon decides what is healthy, so the page, the command and /healthz agree."""
     told = {"lease_left_s": 4.0, "lease_runs_out": True, "warnings": ["its lease runs out: see there"]}
     said(daemon)["items"][0].update(told)
     page.wait(f"{row('namenode')}.dataset.mood === 'attention'")
     assert "its lease runs out" in page.run(f"{row('namenode')}.innerText")
     assert page.run(f"{row('namenode')}.querySelector('[data-is=lease]').hasAttribute('data-low')")
-    assert page.run("document.title") == "✕ 1 trouble · vm7"  # that of another item
+    assert page.run("document.title") == "✕ 1 trouble · vm7"  # belongs to another item
 
 
 def test_an_error_that_is_over_is_shown_in_the_past_and_then_dropped(
@@ -101,7 +101,7 @@ def test_the_command_for_a_stuck_item_can_be_copied(page: Browser) -> None:
 
 
 def test_the_lease_runs_down_between_two_answers(page: Browser) -> None:
-    """On the browser's own clock, smoothly: it is seen at places between two steps of the script."""
+    """The lease falls by the browser's own clock, so it is seen at places between two updates."""
     glides = page.run(
         f"""new Promise((done) => {{
           const bar = {bar("namenode")}, seen = new Map(), end = performance.now() + 20000;
@@ -130,7 +130,7 @@ def test_without_motion_the_lease_steps(browser: Browser, daemon: CannedDaemon) 
 
 
 def test_the_time_line_is_drawn_to_scale(page: Browser) -> None:
-    """One scale for all transitions of an item: 20 s for one that lasted 11.4 s."""
+    """All transitions of an item have one scale: 20 s when the longest lasted 11.4 s."""
     bars = page.run(
         f"""[...{row("redis")}.querySelectorAll('.bar')].map((bar) => {{
           const track = bar.parentElement.getBoundingClientRect(), own = bar.getBoundingClientRect();
@@ -210,7 +210,7 @@ def test_a_hidden_page_sends_few_requests(page: Browser) -> None:
 
 
 def test_a_page_that_was_asleep_loads_the_status_before_it_shows(page: Browser) -> None:
-    """As after a laptop's sleep: what was said too long ago is not shown as true."""
+    """As after a laptop's sleep, an old status is not shown as current."""
     page.run("clearTimeout(poll.timer); seen.wall -= FRESH_MS + 1; tick()")
     assert page.run("document.documentElement.dataset.state") == "silent"
 
@@ -239,7 +239,7 @@ def test_values_of_other_nodes_stay_text(browser: Browser, daemon: CannedDaemon)
 
 
 def test_a_value_cannot_turn_the_text_around_it(browser: Browser, daemon: CannedDaemon) -> None:
-    """Each stands in an isolate of its own: a right-to-left override ends with it."""
+    """Each value stands in an isolate of its own, which ends a right-to-left override."""
     said(daemon)["items"][0]["leader"] = HOSTILE
     opened(browser, daemon.url)
     around = f"{row('namenode')}.querySelector('[data-is=leader]').firstElementChild"
@@ -253,7 +253,7 @@ def test_the_page_fetches_nothing_from_other_places(page: Browser, daemon: Canne
 
 
 def test_the_browser_runs_only_the_script_of_the_page(page: Browser) -> None:
-    """The policy holds: markup from text is refused, and so is a script or style that is added."""
+    """The policy refuses markup from text, and every script or style that is added."""
     assert "TrustedHTML" in page.run("try { document.body.innerHTML = 'x' } catch (error) { String(error) }")
     page.run(
         """for (const kind of ['script', 'style']) {
@@ -265,7 +265,7 @@ def test_the_browser_runs_only_the_script_of_the_page(page: Browser) -> None:
     )
     assert page.run("window.hurt") is None
     assert page.run("getComputedStyle(document.body).color") != "rgb(255, 0, 0)"
-    page.events.clear()  # it was refused, and told so
+    page.events.clear()  # the policy refused it and the browser reported that
 
 
 # --- the events of the node ---------------------------------------------------------------------------
