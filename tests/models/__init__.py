@@ -1,1 +1,1 @@
-"""Models of the whole: every order of events, rivals, many contenders, and simulated clusters."""
+"""Models of the product: every order of events, rivals, many contenders, and simulated clusters."""

@@ -1,8 +1,8 @@
-"""What can happen next: the clock, the hooks, the operator, and a Consul that may say anything.
+"""Every event that may come next: the clock, the hooks, the operator, and a Consul that may give any answer.
 
-Whatever was asked of a hostile Consul may be answered with every outcome that its kind of request
-can have, whether or not a sane Consul would, at any time until the exchange's own time-out. A sane
-one answers at once, and nobody else acts on it.
+A request to a hostile Consul may be answered with every outcome that its kind of request can have, whether or
+not a sane Consul would, at any time until the exchange's own time-out. A sane Consul answers at once, and no
+other client acts on it.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class World:
 
     @property
     def key(self) -> Key:
-        """Return a key that is equal for two worlds that no event can make differ."""
+        """A key that is equal for two worlds that no event can make differ."""
         monitor, now, tenure = self.monitor, self.now, self.contender.tenure
         if self.contender.role is a.Role.STOPPED:
             return (tenure is None,)
@@ -117,7 +117,7 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
 
 
 def _handed_over(election: Contender) -> Iterator[o.KeyView]:
-    """A free key that a holder has handed over: to another contender, or to our session."""
+    """Return a free key that a holder has handed over: to another contender, or to our session."""
     targets = ("other", election.session.id) if election.session.id else ("other",)
     yield from (o.KeyView(7, "", hint_for(target), 3, 7, 1) for target in targets)
 

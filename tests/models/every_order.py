@@ -1,13 +1,13 @@
 """Every order of events: a breadth-first walk over all states that an election can reach.
 
-A walk is one election's settings and the kinds of exchanges in which Consul is hostile. From every
-state it lets happen whatever may; an onlooker holds every step to the promises; and from every
-state it makes sure that there is a way on: without a stop to a holder once Consul is sane, after a
-stop to the end, whether Consul is sane or silent.
+A walk is one election's settings and the kinds of exchanges in which Consul is hostile. From every state the
+walk takes every event that may come, and a monitor holds each step to the promises. In every state the walk
+checks that there is a way on: without a stop, to a holder as soon as Consul is sane; after a stop, to the
+end, whether Consul is sane or silent.
 
     python -m tests.models.every_order
 
-walks all of them, the long ones too, and prints a table.
+This walks all of them, the long ones included, and prints a table.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """A monitor that checks the promises of an election, from events and actions alone.
 
-It counts the contact with Consul by itself, knows which hooks run and until when they may, which requests are
-under way and how far the writes of the session went. It checks every step.
+It counts the contact with Consul by itself. It knows the running hooks and their time limits, the requests
+under way, and how far the writes of the session went. It checks every step.
 """
 
 from dataclasses import dataclass, replace
@@ -31,19 +31,24 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """``contact_at``: send time of the newest consistent answer that showed us as holder.
+    """The monitor's own account of an election.
 
-    ``create_index``: of the key that the tenure began with; ``modify_index``, ``lock_index``: as
-    last seen.
-    ``owed``: on_acquire or run began and
-    on_lose has not come to its end. ``lose_began``: its first attempt did. ``exposed``: Consul
-    itself has said in this tenure that the key is not ours, so a rival may act at once.
-    ``written``: the last kind of write of the session. ``stop_writes``: those since the stop.
-    ``asked``: a record that waits for its answer, and nothing happens before; ``kept``: the newest
-    that is written. ``resumed_at``: time passed unseen until then.
-    ``verified``, ``altered``: the session that a renewal showed last, where it was as asked and where not.
-    ``overtaken``: what was asked before the tenure began, or before the watch told of a change;
-    the answer can confirm but not contradict.
+    contact_at: send time of the newest consistent answer that showed us as holder.
+    create_index: the index of the key with which the tenure began.
+    modify_index, lock_index: the newest indexes of that key.
+    owed: on_acquire or run began, and on_lose has not come to its end.
+    lose_began: the first attempt of on_lose began.
+    exposed: Consul itself has shown in this tenure that the key is not ours, so a rival may act at once.
+    written: the last kind of write of the session.
+    stop_writes: the writes since the stop.
+    pending: the requests under way.
+    overtaken: requests from before the tenure began, or before the watch reported a change. Their answers can
+        confirm a tenure but not contradict it.
+    asked: a record that waits for its answer; nothing may happen before the answer.
+    kept: the newest record that is written.
+    resumed_at: until then time passed without a step.
+    verified: the session that a renewal showed last with the requested settings.
+    altered: the session that a renewal showed last with other settings.
     """
 
     hook: Running | None = None
@@ -69,7 +74,7 @@ class Monitor:
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """List every hook and child that lives."""
+        """Every hook and child that lives."""
         return tuple(
             running for running in (self.hook, self.change, self.check, self.run) if running is not None
         )
@@ -124,7 +129,7 @@ def watch_step(
     return monitor
 
 
-# --- what happened ------------------------------------------------------------------------------
+# --- events ------------------------------------------------------------------------------------
 
 
 def _happened(monitor: Monitor, before: Contender, event: e.Event) -> Monitor:
@@ -167,12 +172,12 @@ def _tells_of_a_change(monitor: Monitor, before: Contender, event: e.Event) -> b
 
 
 def _news(monitor: Monitor, before: Contender, request: r.Request, outcome: out.Outcome) -> Monitor:
-    """Return what the answer says of the key, by the letter of the promise."""
+    """Return what the answer shows of the key, by the letter of the promise."""
     ours = before.tenure.session if before.tenure is not None else before.session.id
     early = before.tenure is not None and request in monitor.overtaken
     contradicts = before.tenure is not None and not early
     if early and isinstance(request, r.WatchKey):
-        return monitor  # the next answer, from the tenure's index on, says no less
+        return monitor  # from the tenure's index on, the next answer shows as much
     match request, outcome:
         case r.Acquire(), out.Won() if before.tenure is None:
             return _contact(monitor, before, request.at, outcome)
@@ -367,7 +372,7 @@ def _rests_until_resumed(event: e.Event, after: Contender, begun: tuple[a.Action
 
 
 def _hint_moves_the_try_alone(before: Contender, event: e.Event, now: float) -> None:
-    """A hand-over changes the time of a try and nothing else: compare with a twin that sees no hint."""
+    """Check that a hand-over changes the time of a try and nothing else, by a twin that sees no hint."""
     match event:
         case e.StepDownAsked(handover_to=target) if target:
             hinted = apply_event(before, event, now)
@@ -389,7 +394,7 @@ def _handing_over_to_nobody(contender: Contender) -> Contender:
 
 
 def _without_hints(contender: Contender) -> Contender:
-    """The contender that has seen other values in the place of hints."""
+    """Return the contender as if it had seen other values in the place of hints."""
     lock = replace(contender.lock, view=_without_hint(contender.lock.view))
     newest = _without_hint(contender.change.newest)
     return replace(contender, lock=lock, change=replace(contender.change, newest=newest))
@@ -402,7 +407,7 @@ def _without_hint(view: out.View | None) -> out.View | None:
 
 
 def _at_no_time(contender: Contender) -> Contender:
-    """The contender whose try has no time."""
+    """Return the contender without the time of its try."""
     assert isinstance(contender.lock, ElectionLock)
     return replace(contender, lock=replace(contender.lock, try_at=0.0, backoff_s=0.0))
 

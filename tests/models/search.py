@@ -1,7 +1,7 @@
 """Breadth-first search over all states of a model, and the shortest way to a broken promise.
 
-A model says how it begins, what may happen next, which states are one, and what must hold in every state.
-The search goes to each state once, by the fewest events that lead there.
+A model defines its first states, the steps from each state, which states are equal, and the promises of every
+state. The search goes to each state once, by the fewest events that lead there.
 """
 
 import sys
@@ -16,7 +16,7 @@ from tests.models.state_key import Key
 STATES_MAX = 400_000  # of a search to its end
 
 W = TypeVar("W")
-Moves = Iterator[tuple[str, W]]  # what happens, in words, and the state that follows
+Moves = Iterator[tuple[str, W]]  # the event in words, and the state that follows
 
 
 class BrokenPromise(AssertionError):
@@ -50,7 +50,7 @@ class Link:
 
 
 class Model(Protocol[W]):
-    """What is searched. Each method may raise AssertionError for a broken promise.
+    """The subject of a search. Each method may raise AssertionError for a broken promise.
 
     A BrokenPromise of the model has only the lines since the last state; the search puts the way there first.
     """
@@ -62,7 +62,7 @@ class Model(Protocol[W]):
         """Return every state that may come next."""
 
     def key(self, world: W) -> Key:
-        """Return what is equal for two states that no event can make differ."""
+        """Return a key that is equal for two states that no event can make differ."""
 
     def judge(self, world: W, link: Link) -> None:
         """Check what must hold in a state that was reached for the first time."""
@@ -70,8 +70,9 @@ class Model(Protocol[W]):
 
 @dataclass(slots=True)
 class Walked:
-    """What a search saw.
+    """The results of a search.
 
+    states: the number of different states.
     complete: whether there is no other state.
     """
 

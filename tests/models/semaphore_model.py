@@ -1,10 +1,10 @@
 """At most N hold: every order of events of one, two or three contenders for the slots of a semaphore.
 
-All of them are our code, and Consul is no liar: a folder of keys, sessions, check-and-set. But a write
-may be applied late, after its sender gave up on it; its answer may be lost; a session may end at any
-moment; a node may be cut off for as long as it likes, and crash, and come back at once or late; an
-operator may delete the record of the slots, or a contender's key. In every state the judge counts who
-acts: never more than the limit, while every holder's lease is valid.
+All contenders are our code, and Consul tells the truth: a folder of keys, sessions, check-and-set. A write
+may be applied late, after its sender gave up on it, and its answer may be lost. A session may end at any
+moment. A node may be cut off for any length of time, and may crash and come back at once or late. An operator
+may delete the record of the slots, or a contender's key. In every state the judge counts the nodes that act:
+never more than the limit, while every holder's lease is valid.
 
     python -m tests.models.semaphore_model            prints a table; names as arguments pick some
 """
@@ -29,8 +29,8 @@ from tests.models.state_key import Key, Naming, OwnNames, part
 from tests.models.walks import hook
 from tests.models.words import short
 
-STATES_SHOWN_MAX = 300_000  # of each walk in the table: most of them have no end to wait for
-NAMES_EACH = 4  # of a node's sessions; a name is used again when nothing knows it any more
+STATES_SHOWN_MAX = 300_000  # most walks in the table have no end to wait for
+NAMES_EACH = 4  # names of a node's sessions; a name is used again when nothing knows it any more
 PRUNE_DELAY_S = 6.0
 WRITES = (r.JoinSemaphore, r.TakeSlot, r.LeaveSemaphore, r.DestroySession, r.Rewrite)
 Write = r.JoinSemaphore | r.TakeSlot | r.LeaveSemaphore | r.DestroySession | r.Rewrite
@@ -38,7 +38,7 @@ Write = r.JoinSemaphore | r.TakeSlot | r.LeaveSemaphore | r.DestroySession | r.R
 
 @dataclass(frozen=True)
 class SemaphoreWalk:
-    """One part of the protocol that is put to the test by some nodes.
+    """One part of the protocol that some nodes put to the test.
 
     nodes: how many contend for the slots.
     limit: how many slots there are; the highest of ``limits``.
@@ -47,7 +47,7 @@ class SemaphoreWalk:
     cuts: how often a node is cut off from Consul.
     crashes: how often a node crashes.
     deletes: how often an operator deletes the record or a contender's key.
-    stops: how often a node is asked to stop.
+    stops: how often a node is requested to stop.
     prune_delays_s: those of the nodes' files.
     limits: those of the nodes' files. Empty: they are all ``limit``.
     files: how often a node reads another file.
@@ -94,7 +94,10 @@ class SemaphoreWalk:
 
 @dataclass(frozen=True, slots=True)
 class Consul:
-    """``keys``: of contenders, as (session, index of its creation, its prune delay)."""
+    """Consul's state.
+
+    keys: keys of contenders, as (session, index of its creation, its prune delay).
+    """
 
     index: int = 1
     lock: o.LockKey | None = None
@@ -104,7 +107,7 @@ class Consul:
 
     @property
     def view(self) -> o.SlotsView:
-        """Return all keys below the prefix."""
+        """All keys below the prefix."""
         keys = (
             o.ContenderKey(name, name, b"%g" % delay_s, created, 1, delay_s)
             for name, created, delay_s in self.keys
@@ -206,7 +209,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """``late``: writes that may yet be applied."""
+    """One state of the model.
+
+    late: writes that may yet be applied.
+    """
 
     nodes: tuple[Member, ...]
     consul: Consul = Consul()
@@ -304,7 +310,7 @@ def explore(walk: SemaphoreWalk, enough: float = STATES_SHOWN_MAX) -> tuple[Walk
 class Crowd:
     """All that may happen in one walk.
 
-    most: the most that acted at once.
+    most: the largest number of nodes that acted at once.
     kinds: classes of the events, outcomes and actions that occurred.
     """
 

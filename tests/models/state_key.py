@@ -1,9 +1,8 @@
-"""Which states of a walk are one: those that no rule of the core can tell apart.
+"""The key of a state: equal keys are states that no rule of the core can distinguish.
 
-The key of a state leaves out what hooks and logs are merely told, counts times from now, forgets
-times that are older than any rule looks back, and names sessions by the order in which they
-appear. Whatever is not named here is part of the key, so a new field can make the walks longer
-but never blind.
+The key leaves out values that only hooks and logs get. It counts times from now, forgets times that are older
+than any rule looks back, and names sessions by the order in which they appear. Every field that is not named
+here is part of the key, so a new field can make the walks longer but cannot hide a state.
 """
 
 from collections.abc import Callable
@@ -30,12 +29,12 @@ from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
 
 Key = tuple[Any, ...]
 
-GRID_S = 1.0  # events happen at whole multiples only, so a wish for 0.5 is a wish for 1
+GRID_S = 1.0  # events happen at whole multiples only, so a due time of 0.5 is a due time of 1
 FREE_NEWS_OLD_S = 1.0
 
 
 class Naming:
-    """One election seen from ``now``; gives the sessions of this process their canonical names."""
+    """One election seen from ``now``; it gives the sessions of this process their canonical names."""
 
     def __init__(self, election: Contender, now: float) -> None:
         self.now = now
@@ -54,7 +53,7 @@ class Naming:
         return self._sessions.setdefault(name, len(self._sessions))
 
     def due(self, at: float) -> float:
-        """Return a wish that is only ever compared with the clock."""
+        """Return a due time that is only ever compared with the clock."""
         return (
             at if at == inf else float(max(0, ceil(round((at - self.now) / GRID_S, 6)))) if at > -inf else 0.0
         )
@@ -124,7 +123,10 @@ def _exact_due(value: float, owner: Any, naming: Naming) -> float:
 
 
 def _contact(value: float, owner: Tenure, naming: Naming) -> float:
-    """Return the contact. After belief only retries need it, and these must end before a rival's time."""
+    """Return the contact.
+
+    After belief only retries need it, and these must end before a rival's time.
+    """
     if not naming.contact_matters:
         return 0.0
     return naming.age(value, naming.lease.lock_delay_s)
@@ -137,7 +139,7 @@ def _taken_at(value: float | None, owner: Tenure, naming: Naming) -> float | Non
 
 
 def _asked_at(value: float, owner: r.Request, naming: Naming) -> float:
-    """Return the time of a request up to its deadline; of a watch only its possible part of the contact."""
+    """Return the time of a request up to its deadline; for a watch, only its possible part of the contact."""
     if not isinstance(owner, r.Watch):
         return naming.age(value, inf)
     if not owner.consistent or not naming.contact_matters:

@@ -16,9 +16,11 @@ from tests.unit.core.edges import EDGES
 
 
 def test_every_event_outcome_and_action_occurs_in_some_walk() -> None:
-    """Each walk is held to what it shows (below), and so is each walk of semaphores. Together they show
-    every edge of the state machines and every class there is, except what only an operator's command sends,
-    a file, which ``Contenders`` takes in, and an answer with an error, which the core takes for none."""
+    """Each walk is held to its own ``shows``, and together they show every edge and every class.
+
+    Three classes are exempt: an event that only an operator's command sends, a file, which ``Contenders``
+    handles, and an answer with an error, which the core treats as no answer.
+    """
     there_is = {*get_args(e.Event), *get_args(o.Outcome), *get_args(a.Action), *REQUESTS, *a.Role, *EDGES}
     shown = {kind for each in (*WALKS, *SEMAPHORE_WALKS) for kind in each.shows}
     of_commands = {r.WriteSemaphoreRecord, r.ReadSessions, o.SessionsView}

@@ -1,11 +1,11 @@
-"""Whatever breaks, no more contenders of a semaphore act than its limit allows."""
+"""No fault lets more contenders of a semaphore act than its limit allows."""
 
 import pytest
 
 from tests.models.depth import DEPTH
 from tests.models.semaphore_model import WALKS, SemaphoreWalk, explore
 
-# The table that the model prints goes further, because most walks have no end that a test could wait for.
+# The table that the model prints goes further, because most walks have no end for which a test could wait.
 ENOUGH = (750 * DEPTH, pytest.param(15_000, marks=pytest.mark.long))
 
 

@@ -1,4 +1,4 @@
-"""Whatever breaks: a rival that obeys only Consul never acts beside our application."""
+"""No fault lets a rival that obeys only Consul act beside our application."""
 
 import pytest
 

@@ -1,11 +1,10 @@
 """Two never hold: every order of events of one election, a small model of Consul, and a rival.
 
-Unlike in ``every_order`` Consul is no liar here: it is a key, sessions and a lock-delay, and it answers what
-is true when a request is applied. But a request may be applied late, after we gave up on it; its
-answer may come late or never; a session may end at any moment. The rival is no code of ours: it obeys
-only Consul, and takes the key at any moment Consul allows. Our process may be killed between any two
-actions of a turn, and a new one starts from what is on record. In every state the judge asks whether
-both act at once.
+Unlike in ``every_order``, Consul tells the truth here: it is a key, sessions and a lock-delay, and an answer
+shows the state in which the request was applied. A request may be applied late, after we gave up on it, and
+its answer may come late or never. A session may end at any moment. The rival is no code of ours: it obeys
+only Consul, and takes the key at any moment Consul allows. Our process may be killed between any two actions
+of a step, and a new one starts from its record. In every state the judge checks whether both act at once.
 
     python -m tests.models.two_holders_model            prints a table; names as arguments pick some
 """
@@ -30,7 +29,7 @@ from tests.models.walks import HOOKS, RUN, election, hook
 from tests.models.words import line, short
 
 RIVAL = "rival"
-NAMES = ("s0", "s1", "s2", "s3", "s4")  # of our sessions; a name is used again when nothing knows it any more
+NAMES = ("s0", "s1", "s2", "s3", "s4")  # used again when nothing knows them any more
 WRITES = (r.Acquire, r.Release, r.DestroySession, r.Rewrite)
 Write = r.Acquire | r.Release | r.DestroySession | r.Rewrite
 
@@ -44,11 +43,11 @@ class RivalWalk:
     ends: how often Consul ends a session by itself.
     crashes: how often our process is killed.
     refusals: how often a record cannot be written.
-    stop: whether a stop may be asked for.
+    stop: whether a stop may be requested.
     departs: whether a restart finds that the file has no such election any more.
     files: how often the file changes and is read again, with another value and another room.
     alters: how often a proxy changes the request for a session, so that Consul makes it without a lock-delay.
-    hands: how often we are asked to hand over, to the rival or to a session of ours that may follow.
+    hands: how often we are requested to hand over, to the rival or to a session of ours that may follow.
     takes: how often the rival takes the key; the last time it keeps the key.
     """
 
@@ -78,7 +77,7 @@ class RivalWalk:
 class Pending:
     """A request under way.
 
-    answer: set once Consul has applied the request.
+    answer: set when Consul has applied the request.
     """
 
     request: r.Request
@@ -87,12 +86,14 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """``late``: writes whose sender has given up on them or died, and that may yet be applied.
+    """One state of the model.
 
-    ``acts``: the application of our node acts as holder; ``acts_until``: so far it is judged, for nobody
-    tells the application of a supervisor that is dead and restarted after its last room.
-    ``owed``: the session whose on_acquire began and whose on_lose has not ended.
-    ``hint``: the value that a hand-over has left on a key that nobody has taken since.
+    late: writes that may yet be applied although their sender has given up on them or died.
+    acts: whether the application of our node acts as holder.
+    acts_until: until then the application is judged. Nothing ends the application of a supervisor that is
+        dead and restarted after its last room.
+    owed: the session whose on_acquire began and whose on_lose has not ended.
+    hint: the value that a hand-over has left on a key that no session has taken since.
     """
 
     contender: Contender | None
@@ -157,7 +158,7 @@ class World:
 
     @property
     def view(self) -> o.KeyView:
-        """Return the key as an answer of now shows it."""
+        """The key as an answer shows it now."""
         value = self.value if self.holder in NAMES else self.hint or b"rival"
         return o.KeyView(7, self.holder, value, 3, 7, 1)
 
@@ -302,7 +303,7 @@ class _BesideARival:
             yield "crash", self._crashed(world)
 
     def _bound(self, world: World) -> float:
-        """Return the latest time to which the clock may go: something must happen by then."""
+        """Return the latest time to which the clock may go, because something must happen by then."""
         bounds = [inf]
         bounds += [child[1] for child in (world.hook, world.run) if child is not None]
         if world.contender is not None:

@@ -1,7 +1,7 @@
 """The walks: for each part of the protocol, the settings and the exchanges that put it to the test.
 
-A full product of all hostilities is too large; whatever two of them do together is walked by the
-LONG ones. The spans are small and meet on the walks' grid: ttl, room and lock-delay still differ.
+A full product of all hostilities is too large; the LONG walks combine two of them each. The spans are small
+and meet on the walks' grid: ttl, room and lock-delay still differ.
 """
 
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ ROOM_S = 3.0
 class Walk:
     """One part of the protocol that is put to the test.
 
-    hostile: exchanges of these kinds end in every way at any time, the others well and at once. With
-        StartHook among them that goes for hooks and the run child, too.
-    shows: what must occur: roles, classes of events, outcomes and actions, and edges (before, after) of the
-        state machines.
-    stop: a stop may be asked for at any time.
-    steps_max: only so many events from the start. None: until nothing new is found.
-    as_holder: the walk starts where sane answers lead.
-    record: what an earlier process left.
+    hostile: exchanges of these kinds end in every way at any time, the others well and at once. StartHook
+        among them stands for hooks and the run child.
+    shows: roles, classes of events, outcomes and actions, and edges (before, after) of the state machines
+        that must occur.
+    stop: whether a stop may be requested at any time.
+    steps_max: a limit of events from the start. None: until nothing new is found.
+    as_holder: whether the walk starts where sane answers lead.
+    record: the record of an earlier process.
     """
 
     name: str

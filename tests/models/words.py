@@ -6,12 +6,12 @@ from supervisor.core import requests as r
 
 
 def line(event: object, begun: tuple[object, ...]) -> str:
-    """Return what has happened, and what follows from it."""
+    """Return a line with an event and the actions that follow from it."""
     return f"{short(event)} -> {', '.join(map(short, begun)) or '-'}"
 
 
 def short(value: object) -> str:
-    """Return the event, action or request without what a reader can do without."""
+    """Return the event, action or request without the parts that a reader does not need."""
     match value:
         case e.Answered(request, outcome):
             return f"{short(request)} = {outcome}"

@@ -1,8 +1,8 @@
 """A real Chromium for one test, driven over its DevTools protocol.
 
-Commands go through a pipe (``--remote-debugging-pipe``: JSON that ends in a zero byte), so that no port,
-no driver and no library stands between. The browser has an empty profile of its own and never
-outlives its test: leaving the ``with`` block kills it, and PDEATHSIG does when the test process is killed.
+Commands go through a pipe (``--remote-debugging-pipe``: JSON that ends in a zero byte), so no port, no driver
+and no library is necessary. The browser has an empty profile of its own and never outlives its test: the end
+of the ``with`` block kills it, and so does PDEATHSIG when the test process is killed.
 """
 
 import base64
@@ -48,7 +48,10 @@ SHIFT = 8
 
 
 class Browser:
-    """One page in one browser. AssertionError when its script throws or an answer does not come."""
+    """One page in one browser.
+
+    Its methods raise AssertionError when the page's script throws or an answer does not come.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -114,7 +117,7 @@ class Browser:
     # --- the protocol ----------------------------------------------------------------------------
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
-        """Send one command, and return its result."""
+        """Send one command and return its result."""
         number = next(self._numbers)
         message: dict[str, object] = {"id": number, "method": method, "params": parameters}
         if self._session:

@@ -1,6 +1,6 @@
 """A server of the page beside a status that the test makes up, which no real Consul would show at will.
 
-The page and its headers are the product's own, and only ``/v1/status`` and ``/v1/events`` are not.
+The page and its headers are the product's own; only ``/v1/status`` and ``/v1/events`` are made up.
 """
 
 import json
@@ -14,7 +14,7 @@ from tests.support.background import Server
 class CannedDaemon(Server):
     """A server that answers ``/`` as a daemon does, and ``/v1/status`` with ``status``.
 
-    status: None: it does not answer.
+    status: the status. None: the server does not answer.
     events: the events of ``/v1/events``, the oldest first.
     """
 

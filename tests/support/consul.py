@@ -49,10 +49,10 @@ class Answer:
 
 
 class Client:
-    """Consul's HTTP API as a test needs it: one connection for each call, no retries.
+    """Consul's HTTP API for a test: one connection for each call, no retries.
 
     ``call`` returns every answer. The other methods raise AssertionError with Consul's text on a status that
-    they do not expect. OSError when there is no answer.
+    they do not expect. All raise OSError when there is no answer.
     """
 
     def __init__(self, host: str, port: int, token: str | None = None) -> None:
@@ -147,7 +147,7 @@ class Agent(Client):
     """One Consul agent, by default ``-dev``, in memory.
 
     persistent: a server that keeps its data.
-    servers: the agent that this one is a client agent of, as users run one on each machine.
+    servers: the agent of which this one is a client agent, as users run one on each machine.
     config: settings that replace ours, as Consul's JSON configuration.
 
     All agents allow sessions of one second (``session_ttl_min``) and listen on free loopback ports. A started

@@ -219,7 +219,8 @@ def processes_of(mark: str) -> list[psutil.Process]:
 def assert_none_left(processes: Callable[[], list[psutil.Process]]) -> None:
     """Check that none of these processes is left, except a ``sync`` of a record, which is awaited.
 
-    A disk may take seconds for it, during which the process cannot be ended. The supervisor does not wait.
+    A disk may take seconds for a sync, during which the process cannot be ended. The supervisor does not
+    wait.
     """
     left = [process.cmdline() for process in processes() if not _is_sync(process)]
     assert not left, f"processes are left: {left}"

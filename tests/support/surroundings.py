@@ -1,8 +1,8 @@
-"""The surroundings of a test process, made the same on every machine.
+"""The surroundings of a test process, made equal on every machine.
 
-A script starts its background jobs with SIGINT and SIGQUIT ignored, nohup ignores SIGHUP, a login sets
-variables and a umask, and every program that a test starts inherits them. This module undoes it. A test about
-such an inheritance sets it itself.
+A script starts its background jobs with SIGINT and SIGQUIT ignored, nohup ignores SIGHUP, and a login sets
+variables and a umask. Every program that a test starts inherits them, so this module undoes them. A test
+about such an inheritance sets it itself.
 """
 
 import os
@@ -23,7 +23,7 @@ LOOPBACK = "localhost,127.0.0.1,::1"  # every peer of a test; a proxy is for pac
 
 
 def make_our_own() -> None:
-    """Give this process and its children the same signals, umask and variables in every run."""
+    """Give this process and its children equal signals, umask and variables in every run."""
     catch_what_is_ignored()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(UMASK)

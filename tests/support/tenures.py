@@ -56,9 +56,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Moment:
-    """The time and the place of a line. Lines are written in the order of events, except those of a test.
+    """The time and the place of a line.
 
-    line: -1: no line tells of this moment.
+    Lines are written in the order of events, except those of a test.
+    line: -1: the moment has no line.
     """
 
     at: float
@@ -92,7 +93,7 @@ class Tenure:
 
     @property
     def token(self) -> int:
-        """The fencing token; 0 for none."""
+        """The fencing token; 0 when there is none."""
         return self.tokens[0]
 
     def acts_at(self, at: Moment) -> bool:

@@ -1,6 +1,6 @@
-"""What a seed does to the supervisors.
+"""The course of a seed, or the totals of many.
 
-    python -m tests.models.simulation 17        its whole table: time, who, what happened, what was done
+    python -m tests.models.simulation 17        its whole table: time, node, event, actions
     python -m tests.models.simulation 1-10000   the totals of many; a failing seed prints the end of its table
 
 Exit 1 when a promise was broken.

@@ -1,6 +1,6 @@
-"""What hooks start and end on a node: an application of which there must never be two.
+"""The application that hooks start and end on a node, and that must never run twice.
 
-It is up from the start of the first on_acquire hook or of the run child. It is down once every on_lose hook
+It is up from the start of the first on_acquire hook or of the run child. It is down when every on_lose hook
 has succeeded since, or the last resort has. The belief of the supervisor does not matter here.
 """
 
@@ -11,8 +11,12 @@ NEVER = float("inf")
 
 
 class Application:
-    """One node's. ``session``: of the tenure it was started for. ``answerable_until``: its
-    supervisor died or stood still, and answers for it no longer than its last room."""
+    """The application of one node.
+
+    session: the session of the tenure for which it was started.
+    answerable_until: until then the supervisor answers for it. After a death or a freeze of the supervisor,
+        this is the end of its last room.
+    """
 
     def __init__(self, settings: ItemSettings) -> None:
         self.session = ""
@@ -24,7 +28,7 @@ class Application:
 
     @property
     def up(self) -> bool:
-        """Return whether something acts that on_lose would end."""
+        """Whether something acts that on_lose would end."""
         return bool(self._up)
 
     def begin(self, context: HookContext) -> None:

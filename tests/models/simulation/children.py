@@ -1,8 +1,7 @@
-"""Processes of hooks: how long each takes, how it ends, and that a crash of the supervisor ends none
-but the run child.
+"""Processes of hooks: how long each takes, and how it ends.
 
-Time limits are the supervisor's to enforce, by its own clock: a child of one that died or stands
-still goes on.
+A crash of the supervisor ends only the run child. The supervisor enforces time limits by its own clock, so
+the child of a supervisor that died or stands still goes on.
 """
 
 import random
@@ -13,14 +12,14 @@ from supervisor.core.actions import StartHook, StartRun
 from tests.models.simulation.schedule import Schedule
 
 LASTS_S = (0.005, 0.4)
-SLOW_S = (0.5, 4.0)  # up to and beyond most time limits
+SLOW_S = (0.5, 4.0)  # includes times longer than most time limits
 TERM_LASTS_S = (0.001, 0.05)
 Started = StartHook | StartRun
 
 
 @dataclass(eq=False, slots=True)
 class Child:
-    """One process group. ``ok``: how it is going to end if it is left alone."""
+    """One process group. ``ok``: whether it will succeed if it is left alone."""
 
     started: Started
     ok: bool
@@ -30,18 +29,21 @@ class Child:
 
     @property
     def in_tenure(self) -> bool:
-        """Return whether it is one of the children that never run side by side."""
+        """Whether it is one of the children that never run side by side."""
         return self.started.context.event not in ("change", "check")
 
     @property
     def acts(self) -> bool:
-        """Return whether this node acts as holder as long as the child lives."""
+        """Whether this node acts as holder as long as the child lives."""
         return isinstance(self.started, StartRun) or self.started.context.event == "acquire"
 
 
 class Children:
-    """Those of one node. ``ended(child)`` is called when one is gone; ``still_until``: nothing of
-    this machine moves before."""
+    """The children of one node.
+
+    ended: is called with a child when the child has ended.
+    still_until: until then nothing on this machine moves.
+    """
 
     def __init__(self, dice: random.Random, schedule: Schedule, ended: Callable[[Child], None]) -> None:
         self.alive: list[Child] = []

@@ -1,7 +1,6 @@
-"""Consul: the embedded agent's model on virtual time, with a witness of who holds.
+"""Consul: the embedded agent's model on virtual time, with a witness of its holders.
 
-The model answers at the moment it is asked; that a request comes late, twice or never is the
-network's part.
+The model answers a request at once. Requests that come late, twice or never are made by the network.
 """
 
 from collections.abc import Callable
@@ -22,8 +21,11 @@ Reply = Callable[[Answer | None], None]  # None: the connection broke
 
 
 class Cluster:
-    """One Consul for all nodes, who take part in an item of this ``kind``. ``witness``: of that item;
-    ``slots``: the same, if it is a semaphore."""
+    """One Consul for all nodes, which take part in an item of this ``kind``.
+
+    witness: the witness of that item.
+    slots: the witness of a semaphore. None: the item is an election.
+    """
 
     def __init__(
         self, seed: int, nodes: tuple[str, ...], schedule: Schedule, trace: Trace, kind: str

@@ -1,7 +1,7 @@
 """A node's disk: the real journal in a real folder, which outlives the supervisors that write it.
 
-A disk without room is the kernel's own refusal to let a file grow; a crash in a write leaves the whole
-line or nothing of it, because the kernel takes it by one call.
+A full disk is the kernel's own refusal to let a file grow. A crash in a write leaves the whole line or
+nothing, because the line is one call of the kernel.
 """
 
 import resource
@@ -20,7 +20,7 @@ CONSUL = ConsulSettings("http://127.0.0.1:8500")
 
 
 class Disk:
-    """One node's. ``is_full`` says whether there is room at this moment."""
+    """The disk of one node. ``is_full`` returns whether the disk has no room at this moment."""
 
     def __init__(self, folder: Path, is_full: Callable[[], bool]) -> None:
         self._folder = folder
@@ -29,14 +29,14 @@ class Disk:
         self._journal: Journal | None = None
 
     def recorded(self) -> Recorded | None:
-        """Return what a start reads from these bytes. Raises Unreadable."""
+        """Return the record that a start reads from these bytes; raise Unreadable for damaged ones."""
         try:
             return read(self._path.read_bytes())
         except FileNotFoundError:
             return None
 
     def open(self, identity: MachineIdentity) -> Recorded | None:
-        """Open the journal for a supervisor that starts. Raises Unreadable, which a crash never causes."""
+        """Open the journal for a supervisor that starts; raise Unreadable, which a crash never causes."""
         assert self._journal is None, "two supervisors on one disk"
         self._journal = Journal(str(self._folder), CONSUL, identity=identity)
         found = dict(self._journal.recorded()).get(ITEM)
@@ -71,7 +71,7 @@ class Disk:
             self._open_journal().group_ended(ITEM, group)
 
     def settle(self) -> None:
-        """What no record has said yet of groups that are gone."""
+        """Write the ends of groups that no record has yet."""
         journal = self._open_journal()
         if not journal.is_settled(ITEM):
             with self._room():

@@ -1,7 +1,7 @@
-"""What goes wrong: for each kind of the plan one function, which makes it happen.
+"""The faults: for each kind of the plan one function, which makes it happen.
 
-A function returns False when there is nobody whom its fault could meet at that moment; the fault is
-then tried again a little later. Nothing here lasts into the calm at the end.
+A function returns False when its fault could affect no machine at that moment; the fault is then tried again
+a little later. No fault lasts into the calm at the end.
 """
 
 import random
@@ -20,8 +20,8 @@ from tests.models.simulation.supervisor import Doom
 from tests.models.simulation.trace import short
 
 AGAIN_AFTER_S = 2.0
-NOTICED_S = 6.0  # so long after an agent's death serf says so
-DOOM_S = 40.0  # who has not met its action by then is killed anyhow
+NOTICED_S = 6.0  # time from an agent's death until serf notices it
+DOOM_S = 40.0  # a supervisor that has not met its action by then is killed in any case
 
 # Condition by kind, and how long it lasts.
 CONDITIONS = {
@@ -39,7 +39,7 @@ CONDITIONS = {
     "altered sessions": (5.0, 40.0),
 }
 
-# Where a supervisor is killed; those of a loss come soon only when something makes it lose.
+# Where a supervisor is killed. The points of a loss come soon only when something causes a loss.
 OFTEN = {
     "election": ("RenewSession", "ReadKey", "WatchKey", "WriteRecord holding"),
     "semaphore": ("RenewSession", "ReadSlots", "WatchSlots", "WriteRecord holding"),
@@ -63,11 +63,11 @@ SELDOM = {
     "election": ("CreateSession", "ReadSession", "Acquire", "Release", *LOSING),
     "semaphore": ("CreateSession", "ReadKey", "JoinSemaphore", "TakeSlot", "LeaveSemaphore", *LOSING),
 }
-WITHIN = ("WriteRecord", "StartHook", "StartRun")  # in a write; a child whose group is not on record
+WITHIN = ("WriteRecord", "StartHook", "StartRun")  # in a write; with a child whose group is not on record
 
 
 class Faults:
-    """Carries the plan out."""
+    """The plan of one simulation, and the functions that carry it out."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Faults:
         }
 
     def plan(self, faults: tuple[Fault, ...]) -> None:
-        """Have each come at its time."""
+        """Schedule each fault of the plan."""
         for fault in faults:
             self._schedule.at(fault.at, self._come, fault, random.Random(fault.dice))
 
@@ -237,7 +237,7 @@ class Faults:
         return True
 
     def _another_file(self, machine: Machine, dice: random.Random) -> bool:
-        """Written while the supervisor runs, read at once or by the next after a crash or a stop."""
+        """Replace the file; the supervisor reloads it, or the next one reads it after a crash or a stop."""
         machine.settings = another_file(machine.settings, machine.name, dice)
         machine.note("FAULT another file")
         if dice.random() < 0.5:
@@ -248,7 +248,7 @@ class Faults:
         return True
 
     def _reload(self, machine: Machine, dice: random.Random) -> bool:
-        """Seldom just to be followed by the next file, or by a crash."""
+        """Reload the file; sometimes the next file or a crash follows soon."""
         if machine.supervisor is None or machine.supervisor.stopping:
             return False
         machine.note("reloads")
@@ -267,7 +267,7 @@ class Faults:
         return True
 
     def _provoke_loss(self, machine: Machine, dice: random.Random) -> None:
-        """In order, or by an operator's hand."""
+        """Make the holder lose: in order, or because an operator destroys its session."""
         if machine.supervisor is None or not _holds(machine, self._cluster):
             return
         roll = dice.random()
@@ -281,7 +281,7 @@ class Faults:
             self._hands.session_destroyed(machine, dice)
 
     def _another(self, machine: Machine, dice: random.Random) -> str:
-        """The session of a node to hand over to, or of none that lives; blank where it does not matter."""
+        """Return a session for a hand-over: of a node, or of no living one; blank for none."""
         others = (other.session for other in self._machines if other is not machine and other.session)
         return dice.choice(("", "dead", *others))
 
@@ -303,20 +303,20 @@ class Faults:
 
 
 class Operator:
-    """Sees that a node is stuck, ends what acts there, and says so to its supervisor."""
+    """An operator that notices a stuck node, ends its application, and sends its supervisor a recover."""
 
     def __init__(self, dice: random.Random, schedule: Schedule) -> None:
         self._dice = dice
         self._schedule = schedule
 
     def is_told(self, machine: Machine) -> None:
-        """A node is red."""
+        """Notify the operator that a node is stuck."""
         soonest_s, latest_s = (1.0, 5.0) if self._schedule.now > CALM_FROM_S else (5.0, 30.0)
         self._schedule.after(self._dice.uniform(soonest_s, latest_s), self._recover, machine)
 
     def _recover(self, machine: Machine) -> None:
         if machine.supervisor is None:
-            return  # it says so again when it is back
+            return  # the next supervisor of the node will notify again
         machine.application.down()
         machine.note("an operator recovers it")
         machine.supervisor.deliver(RecoverAsked(ITEM))

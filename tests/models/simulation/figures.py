@@ -1,4 +1,4 @@
-"""What a simulation has seen, counted: faults by kind, failovers and what else there must be enough of."""
+"""Counts of a simulation's faults by kind, of failovers, and of all else that must be frequent enough."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from tests.models.simulation.machine import Machine
 
 FAILOVERS, EXPIRIES, ADOPTIONS, STUCK = "failovers", "lease expiries", "adoptions", "stuck"
 TENURES, TURNS = "tenures", "turns"
-SEMAPHORES = "semaphores: "  # what was seen in their worlds is counted apart
+SEMAPHORES = "semaphores: "  # worlds with a semaphore are counted apart
 PRUNED, BY_HAND = "slots pruned", "slots freed by hand"
 HEADLINES = (
     *(FAILOVERS, EXPIRIES, ADOPTIONS, STUCK, TENURES, TURNS),
@@ -19,8 +19,11 @@ HEADLINES = (
 
 
 class Figures(Judge):
-    """``counts`` by name; those of faults begin with ``fault``, those of crash points with ``crash``.
-    ``slots``: of a world in which the nodes take part in a semaphore."""
+    """The counts of one simulation, by name.
+
+    The names of faults begin with ``fault``, those of crash points with ``crash``.
+    slots: whether the nodes take part in a semaphore.
+    """
 
     def __init__(self, slots: OfSlots | None = None) -> None:
         self._slots = slots
@@ -30,7 +33,7 @@ class Figures(Judge):
 
     @property
     def counts(self) -> Counter[str]:
-        """Of this world."""
+        """The counts of this world."""
         if self._slots is None:
             return self._counts
         pruned, freed = len(self._slots.prunings), len(self._slots.unguarded)

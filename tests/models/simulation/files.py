@@ -1,7 +1,7 @@
-"""What a node's file says: an election or a semaphore, drawn from dice, and the file that follows it.
+"""The content of a node's file: an election or a semaphore, drawn from dice, and the file that follows it.
 
-Every on_lose fits into the lock-delay or prune delay, as the loader asks for. Nothing here knows of
-faults or of when a file is read.
+Every on_lose fits into the lock-delay or prune delay, as the loader requires. This module knows neither
+faults nor the time at which a file is read.
 """
 
 import random
@@ -31,7 +31,7 @@ TTL_S = (5.0, 11.0)
 
 
 def election_of(dice: random.Random) -> ElectionSettings:
-    """An election, but for its value."""
+    """Return an election without its value."""
     has_run = dice.random() < 0.35
     has_hooks = not has_run or dice.random() < 0.7
     settings = ElectionSettings(
@@ -55,7 +55,7 @@ def election_of(dice: random.Random) -> ElectionSettings:
 
 
 def semaphore_of(dice: random.Random) -> SemaphoreSettings:
-    """A semaphore, but for its value: like an election whose lock-delay is the prune delay."""
+    """Return a semaphore without its value: like an election whose lock-delay is the prune delay."""
     election = election_of(dice)
     common: dict[str, Any] = {field.name: getattr(election, field.name) for field in fields(ItemSettings)}
     behavior: Literal["release", "delete"] = "delete" if dice.random() < 0.8 else "release"
@@ -66,14 +66,17 @@ def semaphore_of(dice: random.Random) -> SemaphoreSettings:
 
 
 def of_node(settings: ItemSettings, node: str) -> ItemSettings:
-    """As this node's file has it, whose value names the node."""
+    """Return the settings of this node's file, whose value names the node."""
     if isinstance(settings, SemaphoreSettings):
         return replace(settings, value=semaphore_record.body({"Node": node}, settings.prune_delay_s))
     return replace(settings, value=node.encode())
 
 
 def another_file(settings: ItemSettings, node: str, dice: random.Random) -> ItemSettings:
-    """As many hooks of each kind, with other times; half the time another guard against rivals, too."""
+    """Return settings with equally many hooks and other times.
+
+    Half the time the lock-delay or prune delay is another one as well.
+    """
     changed = replace(
         settings,
         on_acquire=tuple(_retimed(hook, dice) for hook in settings.on_acquire),
@@ -91,7 +94,10 @@ def another_file(settings: ItemSettings, node: str, dice: random.Random) -> Item
 
 
 def _with_another_limit(settings: SemaphoreSettings, dice: random.Random) -> SemaphoreSettings:
-    """Seldom with another session, too: then nothing of the old one can go on."""
+    """Return the settings with another limit.
+
+    Some of them have other session settings as well, so that nothing of the old session can go on.
+    """
     settings = replace(settings, limit=dice.randint(1, LIMIT_MAX))
     if dice.random() < 0.8:
         return settings
@@ -105,20 +111,23 @@ def _guarded(settings: ItemSettings, guard_s: float) -> ItemSettings:
 
 
 def _guard_s(settings: ItemSettings, room_s: float) -> float:
-    """The lock-delay or prune delay that leaves this room."""
+    """Return the lock-delay or prune delay that leaves this room."""
     needed_s = sum(seconds for _, seconds in lose_terms(settings)) + room_s
     return round(max(needed_s + MARGIN_MIN_S, needed_s / (1 - MARGIN_SHARE)), 2)
 
 
 def _fits(settings: ItemSettings) -> bool:
-    """Whether on_lose still fits."""
+    """Return whether on_lose still fits."""
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
     margin_s = max(MARGIN_MIN_S, MARGIN_SHARE * settings.guard_s)
     return settings.guard_s - margin_s - lose_time_s >= ROOM_S[0]
 
 
 def _lock_delay_s(dice: random.Random) -> float:
-    """Of a semaphore's session: nobody else ever wants its contender key."""
+    """Return a lock-delay for a semaphore's session.
+
+    Any value will do, because no other session wants its contender key.
+    """
     return round(dice.uniform(0.0, 20.0), 2)
 
 

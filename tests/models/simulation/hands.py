@@ -1,7 +1,7 @@
-"""What operators do to Consul by hand: to sessions and keys, past every supervisor.
+"""Acts of operators on sessions and keys in Consul, past every supervisor.
 
-Each hand is laid on what this machine holds, if it holds anything. False: there is nothing it could be
-laid on.
+Each act changes what the machine holds, if it holds anything, and returns False when there is nothing to
+change.
 """
 
 import random
@@ -21,7 +21,10 @@ Hand = Callable[[Machine, random.Random], bool]
 
 
 class Hands:
-    """Those that an operator of this cluster has. ``kinds``: by the words of the plan."""
+    """The acts of an operator of this cluster.
+
+    kinds: each act by its words in the plan.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.kinds: dict[str, Hand] = {
@@ -36,7 +39,7 @@ class Hands:
         self._cluster = cluster
 
     def session_destroyed(self, machine: Machine, dice: random.Random) -> bool:
-        """That of a holder."""
+        """Destroy the session of a holder."""
         holder = self._holder(machine)
         if not holder:
             return False
@@ -87,7 +90,7 @@ class Hands:
         return True
 
     def _contender_deleted(self, machine: Machine, dice: random.Random) -> bool:
-        """Of a holder or of one that waits."""
+        """Delete the contender key of this machine, which holds or waits."""
         session = machine.session
         if not session:
             return False
@@ -107,7 +110,7 @@ class Hands:
     # --- both --------------------------------------------------------------------------------------
 
     def _holder(self, machine: Machine) -> str:
-        """Its session, or another that holds; blank when nobody does."""
+        """Return the machine's session if it holds, else another holder's; blank when there is no holder."""
         holders = self._cluster.witness.holders
         return machine.session if machine.session in holders else "".join(holders[:1])
 

@@ -1,8 +1,8 @@
-"""Who holds, by Consul's own word, and whom Consul did not guard against a rival.
+"""Who holds according to Consul's store, and which holders Consul did not guard against a rival.
 
-A witness looks at the store after every change. What the judges must know of the limits is found out
-here: of a key, whose lock-delay a restart of the server cut short or whom an operator freed; of the
-slots of a semaphore, who was taken out of the record by hand. It must never look at a supervisor.
+A witness looks at the store after every change, and never at a supervisor. It finds the cases in which the
+stated limits of the promise apply. For a key: a restart of the server cut its lock-delay short, or an
+operator freed it. For the slots of a semaphore: an operator removed a holder from the record.
 """
 
 from abc import ABC, abstractmethod
@@ -16,13 +16,16 @@ from supervisor.formats import semaphore_record as rosters
 from tests.models.simulation.files import KEY, PREFIX
 from tests.models.simulation.trace import short
 
-REPLAYED_S = 60.0  # a restarted server's replayed lock-delays are over by then
+REPLAYED_S = 60.0  # by then the lock-delays that a restarted server replays are over
 LOCK = PREFIX + LOCK_SUFFIX
 
 
 class Witness(ABC):
-    """``holders``: sessions, in Consul's order. ``unguarded``: sessions that another could follow before
-    the time that they count on, within the limits that are stated."""
+    """The holders of one item in Consul's store.
+
+    holders: their sessions, in Consul's order.
+    unguarded: sessions whose lock another session could get too early, within the limits that are stated.
+    """
 
     def __init__(self, store: Store, note: Callable[[str], None]) -> None:
         self.holders: tuple[str, ...] = ()
@@ -33,14 +36,17 @@ class Witness(ABC):
 
     @abstractmethod
     def look(self, now: float, *, several: bool = False) -> None:
-        """Something may have changed; ``several`` times over, and nobody looked in between."""
+        """Look at the store after a change.
+
+        several: there were several changes since the last look.
+        """
 
     def freed_by_hand(self, session: str) -> None:
-        """An operator is about to let another take what this session holds."""
+        """Record that an operator is about to free the lock of this session."""
         self.unguarded.add(session)
 
     def restarted(self, now: float) -> None:
-        """The server has come back with its data: it may cut lock-delays short for a while."""
+        """Record that the server has come back with its data and may cut lock-delays short for a while."""
         self._restarted_at = now
 
 
@@ -48,7 +54,7 @@ class Witness(ABC):
 
 
 class OfKey(Witness):
-    """Of an election's key."""
+    """The witness of an election's key."""
 
     def __init__(self, store: Store, note: Callable[[str], None]) -> None:
         super().__init__(store, note)
@@ -56,7 +62,7 @@ class OfKey(Witness):
         self._guarded: tuple[str, float] = ("", -NEVER)  # the last lock that a session's end took away
 
     def look(self, now: float, *, several: bool = False) -> None:
-        """Whose the key is."""
+        """Find the session that holds the key."""
         entry = self._store.kv.get(KEY)
         session = entry.session if entry is not None else ""
         former = self.holders[0] if self.holders else ""
@@ -85,8 +91,13 @@ class OfKey(Witness):
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """A session has come to a slot, one of ``named``. ``limit``: as Consul's record said then;
-    ``index``: the record's, or the least that it can have been."""
+    """A session that has got a slot.
+
+    session: the session.
+    index: the record's index then, or the least that it can have been.
+    limit: the limit in Consul's record then.
+    named: how many sessions the record names.
+    """
 
     session: str
     index: int
@@ -96,8 +107,12 @@ class Taking:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """Somebody has taken the slot of one that had vanished ``after_s`` before; its contender key asked
-    for ``guard_s``."""
+    """A slot that was taken from a vanished session.
+
+    session: the vanished session.
+    after_s: the time since it had vanished.
+    guard_s: the delay in its contender key.
+    """
 
     session: str
     after_s: float
@@ -105,8 +120,12 @@ class Pruning:
 
 
 class OfSlots(Witness):
-    """Of a semaphore's record and contender keys. ``takings`` and ``prunings`` in their order;
-    ``last_index``: the newest of the record that named a session."""
+    """The witness of a semaphore's record and contender keys.
+
+    takings: the slots that were taken, in their order.
+    prunings: the slots that were taken from vanished sessions, in their order.
+    last_index: by session, the newest index of the record that named it.
+    """
 
     def __init__(self, store: Store, note: Callable[[str], None]) -> None:
         super().__init__(store, note)
@@ -114,25 +133,25 @@ class OfSlots(Witness):
         self.prunings: list[Pruning] = []
         self.last_index: dict[str, int] = {}
         self._index = 0
-        self._alive: dict[str, float] = {}  # contender keys, and for how long others are to wait for each
-        self._vanished: dict[str, tuple[float, float]] = {}  # when, and that length
-        self._orphans: tuple[str, ...] = ()  # named by a record that is gone
+        self._alive: dict[str, float] = {}  # by contender key, how long its slot is to be left alone
+        self._vanished: dict[str, tuple[float, float]] = {}  # by session: when it vanished, its delay
+        self._orphans: tuple[str, ...] = ()  # sessions that a deleted record had named
         self._orphaned_at = -NEVER
 
     @property
     def roster(self) -> Roster | None:
-        """The record as it is."""
+        """The record as it is; None when there is none."""
         entry = self._store.kv.get(LOCK)
         return None if entry is None else rosters.decoded(entry.value)
 
     @property
     def index(self) -> int:
-        """The record's ModifyIndex."""
+        """The ModifyIndex of the record."""
         entry = self._store.kv.get(LOCK)
         return 0 if entry is None else entry.modify_index
 
     def look(self, now: float, *, several: bool = False) -> None:
-        """Who is named, who has vanished, and whose slot was taken."""
+        """Find the named sessions, the vanished ones, and the slots that were taken."""
         left = self._look_at_contenders(now)
         index, roster = self.index, self.roster
         if index == self._index:
@@ -156,7 +175,7 @@ class OfSlots(Witness):
         self._note(f"slots: {' '.join(map(short, self.holders)) or 'none taken'}, limit {roster.limit}")
 
     def _look_at_contenders(self, now: float) -> tuple[str, ...]:
-        """Those that have vanished just now."""
+        """Find the contender keys; return those that have vanished since the last look."""
         entries = self._store.kv.tree(f"{PREFIX}/")
         named = ((entry.key.removeprefix(f"{PREFIX}/"), entry) for entry in entries)
         alive = {
@@ -170,8 +189,10 @@ class OfSlots(Witness):
         return left
 
     def _judge_record(self, now: float) -> None:
-        """It was deleted, and is there again. Of an orphan without a contender key nothing was left that
-        could tell others to wait."""
+        """Judge a record that was deleted and made again.
+
+        An orphan without a contender key had nothing left that would make other contenders wait.
+        """
         for session in self._orphans:
             if session in self.holders:
                 continue

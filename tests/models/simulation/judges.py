@@ -1,8 +1,8 @@
 """Promises that must hold in every state: one judge for each promise.
 
-A judge goes by events and actions, by the machine's processes and by Consul's own state. The belief of a
-supervisor counts only where belief itself is judged. Each judge gets every event and looks after every step;
-the first broken promise ends the run.
+A judge uses events and actions, the machine's processes and Consul's own state. The belief of a supervisor
+counts only where belief itself is judged. Each judge gets every event and looks after every step; the first
+broken promise ends the run.
 """
 
 from collections import deque
@@ -27,13 +27,16 @@ from tests.models.simulation.holders import Witness
 from tests.models.simulation.machine import Machine
 from tests.models.simulation.trace import short
 
-REQUESTS_A_SECOND_MAX = 50  # in thousands of worlds it is below 20
+REQUESTS_A_SECOND_MAX = 50  # in thousands of worlds the number stays below 20
 Try = Acquire | JoinSemaphore | TakeSlot
 Return = Release | LeaveSemaphore | DestroySession
 
 
 class Broken(Exception):
-    """A promise was broken. ``judge`` names who saw it."""
+    """A promise was broken.
+
+    judge: the name of the judge that reports it.
+    """
 
     def __init__(self, judge: str, words: str) -> None:
         super().__init__(f"{judge}: {words}")
@@ -75,27 +78,27 @@ class Judges:
         self._spawned = [judge.spawned for judge in judges if type(judge).spawned is not Judge.spawned]
 
     def saw(self, machine: Machine, event: Event) -> None:
-        """See Judge."""
+        """Pass the event on; see ``Judge.saw``."""
         for saw in self._saw:
             saw(machine, event)
 
     def did(self, machine: Machine, action: Action) -> None:
-        """See Judge."""
+        """Pass the action on; see ``Judge.did``."""
         for did in self._did:
             did(machine, action)
 
     def look(self, machine: Machine) -> None:
-        """See Judge."""
+        """Pass the look on; see ``Judge.look``."""
         for look in self._look:
             look(machine)
 
     def died(self, machine: Machine, why: str) -> None:
-        """See Judge."""
+        """Pass the death on; see ``Judge.died``."""
         for died in self._died:
             died(machine, why)
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """See Judge."""
+        """Pass the child on; see ``Judge.spawned``."""
         for spawned in self._spawned:
             spawned(machine, child)
 
@@ -125,18 +128,17 @@ class OneActs(Judge):
 class LoseForEveryAcquire(Judge):
     """on_lose runs once for every tenure that began, and for no other; again only after a crash.
 
-    A full disk is a limit: where it refused to record how far on_lose had come, the next process cannot
-    know.
+    A full disk is a limit: where it refused to record how far on_lose had come, the next process cannot know.
     """
 
     def __init__(self) -> None:
         self.owed: dict[str, str] = {}  # by node: the session of a tenure that began
-        self._began: dict[str, str] = {}  # its on_lose did
+        self._began: dict[str, str] = {}  # by node: the session of a tenure whose on_lose has run
         self._crashed: dict[str, bool] = {}
         self._unwritten: dict[str, str] = {}  # the session whose end could not be recorded
 
     def died(self, machine: Machine, why: str) -> None:
-        """Expect again what was not on record."""
+        """Expect everything again that was not on record."""
         self._crashed[machine.name] = True
 
     def spawned(self, machine: Machine, child: Child) -> None:
@@ -193,8 +195,10 @@ class OneHookAtATime(Judge):
 
 
 class WritesGoForward(Judge):
-    """Of one session: acquire, then release, then destroy; never back, not even by another process. What
-    an acquire and a release are to a key, to stand in line or take a slot and to leave are to slots."""
+    """The writes of one session go forward only, over all processes: acquire, then release, then destroy.
+
+    In a semaphore, standing in line and taking a slot count as acquire, and leaving counts as release.
+    """
 
     _RANK: dict[type[Action], int] = {
         Acquire: 1,
@@ -216,13 +220,13 @@ class WritesGoForward(Judge):
         assert isinstance(action, Try | Return)
         reached = self._reached.get(action.session, 0)
         words = f"{machine.name}: {type(action).__name__} of {short(action.session)} comes too late"
-        # A crash drops how far the end had come, and the end begins again; an acquire never does.
+        # A crash drops the progress of an end, and the end begins again; an acquire never does.
         self.require(rank >= min(reached, 2), words)
         self._reached[action.session] = max(rank, reached)
 
 
 class NoReleaseWhileActing(Judge):
-    """The lock goes only when on_lose has ended what this node does as holder."""
+    """The lock is released only when on_lose has ended everything that this node does as holder."""
 
     def did(self, machine: Machine, action: Action) -> None:
         """Receive a release or destroy that was sent."""
@@ -275,9 +279,10 @@ class TokensGrow(Judge):
 
 
 class BeliefHasRoom(Judge):
-    """Belief never outlives contact + room, and nothing of a tenure begins on old news.
+    """Belief never outlives contact + room, and no hook or child of a tenure begins on old answers.
 
-    Contact is found out anew: the send time of the newest consistent answer that named our session.
+    The judge computes contact by itself: the send time of the newest consistent answer that named our
+    session.
     """
 
     def __init__(self) -> None:
@@ -329,7 +334,7 @@ class BeliefHasRoom(Judge):
 
 
 class OnRecordFirst(Judge):
-    """No try with a session and no hook of a tenure that a crash would forget: by the disk's bytes."""
+    """No try with a session, and no hook of a tenure, that a crash would forget: by the disk's bytes."""
 
     def did(self, machine: Machine, action: Action) -> None:
         """Receive an acquire that was sent."""

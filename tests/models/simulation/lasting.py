@@ -14,15 +14,17 @@ SOON_S = 30.0  # a node that may only rejoin this shortly before the end cannot 
 
 
 class AtTheEnd(Judge):
-    """Whoever is able holds as far as there is something to hold; whoever does not hold has its
-    application down and owes nothing."""
+    """At the end the nodes that are able hold all that can be held.
+
+    A node that does not hold has its application down and owes nothing.
+    """
 
     def __init__(self, machines: Sequence[Machine], lose: LoseForEveryAcquire) -> None:
         self._machines = machines
         self._lose = lose
 
     def conclude(self) -> None:
-        """Check the end. Raises Broken."""
+        """Check the end; raise Broken."""
         roles = {machine.name: self._role(machine) for machine in self._machines}
         holders = [machine for machine in self._machines if roles[machine.name] is Role.HOLDING]
         self._count(holders, ", ".join(f"{name} is {role}" for name, role in roles.items()))
@@ -56,8 +58,10 @@ class OneHolderAtTheEnd(AtTheEnd):
 
 
 class EverySlotAtTheEnd(AtTheEnd):
-    """Whoever is able and waits finds all slots of its limit with nodes that hold; nobody holds without
-    a slot. More may hold than there are slots by now: a lower limit evicts nobody."""
+    """All slots of a waiting node's limit have holders, and no node holds without a slot.
+
+    More nodes may hold than there are slots by now, because a lower limit evicts none.
+    """
 
     def __init__(self, machines: Sequence[Machine], lose: LoseForEveryAcquire, slots: OfSlots) -> None:
         super().__init__(machines, lose)

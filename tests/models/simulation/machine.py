@@ -1,7 +1,7 @@
 """One node: its clock, disk, network, processes and application, and the supervisor while it runs.
 
-What befalls it is a condition that lasts until a time, or something done to it at once: a crash of the
-supervisor, a machine that stands still or loses its power.
+A fault is either a condition that lasts until a time, or an act: a crash of the supervisor, a machine that
+stands still or loses its power.
 """
 
 import random
@@ -23,14 +23,14 @@ from tests.models.simulation.schedule import Schedule
 from tests.models.simulation.supervisor import Doom, Supervisor, group_of
 from tests.models.simulation.trace import Trace
 
-RESTART_S = (1.0, 1.3)  # RestartSec, and what a start takes
+RESTART_S = (1.0, 1.3)  # RestartSec, and the time of a start
 WATCHDOG_S = 10.0
-UNSEEN_S = 2.1  # a loop that stood still for longer surely comes late
-BOOTED_S = 5.0  # what the clock says when the first supervisor of a boot starts
+UNSEEN_S = 2.1  # a loop that stood still for longer is surely late
+BOOTED_S = 5.0  # time of the clock when the first supervisor of a boot starts
 
 
 class Judging(Protocol):
-    """Who is told of everything, and raises when it must not be."""
+    """The judges, which are notified of everything and raise when a promise is broken."""
 
     def saw(self, machine: "Machine", event: Event) -> None:
         """Receive an event just before the supervisor does."""
@@ -73,9 +73,12 @@ class Clock:
 
 
 class Machine:
-    """A node. ``conditions``: what it suffers from, and until when. ``doom``: where its supervisor
-    is going to be killed. ``moved_at``: since when it moves after it stood still for so long that it
-    surely came late."""
+    """A node of the simulation.
+
+    conditions: its conditions, and until when each lasts.
+    doom: the point at which its supervisor is going to be killed.
+    moved_at: the time from which it moves again, after it stood still for longer than any step may be late.
+    """
 
     def __init__(
         self,
@@ -110,22 +113,22 @@ class Machine:
 
     @property
     def identity(self) -> MachineIdentity:
-        """Return the process identity of its records."""
+        """The process identity in its records."""
         return MachineIdentity("machine", self.name, f"boot {self._boots}")
 
     @property
     def in_force(self) -> ItemSettings:
-        """Return the settings of its supervisor: not the file, while a tenure on record is being wound up."""
+        """The settings of its supervisor: not the file's, while a tenure on record is being wound up."""
         return self.settings if self.supervisor is None else self.supervisor.contender.settings
 
     @property
     def session(self) -> str:
-        """Return the session with which its supervisor contends; blank for none."""
+        """The session with which its supervisor contends; blank for none."""
         return "" if self.supervisor is None else self.supervisor.contender.session.id
 
     @property
     def acts(self) -> bool:
-        """Return whether this node acts as holder, and a supervisor answers for it."""
+        """Whether this node acts as holder, and a supervisor answers for it."""
         if not self.application.up and not any(child.acts for child in self.children.alive):
             return False
         return self.schedule.now < self.application.answerable_until

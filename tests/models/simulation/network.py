@@ -1,7 +1,7 @@
 """The way of a request to Consul and back: the real encoder and decoder, and everything between.
 
-A supervisor speaks to its own machine's agent, the agent to the servers. What is lost, late or
-doubled on the way is a matter of what the machine suffers from at that moment.
+A supervisor uses its own machine's agent, and the agent uses the servers. The conditions of the machine
+decide what is lost, late or doubled on the way.
 """
 
 import json
@@ -29,7 +29,7 @@ LOSSY_SHARE = 0.35
 
 
 class Suffering(Protocol):
-    """What a machine's network is like at this moment."""
+    """The conditions of a machine's network at this moment."""
 
     name: str
 
@@ -38,7 +38,7 @@ class Suffering(Protocol):
 
 
 class Exchange:
-    """One request on its way. ``finished`` is told the outcome, once."""
+    """One request on its way. ``finished`` is called once, with the outcome."""
 
     def __init__(
         self, network: "Network", consul: Codec, request: Request, finished: Callable[[Outcome], None]

@@ -1,7 +1,7 @@
-"""A seed -> how many nodes, with which settings and clocks, and what goes wrong when.
+"""A seed -> how many nodes, with which settings and clocks, and the faults with their times.
 
-The plan is made before anything runs, so that a change of the supervisor does not change it. Whom a
-fault meets is decided when it comes: often the holder of that moment.
+The plan is made before anything runs, so that a change of the supervisor does not change it. The target of a
+fault is chosen when the fault comes: often the holder of that moment.
 """
 
 import random
@@ -11,15 +11,15 @@ from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from tests.models.simulation.files import election_of, of_node, semaphore_of
 
 DURATION_S = 600.0
-CALM_FROM_S = 505.0  # no fault from here on: what must come right has the time to
+CALM_FROM_S = 505.0  # no fault comes after this time, so that everything can recover
 FIRST_FAULT_S = 12.0
 FAULTS_MIN, FAULTS_MAX = 16, 24
 KINDS_MIN = 4
-CLOCK_RATE_ERROR = 0.01  # a hundred times what crystals do, a fifth of the margin
-SEMAPHORES = 0.4  # the share of worlds whose item is one
+CLOCK_RATE_ERROR = 0.01  # a hundred times the error of crystals, and a fifth of the margin
+SEMAPHORES = 0.4  # the share of worlds with a semaphore
 MORE_PRUNE_DELAY_S = (0.0, 8.0)
 
-# How often each kind is drawn. The words are those of the trace and of the totals.
+# How often each kind is drawn. The words appear in the trace and in the totals.
 KINDS = {
     "requests lost": 6,
     "answers lost": 6,
@@ -63,8 +63,11 @@ KINDS_OF_SEMAPHORES = {
 
 @dataclass(frozen=True)
 class Fault:
-    """``dice`` seeds whatever else is to be decided about it. ``at_holder``: it is meant for the
-    holder, if there is one."""
+    """A planned fault.
+
+    at_holder: whether it is meant for the holder, if there is one.
+    dice: the seed of everything else about it.
+    """
 
     at: float
     kind: str
@@ -74,8 +77,11 @@ class Fault:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything that the seed says. ``settings`` and ``rates`` by node; ``rate``: seconds of its
-    clock in a second of the simulation."""
+    """Everything that follows from the seed.
+
+    settings: of each node.
+    rates: of each node, the seconds of its clock in a second of the simulation.
+    """
 
     seed: int
     nodes: tuple[str, ...]
@@ -85,7 +91,7 @@ class Scenario:
 
     @property
     def kind(self) -> str:
-        """Return the kind of item in which the nodes take part."""
+        """The kind of item in which the nodes take part."""
         return self.settings[0].kind
 
 
@@ -112,7 +118,10 @@ def _files(settings: ItemSettings, nodes: tuple[str, ...], dice: random.Random) 
 
 
 def _faults(dice: random.Random, weight_of: dict[str, int], *, has_ttl: bool) -> tuple[Fault, ...]:
-    """Plan the faults. Without a TTL only an operator would end the session of another boot."""
+    """Plan the faults.
+
+    There is no reboot without a TTL, because only an operator would end the session of another boot.
+    """
     kinds = [kind for kind in weight_of if has_ttl or kind != "reboot"]
     weights = [weight_of[kind] for kind in kinds]
     drawn: list[str] = []

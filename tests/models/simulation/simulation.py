@@ -1,4 +1,4 @@
-"""All of it for one seed: ten minutes of a few supervisors, what goes wrong, and the judges."""
+"""One seed: ten minutes of a few supervisors, the faults, and the judges."""
 
 import hashlib
 import random
@@ -31,9 +31,11 @@ from tests.models.simulation.trace import Trace
 
 
 class Simulation:
-    """One seed; ``folder`` is for the nodes' disks, ``scenario`` another than the seed's own.
+    """The simulation of one seed.
 
-    ``run`` raises Broken when a promise is not kept; ``trace`` tells what led to it.
+    ``run`` raises Broken when a promise is not kept; ``trace`` has the events before it.
+    folder: holds the nodes' disks.
+    scenario: replaces the seed's own scenario.
     """
 
     def __init__(self, seed: int, folder: Path, scenario: Scenario | None = None) -> None:
@@ -106,7 +108,7 @@ def at_the_end(machines: Sequence[Machine], cluster: Cluster, lose: LoseForEvery
 
 
 class Calls(Judge):
-    """Calls the operator to a node that is stuck; it judges nothing."""
+    """A judge that judges nothing and calls the operator to a stuck node."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator

@@ -1,7 +1,6 @@
-"""What must hold of a semaphore in every state, beside what holds of elections and semaphores alike.
+"""Promises of a semaphore that must hold in every state, beside those of elections and semaphores.
 
-They go by the machines' processes and by what the witness saw in Consul's store, whose word is later
-than nobody's.
+The judges use the machines' processes and the witness of Consul's store.
 """
 
 from collections.abc import Sequence
@@ -18,9 +17,11 @@ from tests.models.simulation.trace import short
 
 
 class LimitKept(Judge):
-    """Never more nodes act as holder than there were slots when the last of them took one, within the
-    stated limits; and nobody takes one that is not there. How many there are: the smaller of Consul's
-    record and the taker's own file."""
+    """Never more nodes act as holders than there were slots when the last of them took one.
+
+    The number of slots is the smaller of Consul's record and the taker's own file. No node takes a slot
+    beyond that number. The stated limits apply.
+    """
 
     def __init__(self, machines: Sequence[Machine], slots: OfSlots) -> None:
         self._machines = machines
@@ -64,8 +65,10 @@ class LimitKept(Judge):
 
 
 class PrunesLate(Judge):
-    """The slot of one that vanished is not taken before its prune delay is over, nor is a record that was
-    deleted beside contenders made again."""
+    """The slot of a vanished session is not taken before its prune delay is over.
+
+    A record that was deleted is not made again sooner either, while it has contenders.
+    """
 
     def __init__(self, slots: OfSlots) -> None:
         self._slots = slots
@@ -81,8 +84,10 @@ class PrunesLate(Judge):
 
 
 class TokensOfSlots(Judge):
-    """A token is an index that the record had while it named the session, so it grows with whoever comes
-    to a slot that another has left; and it never changes within a tenure."""
+    """A token is an index that the record had while it named the session.
+
+    So it grows from one holder of a slot to the next, and it never changes within a tenure.
+    """
 
     def __init__(self, slots: OfSlots) -> None:
         self._slots = slots

@@ -1,8 +1,8 @@
-"""One run of a supervisor, from its start to its exit or crash: the world that its turns act upon.
+"""One run of a supervisor, from its start to its exit or crash: the world on which its steps act.
 
-The driver, the node and its elections, the records and what a start makes of them are the real ones.
-Here are the parts of the daemon that touch the world, played on a machine of the simulation; a crash
-is an exception out of the middle of a turn.
+The driver, the contenders, the records and the restore of a start are the real ones. The parts of the daemon
+that do I/O are played here, on a machine of the simulation. A crash is an exception out of the middle of a
+step.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Crash(Exception):
 
 @dataclass(frozen=True)
 class Doom:
-    """The process is killed ``before``, ``after`` or ``within`` the next action of this label."""
+    """The point of a death: ``before``, ``after`` or ``within`` the next action of this label."""
 
     label: str
     moment: str
 
 
 def label_of(action: Action) -> str:
-    """Return the kind of an action, as finely as a crash may tell kinds apart."""
+    """Return the kind of an action, as finely as the points of a crash distinguish kinds."""
     match action:
         case StartHook(context=context):
             return f"StartHook {context.event}"
@@ -69,7 +69,7 @@ def label_of(action: Action) -> str:
 
 
 class Supervisor:
-    """A process. ``still``: it is stopped (SIGSTOP) or its machine is, and what happens waits."""
+    """A process. ``still``: it or its machine is stopped (SIGSTOP), and its events wait."""
 
     def __init__(self, machine: Machine, instance: str) -> None:
         self.dead = False
@@ -95,7 +95,7 @@ class Supervisor:
 
     @property
     def contender(self) -> Contender:
-        """Return the one election or semaphore as it is now."""
+        """The one election or semaphore as it is now."""
         return self.driver.contenders.by_name[ITEM]
 
     # --- events -------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class Supervisor:
             if not self.dead:
                 self._machine.disk.settle()
 
-    # --- the world that a turn acts upon -----------------------------------------------------------
+    # --- the world on which a step acts ------------------------------------------------------------
 
     def now(self) -> float:
         """Return the time of this machine's clock."""
@@ -192,12 +192,12 @@ class Supervisor:
         return why_not[0]
 
     def finished(self, finished: Finished) -> None:
-        """End the process. A stuck one leaves the lock to its TTL, and its application to an operator."""
+        """End the process; a stuck one leaves the lock to its TTL, and its application to an operator."""
         if not finished.clean:
             self._machine.application.answerable_until = self._machine.schedule.now
 
     def wake(self, at: float) -> None:
-        """Set the one timer; the newest wish counts."""
+        """Set the one timer; the newest call counts."""
         self._wakes += 1
         machine = self._machine
         late_s = machine.dice.random() * LATE_BY_S
@@ -268,5 +268,5 @@ class Supervisor:
 
 
 def group_of(child: Child) -> Group:
-    """Return the group as it is put on record."""
+    """Return the group as it is recorded."""
     return Group(child.number, 0, child.started.context.transition)

@@ -19,7 +19,7 @@ from tests.models.simulation.totals import result_of
 
 SEEDS = range(1, 201)
 BATCH = 10
-QUICK = 1  # batches in `make test`; any one batch sees fail-overs, adoptions and semaphores
+QUICK = 1  # batches in `make test`; any one batch has fail-overs, adoptions and semaphores
 
 
 @pytest.mark.parametrize(

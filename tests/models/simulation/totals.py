@@ -1,4 +1,4 @@
-"""Many seeds, two at a time: what they saw, how fast it went, and the seeds that broke a promise."""
+"""Many seeds, two at a time: their counts, their speed, and the seeds that broke a promise."""
 
 import time
 import traceback
@@ -15,13 +15,18 @@ from tests.models.simulation.simulation import Simulation
 
 PROCESSES = 2
 TAIL_ROWS = 40
-TAILS_MAX = 5  # the first few tell what is wrong, the rest only their numbers
-BUGS = (AssertionError, ArithmeticError, LookupError, TypeError, ValueError)  # of the supervisor or of ours
+TAILS_MAX = 5  # the first few are printed in full, of the rest only the numbers
+# Exceptions that a bug of the product or of the simulation raises.
+BUGS = (AssertionError, ArithmeticError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
 class Result:
-    """One seed; ``why`` is blank when every promise was kept, else ``tail`` is the end of its table."""
+    """The result of one seed.
+
+    why: blank when every promise was kept.
+    tail: the end of the table of a seed that broke a promise.
+    """
 
     seed: int
     counts: Counter[str]

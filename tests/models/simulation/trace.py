@@ -1,6 +1,6 @@
-"""What happened, as a table: time, who, what happened, what was done.
+"""A simulation as a table: time, node, event, actions.
 
-Rows are kept as values and become text only when somebody reads them.
+Rows are kept as values and become text only when the table is printed.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,10 @@ from tests.models.simulation.files import KEY
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``what``: an event of a supervisor, or words about the world around it."""
+    """One line of the table.
+
+    what: an event of a supervisor, or words about the world around it.
+    """
 
     at: float
     who: str
