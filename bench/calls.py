@@ -46,7 +46,7 @@ class Marker:
 
 
 def measure(lab: Lab) -> list[Figure]:
-    """Calls with their limits, allocations without."""
+    """Measure the calls against their limits, and the allocations without limits."""
     figures: list[Figure] = []
     for what in ("calls", "allocations"):
         lab.say(f"calls: {what}")

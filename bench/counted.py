@@ -1,4 +1,4 @@
-"""A supervisor that counts what it does: the command line of ``consul-supervisor``, after two arguments.
+"""A supervisor whose work is counted: the command line of ``consul-supervisor``, after two arguments.
 
     python -m bench.counted TRACE calls|allocations run FILE
 
@@ -12,7 +12,7 @@ It writes one JSON line for each marker to TRACE: [marker, detail, count so far]
     spawn     a child is started
 
 ``calls`` counts calls of functions by a profile hook. ``allocations`` counts calls of malloc, where the
-environment loads the library of ``allocations.c`` and tells Python to use malloc for each object.
+environment loads the library of ``allocations.c`` and makes Python use malloc for each object.
 """
 
 import asyncio.selector_events as asyncio_sockets

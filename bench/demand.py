@@ -1,9 +1,9 @@
-"""What nodes ask of Consul, calculated from the product's own constants. Pure.
+"""The requests of nodes to Consul, calculated from the product's own constants.
 
-A rate is a mean over all nodes, because each contender has a ``spread`` of its own. The core says when a
-contender renews and reads, and ``consul.shared`` which keys share a query, so no formula here can differ from
-the product. ``docs/sizing.md`` explains the formulas, and the row ``sizing`` compares them with a real
-Consul.
+The functions are pure. A rate is a mean over all nodes, because each contender has a ``spread`` of its own.
+The core decides when a contender renews and reads, and ``consul.shared`` decides which keys share a query, so
+no formula here can differ from the product. ``docs/sizing.md`` explains the formulas, and the row ``sizing``
+compares them with a real Consul.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ RECORD_BYTES, HOLDER_BYTES = 150, 59  # of a semaphore's .lock in an answer, and
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What Consul has to carry at rest.
+    """Consul's load at rest.
 
     renewals, reads, watches: requests a second.
     consistent: those reads and watches a second for which the leading server asks its followers.
@@ -63,9 +63,9 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What one event adds to the load at rest.
+    """The additions of one event to the load at rest.
 
-    writes: entries of Consul's log if nobody loses a race.
+    writes: entries of Consul's log if no race is lost.
     lost: further entries at the most, each of an attempt that came second.
     requests: requests at the most, writes included.
     bytes: the answers to the watches.

@@ -88,7 +88,7 @@ CONTENDERS = (*OURS, CONSUL_LOCK, KEEPALIVED)
 
 
 class Stamps:
-    """What the applications of one contender write, on all machines."""
+    """The stamps of one contender's applications, on all machines."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -167,12 +167,12 @@ class Machines:
             program.start()
 
     def _all_act(self, node: str) -> bool:
-        """Whether the applications of all contenders act on this machine now."""
+        """Return whether the applications of all contenders act on this machine now."""
         since = boottime() - ALIVE_S
         return all(any(life.end > since for life in stamps.lives(node)) for stamps in self._stamps.values())
 
     def _all_wait(self) -> bool:
-        """Whether the waiter's machine has a session for each contender; keepalived needs none."""
+        """Return whether the waiter's machine has a session for each contender; keepalived needs none."""
         sessions = self._of_consul(f"/session/node/{self.waiter}?consistent")
         ours = {f"consul-supervisor:{name}" for name in OURS}
         names = {session["Name"] for session in sessions or []}

@@ -73,7 +73,7 @@ class Part:
 
 
 class Counted:
-    """What Consul has counted until now."""
+    """Consul's own counts until now."""
 
     def __init__(self, agent: Agent) -> None:
         text = agent.call("GET", "/agent/metrics?format=prometheus").text

@@ -3,7 +3,7 @@
     python -m docs.guarantees            prints them
     python -m docs.guarantees --write    puts them into guarantees.md
 
-The table is the only source: what is wrong here is mended there. A test runs this and compares.
+The table is the only source: correct mistakes there. A test runs this and compares.
 """
 
 import sys

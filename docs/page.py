@@ -1,4 +1,4 @@
-"""The pictures in ``page.md``: the page as a browser draws it, with a status that shows what it can.
+"""The pictures in ``page.md``: the page as a browser draws it, with a status that shows all its parts.
 
 python -m docs.page            draws page.png and page-phone.png (needs Debian's chromium)
 python -m docs.page FOLDER     draws them there, and both in the dark
@@ -28,7 +28,7 @@ Hook = tuple[str, float, float, str, str]  # name, begun after, took, result, de
 
 
 def status(now: datetime) -> Status:
-    """A node with three elections and a semaphore; one election is stuck."""
+    """Return the status of a node with three elections and a semaphore; one election is stuck."""
     stuck = f"redis is stuck: {why_stuck('on_lose_failure[0] failed: exit 1')}; {remedy('redis')}"
     return {
         "version": 1,
@@ -49,7 +49,7 @@ def status(now: datetime) -> Status:
 
 
 def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> Status:
-    """One item at rest, changed as said."""
+    """Return one item at rest, with these changes."""
     return {
         "name": name,
         "kind": "election",
@@ -79,7 +79,7 @@ def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> St
 
 
 def transition(now: datetime, ago_s: float, event: str, reason: str, *hooks: Hook) -> Status:
-    """One transition that began so long ago, and its hooks."""
+    """Return one transition that began ``ago_s`` before, with its hooks."""
     begun = now - timedelta(seconds=ago_s)
     attempts: dict[str, int] = {}
     shown = []
@@ -229,7 +229,7 @@ def _ago(now: datetime, seconds: float) -> str:
 
 
 def draw(folder: Path, schemes: Sequence[str]) -> None:
-    """``page.png`` and ``page-phone.png``, with ``-dark`` for that scheme."""
+    """Draw ``page.png`` and ``page-phone.png``, with ``-dark`` for that scheme."""
     now = datetime.now(UTC)
     with (
         tempfile.TemporaryDirectory() as own,
@@ -246,7 +246,7 @@ def draw(folder: Path, schemes: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """As the module's text says."""
+    """Draw the pictures into the folder of the arguments, or beside the page."""
     if arguments:
         draw(Path(arguments[0]), ("light", "dark"))
     else:

@@ -1,14 +1,14 @@
-"""The tests, by level. Each level may use all that the levels before it use.
+"""The tests, by level. Each level may use all levels before it.
 
     unit/       single modules, without a Consul, a daemon or a command (`make test-unit`, under a minute)
     models/     every order of events, rivals, many contenders, simulated clusters
     processes/  real commands, hooks and children, without a Consul
-    consul/     the daemon and its commands on a real Consul: a server, and a client agent of it
+    consul/     the daemon and its commands on a real Consul: a server, and a client agent
     docs/       the documentation: each block is run, each figure is compared with the code
     system/     booted machines, clusters, other programs, packages, editors
 
-    support/    what tests share: agents, supervisors, proxies, patience
-    setup/      what a machine needs before the tests can run
+    support/    shared parts: agents, supervisors, proxies, patience
+    setup/      installs the requirements of the tests on a machine
     mutants.*   each rule of the core broken once
 
 `make test` runs the tests that take up to some 3 s each. A test marked `long` takes longer, because it waits

@@ -23,7 +23,7 @@ pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder of this test that other users may enter, with a name short enough for sockets."""
+    """Return a folder of this test that other users may enter, with a name short enough for sockets."""
     with tempfile.TemporaryDirectory(prefix="consul-supervisor-") as name:
         made = Path(name)
         made.chmod(0o755)

@@ -207,7 +207,7 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
 
 
 def _has_lost(contender: Contender) -> bool:
-    """Whether Consul has said already that we hold no more, though it may yet keep others out."""
+    """Return whether Consul has shown that we hold no more, though it may still keep rivals out."""
     tenure, view = contender.tenure, contender.lock.view
     if tenure is None or tenure.believes or view is None:
         return False

@@ -50,7 +50,7 @@ class EventLog:
             self._keep_command(event)
 
     def prepend(self, earlier: "EventLog") -> None:
-        """Keep the events of ``earlier``, too, which are older than those that are kept."""
+        """Keep the older events of ``earlier`` as well."""
         self._texts.extendleft(reversed(earlier._texts))
         self._bytes += earlier._bytes
         self._drop_oldest()

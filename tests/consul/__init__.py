@@ -1,1 +1,1 @@
-"""The daemon and its commands on a real Consul: a server, and a client agent of it."""
+"""The daemon and its commands on a real Consul: a server, and a client agent."""

@@ -43,7 +43,7 @@ def scene(shared_agent: Agent, make_scene: MakeScene[S]) -> Iterator[S]:
 
 @pytest.fixture
 def either_scene(either_agent: Agent, make_scene: MakeScene[S]) -> Iterator[S]:
-    """Return supervisors on the shared agent, and in a second run on a client agent of it."""
+    """Return supervisors on the shared agent, and in a second run on one of its client agents."""
     with make_scene(either_agent) as made:
         yield made
 

@@ -1,6 +1,8 @@
-"""``members``, ``sessions``, ``wait``, ``status --cluster``, ``leader --json`` and ``verify NAME``, as a new
-operator types them, on a real Consul and through a client agent. Some tests have nobody that takes part, a
-token without rights, or sessions with hostile names."""
+"""The commands about all nodes, as a new operator types them, on a real Consul and through a client agent.
+
+The commands are ``members``, ``sessions``, ``wait``, ``status --cluster``, ``leader --json`` and ``verify
+NAME``. In some tests no node takes part, the token has no rights, or sessions have hostile names.
+"""
 
 import json
 import os
@@ -245,7 +247,7 @@ def test_no_sessions_and_no_orphans_are_no_error(file: File) -> None:
 def test_destroy_first_says_what_is_held_and_until_when(file: File) -> None:
     holder = file.leads()
     done = file.run("sessions", "destroy", holder)
-    assert done.returncode == USAGE and "--yes" in done.stderr  # nobody can be asked
+    assert done.returncode == USAGE and "--yes" in done.stderr  # no daemon answers
     assert f"app: it holds {file.key}; its supervisor runs on_lose at once" in done.stdout
     assert "25 s after the destroy (the lock-delay)" in done.stdout
     assert file.agent.kv_get(file.key)["Session"] == holder  # type: ignore[index]
@@ -343,7 +345,7 @@ def test_leader_as_json_has_all_that_consul_shows(file: File) -> None:
 
 
 def test_a_key_is_asked_of_the_consul_of_the_configuration(file: File) -> None:
-    """With --config the file names Consul; without --config the environment alone does."""
+    """With --config the file names Consul; without --config only the environment does."""
     holder = file.leads(b"me")
     nobody = {"CONSUL_HTTP_ADDR": f"127.0.0.1:{free_ports(1)[0]}"}
     assert file.run("leader", "--key", file.key, **nobody).stdout == "me\n"

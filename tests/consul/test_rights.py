@@ -169,7 +169,7 @@ def test_the_rules_for_the_command_leader_are_enough_and_needed(
 
 @SHOWN.by(SECURITY, "members and sessions", "hcl")
 def test_the_command_members(shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
-    """Without the right to read sessions they are hidden: that is no error, but told."""
+    """Without the right to read sessions Consul hides them, which is no error, and the output reports it."""
     file = tmp_path / "c.yaml"
     file.write_text(json.dumps({"elections": {"app": {"key": f"{unique}/leader"}}}))
 

@@ -306,7 +306,7 @@ def test_the_words_of_each_symptom_are_the_products_own(row: list[str]) -> None:
 
 
 def test_every_event_that_needs_an_operator_is_named() -> None:
-    """These are the error events of the log."""
+    """The events that need an operator are the error events of the log."""
     errors = {row[0].strip("`") for row in rows(LOGS, "event") if "error" in row[1]}
     page = set(code_of(OPERATIONS)) | {
         "token-file",  # security.md, as `tls-files`

@@ -1,7 +1,7 @@
-"""README.md is true: what it shows is run, what it names exists.
+"""README.md is true: its commands run, and the files that it names exist.
 
-What is to be typed as root is run with ``/opt`` and ``/etc`` in a folder of the test's. Each block is
-taken by a test, or a test fails; so a changed word, default or option fails a test and not a reader.
+Commands for root are run with ``/opt`` and ``/etc`` in a folder of the test's. Each block is taken by a test,
+or a test fails; so a changed word, default or option fails a test and not a reader.
 """
 
 import os
@@ -21,7 +21,7 @@ from tests.support.pages import README, ROOT, Shown, fenced
 from tests.support.shell import Shell
 
 SHOWN = Shown(README)
-BYTES_MAX = 8_000  # a first page: what is longer belongs into docs/
+BYTES_MAX = 8_000  # a first page: longer text belongs into docs/
 INSTALL_S = 300.0  # from a package index that may be far away
 DEMO_S = 120.0
 EXAMPLE = ROOT / "examples" / "configs" / "minimal.yaml"

@@ -14,7 +14,7 @@ from supervisor.core.settings import ItemSettings
 
 
 def test_the_tables_are_made_from_the_formulas() -> None:
-    """Otherwise: python -m docs.sizing --write"""
+    """After a change of the formulas: python -m docs.sizing --write"""
     page = sizing.PAGE.read_text()
     assert sizing.page(page) == page
     for make in sizing.BLOCKS.values():
@@ -24,7 +24,7 @@ def test_the_tables_are_made_from_the_formulas() -> None:
 @pytest.mark.parametrize("settings", [*sizing.SETTINGS.values(), sizing.semaphore()])
 @pytest.mark.parametrize("held", [0.0, 0.25, 1.0])
 def test_the_sums_on_the_page_are_those_of_the_core(settings: ItemSettings, held: float) -> None:
-    """The page names them with symbols; here the contender itself says when it renews and reads."""
+    """The page names the sums with symbols; here a contender itself renews and reads."""
     load = demand.of_node(Node(settings, 1, 5, held))
     ttl_s, interval_s = settings.session.ttl_s, lease_of(settings).interval_s
     assert ttl_s is not None

@@ -1,4 +1,4 @@
-"""start.md is true: its steps are run as they stand, in one bash, and print what is shown.
+"""start.md is true: its steps run as they stand, in one bash, and print the shown output.
 
 Output is compared except for times and numbers that differ each time.
 """

@@ -1,4 +1,4 @@
-"""What happened on a node is known after a restart, a crash or damage, and while no daemon runs."""
+"""The events of a node are known after a restart, a crash or damage, and while no daemon runs."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def operate(node: Supervisor, *words: str) -> tuple[int, str, str]:
 
 
 def events(node: Supervisor, *words: str) -> list[dict[str, Any]]:
-    """What the command prints as JSON."""
+    """Return the events that the command prints as JSON."""
     code, out, error = operate(node, "events", "--json", *words)
     assert code == 0, error
     document = json.loads(out)
@@ -38,7 +38,7 @@ def events(node: Supervisor, *words: str) -> list[dict[str, Any]]:
 
 
 def told(found: list[dict[str, Any]]) -> list[str]:
-    """What happened, in two words each."""
+    """Return two words for each event."""
     by_event = {"role": "role", "hook-succeeded": "hook", "hook-failed": "hook", "command-received": "verb"}
     return [f"{each['event']} {each.get(by_event.get(each['event'], ''), '')}".strip() for each in found]
 
@@ -160,7 +160,7 @@ def test_damage_costs_the_damaged_events_alone(scene: Scene) -> None:
 
 @pytest.mark.long
 def test_a_hundred_thousand_events_on_disk_cost_a_start_no_hand_over(scene: Scene) -> None:
-    """Both files are full: they are read beside everything urgent, and stay as large as they are."""
+    """Both files are full: they are read after everything urgent, and keep their size."""
     scene.restarts = True
     a = scene.leader("a")
     assert a.stop() == 0
@@ -238,7 +238,7 @@ def test_a_status_that_is_not_healthy_can_be_an_exit_code(scene: Scene) -> None:
 
 
 def test_what_another_user_may_not_read_is_said(tmp_path: Path) -> None:
-    """And an operator without a daemon and without events gets the daemon's own error."""
+    """An operator without a daemon and without events gets the daemon's own error."""
     config = tmp_path / "c.yaml"
     config.write_text(f"state_dir: {tmp_path}/state\ncontrol_socket: {tmp_path}/c.sock\n")
     done = command("events", "--config", str(config))

@@ -1,4 +1,4 @@
-"""``step-down --to``: the named node takes over, and every other result is said in one line."""
+"""``step-down --to``: the named node takes over, and every other result is reported in one line."""
 
 import re
 import subprocess
@@ -16,7 +16,10 @@ from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervi
 
 
 def started(scene: Scene, *names: str) -> list[Supervisor]:
-    """The nodes of these names, the first of which leads. All sessions have one name, as by default."""
+    """Start the nodes of these names, the first of which leads.
+
+    All sessions have one name, as by default.
+    """
     nodes: list[Supervisor] = []
     for name in names:
         node = scene.node(name, session={"name": f"{scene.name}-all"})
@@ -29,12 +32,12 @@ def started(scene: Scene, *names: str) -> list[Supervisor]:
 
 
 def candidate(scene: Scene, **fields: object) -> str:
-    """A session like that of a supervisor that does not act."""
+    """Make a session like that of a supervisor that does not act."""
     return scene.agent.session_create(Name=f"{scene.name}-all", TTL="60s", **fields)
 
 
 def step_down(scene: Scene, node: Supervisor, *words: str) -> tuple[int, str]:
-    """The exit code, and the one line that says what came of it."""
+    """Run the command, and return its exit code and the one line with its result."""
     done = command("step-down", scene.name, *words, "--socket", str(node.folder / "control.sock"))
     (line,) = (done.stdout + done.stderr).splitlines()
     return done.returncode, line
@@ -81,7 +84,7 @@ def test_a_target_that_does_not_act_costs_ten_seconds(scene: Scene) -> None:
 
 
 def test_a_target_is_named_as_its_node_in_consul_and_the_hint_has_no_session(scene: Scene) -> None:
-    """The key is free while it is handed over, and ``leader`` says so."""
+    """While the key is handed over it is free, and ``leader`` reports no leader."""
     a, b = started(scene, "a", "b")
     scene.agent.call("PUT", "/catalog/register", {"Node": scene.name, "Address": "192.0.2.9"})
     target = candidate(scene, Node=scene.name)

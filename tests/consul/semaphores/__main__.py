@@ -1,8 +1,8 @@
-"""``python -m tests.consul.semaphores``: twenty supervisors, three slots, and all that can go wrong.
+"""``python -m tests.consul.semaphores``: twenty supervisors, three slots, and all kinds of faults.
 
     python -m tests.consul.semaphores                      five minutes, a seed of its own
     python -m tests.consul.semaphores --seed 7 --minutes 1
-    python -m tests.consul.semaphores --keep FOLDER        what all have written stays there
+    python -m tests.consul.semaphores --keep FOLDER        all logs and records stay there
 
 Exit code 1: a promise was broken, or something was left behind.
 """

@@ -1,8 +1,8 @@
 """``python -m tests.consul.semaphores.beside``: for how long both act, with ``consul lock -n`` beside us.
 
-Consul's own client prunes whoever has vanished at once; our prune delay it does not know. So what our
-lease counts on among ourselves does not hold beside it. All settings are the defaults; our on_lose
-takes a second. Times are seconds after what happens.
+Consul's own client prunes a vanished holder at once, because it does not know our prune delay. So our lease,
+which counts on that delay, is not safe beside it. All settings are the defaults; our on_lose takes a second.
+Times are seconds after the fault.
 """
 
 import argparse
@@ -38,7 +38,7 @@ class Seen:
 
     @property
     def both_s(self) -> float | None:
-        """Return for how long both acted; None: until an operator ends our application."""
+        """For how long both acted. None: until an operator ends our application."""
         if self.theirs is None:
             return 0.0
         return None if self.ours is None else max(0.0, self.ours - self.theirs)

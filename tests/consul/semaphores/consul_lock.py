@@ -15,8 +15,8 @@ HOOK = "consul lock"  # the label in its children's records, where those of hook
 class Locker:
     """One ``consul lock -n`` after the other, each for as long as its child runs, until ``stop``.
 
-    It pauses between two, because its waiters try at each change at once and in no order. With a waiter of
-    that kind always there, contenders that keep an order would get few slots.
+    There is a pause between two of them, because its waiters try at each change at once and in no order. With
+    such a waiter always there, contenders that keep an order would get few slots.
     """
 
     def __init__(self, scene: SlotScene, node: str, child: str, *, again: bool = True) -> None:

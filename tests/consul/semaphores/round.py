@@ -1,7 +1,7 @@
 """A round: many supervisors on one semaphore, and faults, all from one seed.
 
 The seed decides the kind, the time and the node of each fault; the interleaving of the processes is the
-machine's. The round asks Consul, never the product, for the holders.
+machine's. The round reads the holders from Consul, never from the product.
 """
 
 import base64
@@ -108,7 +108,7 @@ class Round(SlotScene):
         return judged(self.records(), terms, boottime())
 
     def judge(self) -> None:
-        """Check what is left in Consul at the end; the verdict judges the hooks."""
+        """Check everything that is left in Consul at the end; the verdict judges the hooks."""
         self.judge_leftovers()
 
     def _tells_start(self, node: str) -> None:

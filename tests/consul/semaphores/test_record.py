@@ -196,7 +196,7 @@ def test_a_put_by_hand_that_leaves_no_flags_costs_no_node_its_slot(scene: SlotSc
 
 @pytest.mark.long
 def test_a_holder_by_the_requests_of_consuls_guide_counts(scene: SlotScene) -> None:
-    """Those requests set no flags, neither on the contender key nor on the record."""
+    """Consul's guide sets no flags, neither on the contender key nor on the record."""
     scene.limit = 1
     session = scene.agent.session_create(TTL="60s", LockDelay="0s", Behavior="delete", Name="by-hand")
     assert scene.agent.kv_put(f"{scene.name}/{session}", b"", acquire=session)

@@ -160,7 +160,7 @@ def test_a_frozen_holder_that_loses_its_key_keeps_its_slot_for_the_prune_delay(
 def test_a_holder_that_leaves_after_its_session_was_destroyed_blocks_no_waiter(
     scene: SlotScene,
 ) -> None:
-    """It may not write for a session that is gone, so another contender prunes it."""
+    """The holder may not write for a session that is gone, so another contender prunes it."""
     a = scene.holder("a")
     scene.agent.session_destroy(scene.session_of("a"))
     scene.wait(node="a", event="lose", stage="end")

@@ -66,7 +66,7 @@ def seen() -> dict[str, set[str]]:
 
 
 def paused() -> Iterator[dict[str, Any]]:
-    """The statuses of an election that is paused, by users with and without a name and a reason."""
+    """Yield statuses of a paused election, by users with and without a name and a reason."""
     for about in ({"user": "root", "note": "disk swap"}, {}):
         stage = Stage()
         stage.change(paused=True)

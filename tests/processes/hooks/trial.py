@@ -121,7 +121,7 @@ class Trial:
 
 @contextlib.asynccontextmanager
 async def trial(environ: Mapping[str, str] | None = None) -> AsyncIterator[Trial]:
-    """Return a Trial that is closed in the end, with a check that nothing of it is left."""
+    """Return a Trial that is closed in the end, with a check that none of its processes is left."""
     gc.collect()  # garbage of earlier tests would otherwise be collected meanwhile
     before = _possessions()
     raised: list[object] = []
@@ -140,7 +140,7 @@ async def trial(environ: Mapping[str, str] | None = None) -> AsyncIterator[Trial
 
 
 def shell(text: str, **settings: object) -> Command:
-    """Return the command that the loader makes of ``shell: text``."""
+    """Return the command that the loader makes from ``shell: text``."""
     return Command(("/bin/sh", "-c", text), **settings)  # type: ignore[arg-type]
 
 

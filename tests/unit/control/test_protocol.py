@@ -1,4 +1,4 @@
-"""The body of a command: what a step-down may say, and what is refused."""
+"""The body of a command: the fields of a step-down, and the refusals."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""step-down to a named node: the hint that the release leaves behind, and what each contender makes of it."""
+"""step-down to a named node: the hint that the release leaves behind, and how each contender reads it."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ DELAY_S = 2.0
 
 
 def handed_over(to: str = TARGET) -> o.KeyView:
-    """The key as the release of a holder that steps down leaves it."""
+    """Return the key as the release of a holder that steps down leaves it."""
     return o.KeyView(12, "", hint_for(to), 3, 12, 3)
 
 
@@ -73,7 +73,7 @@ def test_any_other_value_is_no_hint_and_delays_nobody(value: bytes) -> None:
 
 
 def releasing(play: Play, to: str, *, for_s: float = 60.0) -> req.Release:
-    """A holder steps down at 2.0, and its on_lose ends at 3.0."""
+    """Play a holder that steps down at 2.0, and whose on_lose ends at 3.0."""
     play.hears(2.0, e.StepDownAsked("n", for_s, to), "start down#1: step-down, losing")
     play.happens(3.0, e.HookEnded(play.last(a.StartHook), ok=True))
     release = play.last(RELEASE)
@@ -120,7 +120,7 @@ def test_a_later_session_hands_nothing_over() -> None:
 
 
 def test_a_hint_of_before_is_not_left_behind_again() -> None:
-    """This node tried without an answer, and then gives up: its own value replaces a hint that is over."""
+    """This node tried without an answer and then gives up: its own value replaces a hint that is over."""
     play = behind()
     play.does(1.0, WATCH, handed_over("s"), "acquire s, watch 12")
     play.hears(1.1, e.StopAsked(), "")
@@ -160,7 +160,7 @@ def test_a_target_that_does_not_act_costs_ten_seconds() -> None:
 
 
 def test_the_time_counts_from_when_this_node_saw_the_key_free() -> None:
-    """Another hint on a free key prolongs nothing, whoever writes it."""
+    """Another hint on a free key prolongs nothing, even from another writer."""
     play = behind()
     play.does(1.0, WATCH, handed_over(), "watch 12")
     later = replace(handed_over("other"), index=13, modify_index=13)
@@ -187,7 +187,7 @@ def test_a_lock_delay_that_refuses_the_try_costs_no_second_time() -> None:
 
 
 def test_a_node_that_starts_leaves_the_key_as_well() -> None:
-    """It has no session yet, so the hint cannot name it."""
+    """The node has no session yet, so the hint cannot name it."""
     play = Play(contender())
     play.does(0.0, "create, watch 0 consistently")
     play.does(0.1, WATCH, handed_over(), "watch 12")
@@ -212,7 +212,7 @@ def test_a_key_that_is_gone_is_handed_over_to_nobody() -> None:
 
 
 def test_a_hint_of_a_holder_is_its_value_and_nothing_else() -> None:
-    """While the key has a Session its value is the leader's, whatever it says."""
+    """While the key has a Session its value is the leader's, even when it looks like a hint."""
     play = behind()
     play.does(1.0, WATCH, replace(RIVAL, index=11, value=hint_for(TARGET)), "watch 11")
     assert play.contender.lock.view is not None and play.contender.lock.view.leader == hint_for(TARGET)
@@ -228,7 +228,7 @@ def test_the_target_tries_at_once() -> None:
 
 
 def test_the_target_leaves_the_key_to_nobody() -> None:
-    """It was named, so neither its acquire_delay nor a race that it lost before holds it back."""
+    """The hint names this node, so neither its acquire_delay nor a lost race holds it back."""
     play = behind(acquire_delay_s=DELAY_S)
     lock = replace(play.contender.lock, attempt_probability=1 / 256, hold_index=9)  # type: ignore[call-arg]
     play.contender = replace(play.contender, lock=lock)

@@ -160,7 +160,7 @@ def test_a_contender_creates_no_record_beside_one_that_may_be_hidden() -> None:
 
 
 def test_while_the_slots_are_read_anew_the_record_is_not_asked_for_on_and_on() -> None:
-    """A lost race has made the view void. What the list hides shows when the list is there again."""
+    """A lost race has made the view void. The hidden slots appear when the list is complete again."""
     play = waiting(on_change=(TOLD,))
     assert "ask p/o2" in Play.says(play.on(0.2, WATCH, view("o1", at=lock("o1", "o2"))))
     assert "read" in Play.says(play.on(0.3, ENROLL, o.LostRace()))

@@ -1,1 +1,1 @@
-"""The driver, signals, and what a start restores from records."""
+"""The driver, signals, and the restore of a start from records."""

@@ -54,7 +54,7 @@ def test_sessions_of_other_items_are_no_candidates() -> None:
 
 
 def test_a_node_with_two_candidates_is_refused_with_both() -> None:
-    """Two supervisors share an agent, or an earlier session has not come to the end of its TTL."""
+    """Two supervisors share an agent, or the TTL of an earlier session is not over."""
     seen = replace(SEEN, sessions=(*SEEN.sessions, listed("44444444-4444", "vm2", index=5)))
     assert refused("vm2", seen) == (f"vm2 has 2 candidates, name a session: vm2 ({VM2}), vm2 (44444444-4444)")
     assert target(VM2, seen) == VM2
@@ -89,6 +89,6 @@ def test_a_host_s_name_in_the_name_of_a_session_may_be_another_host_s() -> None:
 
 
 def test_the_default_name_contains_no_host() -> None:
-    """A host may be called app, too."""
+    """A host may have the name of the item, app."""
     seen = SessionsView((HOLDER, listed(VM2, "vm2", "consul-supervisor:web")))
     assert "no other node has a session of this item" in refused("vm2", seen, hostname="app")

@@ -41,7 +41,7 @@ def journal_of(folder: Path, steps: tuple[Record, ...]) -> bytes:
 
 
 def begun(content: bytes) -> Contender:
-    """Return the contender that a process makes of this record when it starts."""
+    """Return the contender with which a process starts from this record."""
     found: Recorded | UnreadableRecord
     try:
         found = read(content)

@@ -1,4 +1,4 @@
-"""The file of events: bounded, whole line by line, and no harm to anybody whatever becomes of it."""
+"""The file of events: bounded, whole line by line, and harmless whatever happens to the file."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ def event(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def kept(folder: Path, machine: str = MACHINE) -> list[int]:
-    """The numbers of the events that a reader finds."""
+    """Return the numbers of the events that a reader finds."""
     return [each["number"] for each in events_of(lines_in(str(folder)), machine) if each is not None]
 
 
@@ -83,7 +83,7 @@ def test_a_damaged_line_is_left_out_and_no_other(place: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("cut", [2, 20, 60])
 def test_a_line_that_a_loss_of_power_has_cut_harms_no_later_one(cut: int, tmp_path: Path) -> None:
-    """Not even the line that names the machine, which here is another one than before."""
+    """Even when the cut line is the one that names the machine, which is another machine here."""
     file_in(tmp_path, "other").append([event(1), event(2)], 0.0)
     path = tmp_path / NEWER
     os.truncate(path, path.stat().st_size - cut)
@@ -149,7 +149,7 @@ def test_a_disk_that_takes_half_a_line_has_none_of_it(
 def test_a_file_system_that_has_not_answered_is_not_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of another machine: a child looks first, and nobody waits for it."""
+    """The file system is on another machine: a child looks first, and no caller waits for it."""
     slow = tmp_path.with_name(f"{tmp_path.name}-slow")
     slow.write_text("#!/bin/sh\nsleep 0.3\n")
     slow.chmod(0o755)

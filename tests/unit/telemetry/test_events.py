@@ -1,4 +1,4 @@
-"""The events of a node: lines of the log that are kept, bounded, and the transitions that they bring back."""
+"""The events of a node: lines of the log that are kept, bounded, and the transitions made from them again."""
 
 import json
 from typing import Any
@@ -130,7 +130,7 @@ def test_a_role_names_the_role_before_it_and_the_reason_of_a_step_down() -> None
 
 
 class Process:
-    """A daemon's log and history, by a clock that is set."""
+    """A daemon's log and history, with a clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -161,7 +161,7 @@ class Process:
 
 
 def shown(history: History) -> list[Any]:
-    """The transitions with their hooks as a page shows them, but for what is under way."""
+    """Return the transitions with their hooks as a page shows them, except those under way."""
     found = history.of("app").transitions
     return [
         (
@@ -191,7 +191,7 @@ def a_life() -> Process:
 
 
 def next_history(process: Process, *, after_s: float) -> History:
-    """That of the next process, which begins so much later and has read the events."""
+    """Return the history of the next process, which begins ``after_s`` later and has read the events."""
     now = process.now + after_s
     past, history = Past(), History(lambda: now, lambda: 7.0)
     for event in json.loads(process.history.events.body())["events"]:
