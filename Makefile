@@ -1,13 +1,15 @@
-# Everything a developer does, from a fresh clone on Debian or Ubuntu: `make test` needs nothing but
-# Python 3.11 with venv, and takes three minutes on two cores. `make test-all` runs every other test. PYTHON=… names the interpreter, WORKERS=… how many tests run at once.
+# The targets of a developer, from a fresh clone on Debian or Ubuntu: `make test` needs only Python 3.11 with venv, and
+# takes three minutes on two cores. `make test-all` runs every other test. PYTHON=… names the interpreter, WORKERS=… the
+# number of tests that run at once.
 
-# Most tests wait for a process or a clock, so twice the cores; a Consul each bounds it.
+# Most tests wait for a process or a clock, so there are two workers for each core. Each worker has a Consul of its own,
+# so their number has a limit.
 WORKERS ?= $(shell n=$$(($$(nproc) * 2)); echo $$((n > 16 ? 16 : n)))
 TESTS ?= tests
 # Folders with targets of their own.
 ELSEWHERE = --ignore=tests/system/programs --ignore=tests/system/machine --ignore=tests/system/applications \
     --ignore=tests/system/packaging --ignore=tests/system/editors
-# Which faults `make test-cluster` makes, and in which order; what `make simulate` goes through.
+# The faults of `make test-cluster` and their order; the seeds of `make simulate`.
 SEED ?= 1
 SEEDS ?= 1-1000
 PYTHON ?=

@@ -1,1 +1,1 @@
-"""What ``make`` runs before there is a venv: POSIX shell, and Python's standard library alone."""
+"""Steps that ``make`` runs before there is a venv: POSIX shell, and Python's standard library alone."""

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Have Ansible and its linter in a venv below .cache, from the index that pip is set up for: they are no part of
-# what the other tests need, and bring a hundred packages.
+# Install Ansible and its linter in a venv below .cache, from the index that pip is set up for. The other tests do
+# not need their hundred packages.
 set -eu
 cd "$(dirname "$0")/../.."
 wanted="ansible-core>=2.16 ansible-lint>=24"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Have the applications of Debian's packages that `make test-applications` fails over.
+# Install the applications of Debian's packages that `make test-applications` fails over.
 exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/pgrep procps
 /usr/bin/redis-server redis-server

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Give the tests a Consul: link ``.cache/consul/consul`` to one of at least 1.8, print the link.
+"""Give the tests a Consul of version 1.8 or later: link ``.cache/consul/consul`` to it, and print the link.
 
-The one on PATH is taken when there is one; otherwise Debian's package of the suite *bullseye*,
-from a Debian mirror that this machine's own apt sources name, checked against the digest below
-and unpacked under ``.cache``. Runs before the venv exists, so: standard library only. It never
-installs anything, writes no address down, and never lets the tests run without a Consul.
+A Consul on PATH is used if there is one. Otherwise the program takes Debian's package of the suite *bullseye*
+from a Debian mirror that this machine's own apt sources name, checks it against the digest below and unpacks
+it under ``.cache``. The program runs before the venv exists, so it uses the standard library only. It never
+installs anything, contains no address of a mirror, and never lets the tests run without a Consul.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ VERSION_MIN = (1, 8)
 PACKAGE_VERSION = "1.8.7+dfsg1-2+b3"
 PACKAGE_BYTES_MAX = 32 * 2**20  # the packages have 14 MB
 BINARY_BYTES_MAX = 256 * 2**20  # the binary has 70 MB
-SILENCE_S = 30.0  # without a byte: the mirror is not answering
+SILENCE_S = 30.0  # seconds without a byte until a mirror counts as not answering
 DOWNLOAD_S = 300.0  # 14 MB at 50 kB/s
 VERSION_S = 20.0  # `consul version` on a loaded machine; it takes 30 ms on an idle one
 
@@ -40,7 +40,7 @@ INSTALL = "install Consul 1.8 or newer so that `consul` is on PATH"
 
 
 class Package(NamedTuple):
-    """A package of the suite: where it lies on a mirror, and the digest of its bytes."""
+    """A package of the suite: its place on a mirror, and the digest of its bytes."""
 
     path: str
     sha256: str
@@ -59,7 +59,7 @@ PACKAGES = {
 
 
 class CannotGet(Exception):
-    """What stands in the way, as a sentence for the person at the terminal."""
+    """A sentence for the person at the terminal that names the obstacle."""
 
 
 def main() -> int:
@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def on_path() -> Path | None:
-    """The first `consul` of PATH that is new enough and runs."""
+    """Return the first `consul` of PATH that is new enough and runs."""
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         candidate = Path(folder, "consul")
         if folder and os.access(candidate, os.X_OK) and usable(candidate):
@@ -85,13 +85,13 @@ def on_path() -> Path | None:
 
 
 def cached() -> Path | None:
-    """What an earlier run has unpacked."""
+    """Return the Consul that an earlier run has unpacked."""
     binary = unpacked_path()
     return binary if binary.exists() and usable(binary) else None
 
 
 def fetched(apt: Path) -> Path:
-    """Download, check and unpack Debian's package; safe beside other runs that do the same."""
+    """Download, check and unpack Debian's package; other runs may do so at the same time."""
     package = PACKAGES.get(platform.machine())
     if package is None:
         raise CannotGet(f"none on PATH, and no package is known for {platform.machine()}; {INSTALL}")
@@ -107,12 +107,12 @@ def fetched(apt: Path) -> Path:
 
 
 def unpacked_path() -> Path:
-    """Where this version's binary lies once unpacked."""
+    """Return the path of this version's unpacked binary."""
     return CACHE / PACKAGE_VERSION / "consul"
 
 
 def usable(binary: Path) -> bool:
-    """Whether it says that it is a Consul of at least VERSION_MIN."""
+    """Return whether the program reports that it is a Consul of at least VERSION_MIN."""
     try:
         said = subprocess.run(
             [binary, "version"], check=False, capture_output=True, text=True, timeout=VERSION_S
@@ -124,7 +124,7 @@ def usable(binary: Path) -> bool:
 
 
 def link_to(binary: Path) -> None:
-    """Point LINK at the binary in one step, so that tests that are running never miss it."""
+    """Point LINK at the binary in one step, so that running tests always find it."""
     CACHE.mkdir(parents=True, exist_ok=True)
     if LINK.is_symlink() and os.readlink(LINK) == str(binary):
         return
@@ -138,7 +138,7 @@ def link_to(binary: Path) -> None:
 
 
 def mirrors(apt: Path) -> Iterator[str]:
-    """Each address from which apt takes packages of a component `main`, once, in apt's order.
+    """Yield each address from which apt takes packages of a component `main`, once, in apt's order.
 
     Another distribution's mirror may be among them: it answers 404, and the digest decides.
     """
@@ -155,7 +155,7 @@ def mirrors(apt: Path) -> Iterator[str]:
 
 
 def one_line_entries(text: str) -> Iterator[str]:
-    """The addresses of `deb [options] ADDRESS SUITE COMPONENT...` lines with `main`."""
+    """Yield the addresses of `deb [options] ADDRESS SUITE COMPONENT...` lines with `main`."""
     for line in text.splitlines():
         words = re.sub(r"\[.*?\]", " ", line.split("#")[0]).split()
         if len(words) > 3 and words[0] == "deb" and "main" in words[3:]:
@@ -163,7 +163,7 @@ def one_line_entries(text: str) -> Iterator[str]:
 
 
 def deb822_entries(text: str) -> Iterator[str]:
-    """The addresses of enabled deb822 stanzas of the type `deb` with `main`."""
+    """Yield the addresses of enabled deb822 stanzas of the type `deb` with `main`."""
     text = re.sub(r"^#.*\n?", "", text, flags=re.MULTILINE)
     for stanza in re.split(r"\n\s*\n", text):
         # A line that starts with a blank goes on with the field of the line before it.
@@ -182,7 +182,7 @@ READERS = {".list": one_line_entries, ".sources": deb822_entries}
 
 
 def expanded(address: str) -> Iterator[str]:
-    """The address, or for `mirror+file:` (Debian's cloud images) those of the file it names."""
+    """Yield the address, or for `mirror+file:` (Debian's cloud images) those of the file it names."""
     if address.startswith(("http:", "https:", "file:")):
         yield address.rstrip("/")
     elif address.startswith("mirror+file:"):
@@ -197,7 +197,7 @@ def expanded(address: str) -> Iterator[str]:
 
 
 def download(package: Package, addresses: list[str]) -> bytes:
-    """The package's bytes from the first mirror that has them; every failure is told."""
+    """Return the package's bytes from the first mirror that has them; report every failure."""
     if not addresses:
         raise CannotGet(
             f"none on PATH, and this machine's apt sources name no mirror to take it from; {INSTALL}"
@@ -219,7 +219,7 @@ def download(package: Package, addresses: list[str]) -> bytes:
 
 
 def read(url: str) -> bytes:
-    """The body, within DOWNLOAD_S and PACKAGE_BYTES_MAX; proxies as the environment names them."""
+    """Read the body, within DOWNLOAD_S and PACKAGE_BYTES_MAX; proxies are those of the environment."""
     give_up_at = time.monotonic() + DOWNLOAD_S
     parts = []
     size = 0

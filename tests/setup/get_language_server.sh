@@ -1,6 +1,6 @@
 #!/bin/sh
-# Have what tests/system/editors need: git and node of Debian's packages, and the language server that editors
-# ask about YAML, from the registry that npm is set up for.
+# Install the requirements of tests/system/editors: git and node of Debian's packages, and the language server that
+# editors use for YAML, from the registry that npm is set up for.
 set -eu
 cd "$(dirname "$0")/../.."
 version=1.25.0 # 2.0 wants a newer node than Debian 12 has

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Have the programs of Debian's packages that `make test-programs` puts our own beside: a browser, a
-# load balancer, Prometheus.
+# Install the programs of Debian's packages that `make test-programs` runs beside ours: a browser, a load
+# balancer, Prometheus.
 exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/chromium chromium
 /usr/sbin/haproxy haproxy

@@ -1,6 +1,6 @@
 #!/bin/sh
-# have_packages.sh WHAT: have programs of Debian's packages. Standard input has a line for each: the
-# program that a package brings, then the package. Root has what is missing installed; anybody else is told how.
+# have_packages.sh WHAT: install programs of Debian's packages. Standard input has a line for each: the
+# program that a package brings, then the package. Without root a missing package is reported with its remedy.
 set -eu
 what=$1
 
@@ -12,7 +12,7 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "cannot run $what: packages of Debian are missing; \`apt install --no-install-recommends$missing\` brings them." >&2
     exit 1
 fi
-# Services that begin on installation would take ports on this machine: they are not wanted, only the programs.
+# Services that begin on installation would take ports on this machine, and the tests need only the programs.
 policy=/usr/sbin/policy-rc.d
 made=
 if [ ! -e "$policy" ]; then

@@ -55,6 +55,7 @@ echo "installing what the tests need into .venv"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
     fail "pip could not install what pyproject.toml names (see above); it needs a package index: check the network, \
 the proxy variables or pip's configuration."
-# pip compiles what it installs, but not what it only links to: else each start may compile it again.
+# pip compiles the packages that it installs, but not those that it only links to. Without this, each start may
+# compile them again.
 .venv/bin/python -m compileall -q supervisor
 printf '%s\n' "$now" >"$stamp"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# enter.sh [OPTION...] MACHINE COMMAND: what Ansible takes for ssh. A file of the machine's name in $MACHINES holds
+# enter.sh [OPTION...] MACHINE COMMAND: stands in for Ansible's ssh. A file of the machine's name in $MACHINES holds
 # the pid of its first process.
 set -eu
 while [ $# -gt 2 ]; do shift; done

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make the small Debian that `make test-systemd` boots: once, below .cache/machine, with debootstrap
-# from the mirror that this machine's own apt uses. Root has what is missing for that installed, too.
+# from the mirror that this machine's own apt uses. With root, missing programs are installed.
 set -eu
 cd "$(dirname "$0")/../../.."
 
@@ -35,7 +35,7 @@ log=.cache/machine/debootstrap.log
 debootstrap --variant=minbase --include="$packages" "$release" "$tree.part" "$mirror" >"$log" 2>&1 ||
     cannot "see $log"
 rm -rf "$tree.part"/var/cache/apt/archives/*.deb "$tree.part"/var/lib/apt/lists/*
-# Most tests have no use for the databases: who has, starts them.
+# Most tests have no use for the databases, so a test that needs one starts it.
 systemctl --root="$tree.part" disable --quiet redis-server postgresql
 echo "$packages" >"$tree.packages"
 mv "$tree.part" "$tree"
