@@ -148,6 +148,14 @@ def test_a_release_does_not_wait_although_reads_were_refused() -> None:
     assert gaps(play, RELEASE, 2) == pytest.approx([RETRY_S] * 2)
 
 
+def test_a_holder_does_not_wait_although_reads_were_refused() -> None:
+    play = holding()
+    play.contender = replace(play.contender, throttle=Throttle(reads=3))
+    while READ not in map(type, play.under_way):
+        play.happens(play.deadline, e.Tick())
+    assert gaps(play, READ, 2) == pytest.approx([RETRY_S] * 2)
+
+
 def test_a_renewal_does_not_wait_although_reads_were_refused() -> None:
     play = waiting()
     play.on(0.2, WATCH, RIVAL)
