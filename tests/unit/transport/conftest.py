@@ -1,5 +1,6 @@
 """Fixtures of the transport; every test must leave no descriptor, no thread and no process behind."""
 
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,11 @@ from tests.unit.transport.peer import TlsFiles
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
+    gc.collect()  # because a test of another folder may have left a closed loop, with its descriptors
     descriptors, children = harness.descriptors(), {*harness.children()}
     yield
     assert harness.helper_threads() == []
-    assert harness.descriptors() == descriptors
+    assert harness.descriptors() <= descriptors
     assert {*harness.children()} <= children  # an agent that tests share may have ended meanwhile
 
 
