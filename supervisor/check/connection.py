@@ -11,6 +11,7 @@ import socket
 from dataclasses import replace
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import requests
@@ -141,7 +142,22 @@ class _Checker:
                 found.append(findings.of_write(settings, shown, why(response)))
         if settings.contend:
             found.append(await self._session(settings, node))
+        if settings.candidate_check is not None and settings.candidate_check.maintenance:
+            found.append(findings.of_maintenance(settings, node, await self._sees_checks(node)))
         return found
+
+    async def _sees_checks(self, node: str) -> bool | None:
+        """Return whether the token may read the checks of this node, of which there is always one.
+
+        None: the name of the node is not known, or Consul's answer does not show it.
+        """
+        if not node:
+            return None
+        response = await self._exchange(self._consul.question(f"health/node/{quote(node, safe='')}"))
+        try:
+            return bool(json_of(response, list)) if response.status_code == 200 else None
+        except MalformedResponse:
+            return None
 
     async def _session(self, settings: ItemSettings, node: str) -> Finding:
         """Return the finding about whether the session could be made.

@@ -247,6 +247,20 @@ def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outc
     return _right(settings, Level.UNTOLD, f"whether it may make its session: Consul answers {said}")
 
 
+def of_maintenance(settings: ItemSettings, node: str, sees_checks: bool | None) -> Finding:
+    """Return the finding about the maintenance mode, which Consul hides without the right to see it.
+
+    sees_checks: whether the token may read the checks of this node. None: nobody knows.
+    """
+    if sees_checks:
+        return _right(settings, Level.OK, "may see the maintenance mode")
+    rule = f'give the token: node "{node or NODE}" {{ policy = "read" }}'
+    if sees_checks is None:
+        return _right(settings, Level.UNTOLD, "whether it may see the maintenance mode", rule)
+    text = "may not see the maintenance mode: Consul hides the checks of this node"
+    return _right(settings, Level.ERROR, text, rule)
+
+
 def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | None) -> Finding:
     """Return the finding about whether the token may list the sessions of all nodes, as some commands do.
 

@@ -83,7 +83,9 @@ def _run(full: dict[str, Any]) -> Run:
 
 
 def _check(full: dict[str, Any]) -> CandidateCheck:
-    hook = Hook("candidate_check", _command(full), parse_duration(full["timeout"]))
+    hook = None
+    if "shell" in full or "exec" in full:
+        hook = Hook("candidate_check", _command(full), parse_duration(full["timeout"]))
     return CandidateCheck(hook=hook, **_plain(CandidateCheck, full))
 
 

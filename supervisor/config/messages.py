@@ -161,11 +161,12 @@ def _pattern(found: Deviation, unquoted: str = "this text") -> str:
 def _one_of(found: Deviation) -> str:
     if not isinstance(found.value, dict):
         return ""  # its type is refused already
-    names = [branch["required"][0] for branch in found.demand]
+    names = [branch["required"][0] for branch in found.demand if "properties" not in branch]
+    instead = [f", or {branch['required'][0]}: true" for branch in found.demand if "properties" in branch]
     given = [name for name in names if name in found.value]
     if given:
         return f"cannot have {' and '.join(given)} at once: keep exactly one of {_alternatives(names)}"
-    return f"cannot run anything: give exactly one of {_alternatives(names)}"
+    return f"cannot run anything: give exactly one of {_alternatives(names)}{''.join(instead)}"
 
 
 def _alternatives(names: list[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import requests
 
-from supervisor.consul import keys, sessions
+from supervisor.consul import keys, maintenance, sessions
 from supervisor.consul import semaphore as slots
 from supervisor.consul.calls import Call, get, put
 from supervisor.consul.responses import MalformedResponse, failed, unreadable, why
@@ -23,6 +23,7 @@ from supervisor.core.requests import (
     JoinSemaphore,
     LeaveSemaphore,
     ReadKey,
+    ReadMaintenance,
     ReadSession,
     ReadSessions,
     ReadSlots,
@@ -90,6 +91,10 @@ def _rule(resource: str, name: str, policy: str) -> str:
 
 def _session(policy: str) -> Callable[[Request], str]:
     return lambda request: _rule("session", NODE, policy)
+
+
+def _reads_checks(request: ReadMaintenance) -> str:
+    return f"{_rule('node', NODE, 'read')} {_rule('service_prefix', '', 'read')}"
 
 
 def _writes_key(request: Acquire | Release) -> str:
@@ -160,6 +165,7 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
         {200: sessions.listed},
         lambda request: READS_SESSIONS,
     ),
+    ReadMaintenance: ApiEndpoint("read", maintenance.read, {200: maintenance.shown}, _reads_checks),
     Acquire: ApiEndpoint(
         "write",
         keys.acquire,

@@ -21,6 +21,7 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     phases.py           what is due in each phase of a tenure: which hook begins, which phase follows
     on_change.py        the lane of on_change
     candidate_check.py  the lane of candidate_check
+    maintenance.py      the lane of Consul's maintenance mode, for candidate_check
     lock/               what is contended for: one key, or a slot below a prefix
     record.py           what is on record of an item, and what a start makes of it
     contender.py        the state of one item: its parts, what it may do, its role, its deadline

@@ -53,8 +53,8 @@ class Health:
         """Count the result of the check that has ended."""
         if event.started != self.running:
             return self
-        if event.started.hook.call != check.hook.call:  # the settings have changed since this check began
-            return replace(self, running=None)
+        if check.hook is None or event.started.hook.call != check.hook.call:
+            return replace(self, running=None)  # the settings have changed since this check began
         if event.ok:
             passes = min(self.passes + 1, check.rise)
             fit = self.fit or passes >= check.rise
@@ -69,12 +69,14 @@ def is_same_check(settings: ItemSettings, former: ItemSettings) -> bool:
     check, before = settings.candidate_check, former.candidate_check
     if check is None or before is None:
         return check is before
+    if check.hook is None or before.hook is None:
+        return check.hook is before.hook
     return check.hook.call == before.hook.call
 
 
 def new_health(settings: ItemSettings) -> Health:
     """Return the health of a process that has not run any check yet."""
-    return Health(fit=True, due_at=NEVER) if settings.candidate_check is None else Health(fit=False)
+    return Health(fit=True, due_at=NEVER) if settings.check_hook is None else Health(fit=False)
 
 
 def advance(
@@ -85,7 +87,7 @@ def advance(
     seen: the newest observation, from which the check learns who leads. None: there is none yet.
     """
     check = settings.candidate_check
-    if check is None or health.running is not None or now < health.due_at:
+    if check is None or check.hook is None or health.running is not None or now < health.due_at:
         return health, ()
     context = HookContext(
         event="check",

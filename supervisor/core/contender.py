@@ -18,6 +18,7 @@ from supervisor.core.jitter import align_to_tick, first_interval_s, next_interva
 from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease
 from supervisor.core.lock.base import Lock
+from supervisor.core.maintenance import Maintenance
 from supervisor.core.on_change import Change
 from supervisor.core.record import RecordKeeper
 from supervisor.core.session import Session, Stage, Terms
@@ -49,6 +50,7 @@ class Contender:
     faults: the hooks that cannot start on this machine. None: nobody knows yet.
     told_faults: the faults that the operator was told last.
     throttle: how far Consul's rate limits hold this contender off.
+    maintenance: what is known of Consul's maintenance mode, which candidate_check may respect.
     """
 
     settings: ItemSettings
@@ -78,6 +80,7 @@ class Contender:
     told_faults: tuple[Fault, ...] = ()
     read_offset: float | None = None
     throttle: Throttle = Throttle()
+    maintenance: Maintenance = Maintenance()
 
     @property
     def role(self) -> Role:
@@ -134,7 +137,7 @@ class Contender:
     @property
     def is_fit(self) -> bool:
         """Whether this node may come to hold. A node that could not run on_lose must not take over."""
-        return self.health.fit and not self.paused and not self.faults
+        return self.health.fit and self.maintenance.is_fit and not self.paused and not self.faults
 
     @property
     def final_attempt(self) -> bool:
@@ -180,6 +183,7 @@ class Contender:
         if has_finished(self):
             return NEVER
         times = [self.session.deadline, self.lock.deadline, self.record_keeper.deadline, self.health.deadline]
+        times.append(self.maintenance.read.deadline)
         if self.rests_until != LONG_AGO:
             times.append(self.rests_until)
         if not self.winding_up:
@@ -259,4 +263,5 @@ def _may_be_forgotten(contender: Contender) -> bool:
 
 
 def _is_eligible(contender: Contender) -> bool:
-    return contender.health.fit and not contender.ineligible and not contender.faults
+    is_fit = contender.health.fit and contender.maintenance.is_fit
+    return is_fit and not contender.ineligible and not contender.faults

@@ -15,6 +15,7 @@ from supervisor.core.lifecycle import depart, want_session, want_session_anew
 from supervisor.core.lock.base import Lock
 from supervisor.core.lock.election import ElectionLock
 from supervisor.core.lock.semaphore import SemaphoreLock
+from supervisor.core.maintenance import new_maintenance
 from supervisor.core.on_change import Change
 from supervisor.core.record import RecordKeeper
 from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings, Wanted
@@ -46,6 +47,7 @@ def new_contender(
         session=records.session_from(record, recorded, now),
         change=Change(instance),
         health=healths.new_health(settings),
+        maintenance=new_maintenance(settings),
         lock=_lock_of(settings, spread),
         tenure=tenure,
         reported=(Role.WAITING if settings.contend else Role.OBSERVER, ""),

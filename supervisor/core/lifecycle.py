@@ -218,6 +218,7 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
         lock=lock,
         lease=lease,
         health=health,
+        maintenance=contender.maintenance.under(settings, contender.settings),
         record_keeper=replace(contender.record_keeper, outdated=True),
     )
 

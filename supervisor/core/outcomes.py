@@ -344,6 +344,16 @@ class SessionsView:
     filtered: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class InMaintenance:
+    """The answer about the maintenance mode of this node.
+
+    why: the maintenance mode with the operator's reason, and the command that ends it. Blank: there is none.
+    """
+
+    why: str = ""
+
+
 Outcome = (
     Unknown
     | Failed
@@ -364,4 +374,5 @@ Outcome = (
     | SlotWritten
     | SessionInfo
     | SessionsView
+    | InMaintenance
 )

@@ -44,6 +44,7 @@ from supervisor.core.lock.base import Lost, Observation, Ours
 from supervisor.core.outcomes import (
     Done,
     Ineligible,
+    InMaintenance,
     LockDelayed,
     LostRace,
     Outcome,
@@ -152,6 +153,8 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
     session = contender.session
     if contender.lock.has_asked(request):
         return _lock_answered(contender, request, outcome, now)
+    if request == contender.maintenance.read.pending:
+        return _maintenance_answered(contender, outcome, now)
     if request == session.renew.pending:
         return _renew_answered(contender, request, outcome, now)
     if request != session.write.pending:
@@ -183,6 +186,16 @@ def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now
     if not regular or not contender.has_lock:
         return contender
     return replace(contender, lock=contender.lock.read_by(contender.read_after(request.at)))
+
+
+def _maintenance_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
+    """Give the lock up in order when this node is in maintenance mode."""
+    check, tenure = contender.settings.candidate_check, contender.tenure
+    assert check is not None, "a request that the settings do not want"
+    maintenance = contender.maintenance.answered(outcome, check, now, contender.retry_s)
+    if tenure is not None and isinstance(outcome, InMaintenance) and outcome.why:
+        tenure = tenure.lose(Reason.UNHEALTHY, now)
+    return replace(contender, maintenance=maintenance, tenure=tenure)
 
 
 def _renew_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:

@@ -55,6 +55,11 @@ class ReadSessions(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadMaintenance(Request):
+    """``GET /v1/agent/checks``: whether this node is in Consul's maintenance mode."""
+
+
+@dataclass(frozen=True, slots=True)
 class Acquire(Request):
     """The transaction verb ``lock`` with our value, whose answer tells a lost race from a lock-delay."""
 

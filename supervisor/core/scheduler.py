@@ -8,6 +8,7 @@ already applied it to the contender.
 from collections.abc import Iterator
 
 from supervisor.core import candidate_check as healths
+from supervisor.core import maintenance as maintenances
 from supervisor.core import on_change as changes
 from supervisor.core import phases
 from supervisor.core import record as records
@@ -196,12 +197,13 @@ def _advance_change(contender: Contender, now: float) -> Begun:
 def _advance_health(contender: Contender, now: float) -> Begun:
     if contender.winding_up:
         health, actions = healths.stop(contender.health)
-    else:
-        change = contender.change
-        health, actions = healths.advance(
-            contender.health, contender.settings, change.newest, change.instance, now
-        )
-    return replace(contender, health=health), actions
+        return replace(contender, health=health, maintenance=contender.maintenance.stopped()), actions
+    change = contender.change
+    health, actions = healths.advance(
+        contender.health, contender.settings, change.newest, change.instance, now
+    )
+    maintenance, requests = maintenances.advance(contender.maintenance, contender.terms, now)
+    return replace(contender, health=health, maintenance=maintenance), (*actions, *requests)
 
 
 def _advance_record(contender: Contender, now: float) -> Begun:
@@ -246,7 +248,7 @@ def _report_loss(contender: Contender, now: float) -> Begun:
 
 
 def _advance_notice(contender: Contender, now: float) -> Begun:
-    notice = contender.lock.notice
+    notice = "; ".join(filter(None, (contender.maintenance.why, contender.lock.notice)))
     if notice == contender.last_notice:
         return contender, ()
     return replace(contender, last_notice=notice), (NoticeChanged(contender.settings.name, notice),)

@@ -89,13 +89,17 @@ class Run:
 class CandidateCheck:
     """The check that says whether this node is fit to lead, begun every ``interval_s``.
 
-    ``rise`` successes in a row make it fit, ``fall`` failures in a row unfit.
+    ``rise`` successes of the command in a row make the node fit, ``fall`` failures in a row unfit.
+
+    hook: the command. None: there is none, and the maintenance mode alone decides.
+    maintenance: whether Consul's maintenance mode makes this node unfit.
     """
 
-    hook: Hook
+    hook: Hook | None
     interval_s: float = 5.0
     rise: int = 2
     fall: int = 3
+    maintenance: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +155,14 @@ class ItemSettings:
     @property
     def hooks(self) -> tuple[Hook, ...]:
         """All hooks of the item, without the run child."""
-        check = () if self.candidate_check is None else (self.candidate_check.hook,)
-        lists = (self.on_acquire, self.on_lose, self.on_change, self.on_lose_failure, check)
-        return tuple(hook for hooks in lists for hook in hooks)
+        lists = (self.on_acquire, self.on_lose, self.on_change, self.on_lose_failure)
+        check = self.check_hook
+        return (*(hook for hooks in lists for hook in hooks), *(() if check is None else (check,)))
+
+    @property
+    def check_hook(self) -> Hook | None:
+        """The command of candidate_check; None when there is none."""
+        return None if self.candidate_check is None else self.candidate_check.hook
 
 
 @dataclass(frozen=True, slots=True)

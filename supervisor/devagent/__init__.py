@@ -38,7 +38,11 @@ NOT_CONSUL = (
         "have Consul's status. They have Consul's words where a client learns from them that a lock is held "
         "or delayed, that a session is gone, or why none was made; else they have words of their own",
     ),
-    ("checks", "only serfHealth: no check can be registered, and `Checks` of a session is ignored"),
+    (
+        "checks",
+        "only serfHealth: no check can be registered, `Checks` of a session is ignored, and there is no "
+        "maintenance mode",
+    ),
     ("session bodies", "LockDelay must be text, such as `15s`; null counts as an absent field"),
     ("session ids", "only in lower case; in Consul any case will do, and whatever is no UUID gets 500"),
     (

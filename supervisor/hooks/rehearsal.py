@@ -65,8 +65,8 @@ def hooks_by_place(settings: ItemSettings) -> dict[str, tuple[str, Hook]]:
         for list_name, event in EVENTS.items()
         for index, hook in enumerate(getattr(settings, list_name))
     }
-    if settings.candidate_check is not None:
-        found[CHECK] = ("check", settings.candidate_check.hook)
+    if settings.check_hook is not None:
+        found[CHECK] = ("check", settings.check_hook)
     return found
 
 

@@ -75,9 +75,8 @@ def _calls_of(settings: ItemSettings) -> Iterator[tuple[str, KeyPath, Command | 
             yield hook.name, (*path, list_name, index), hook.call, False
     if settings.run is not None:
         yield "run", (*path, "run"), settings.run.command, True
-    if settings.candidate_check is not None:
-        hook = settings.candidate_check.hook
-        yield hook.name, (*path, "candidate_check"), hook.call, False
+    if settings.check_hook is not None:
+        yield settings.check_hook.name, (*path, "candidate_check"), settings.check_hook.call, False
 
 
 def _looks_of(call: Command | Webhook, path: str, *, lives: bool) -> Iterator[Look]:

@@ -79,6 +79,7 @@ EVERY_OTHER_REQUEST = [
     req.LeaveSemaphore("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
     req.WriteSemaphoreRecord("e", 0.0, 1.0, "p", ROSTER, 3),
     req.ReadSessions("e", 0.0, 1.0),
+    req.ReadMaintenance("e", 0.0, 1.0),
 ]
 
 

@@ -160,6 +160,20 @@ def test_a_fact_that_the_token_may_not_read_is_no_error(guarded: Guarded, tmp_pa
     assert 'agent "NAME-OF-THE-AGENTS-NODE" { policy = "read" }' in check.of("agent")["remedy"]
 
 
+def test_a_token_that_sees_no_maintenance_mode_is_reported(guarded: Guarded, tmp_path: Path) -> None:
+    file = FILE.replace("app: {}", "app: {candidate_check: {maintenance: true}}")
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, NEEDED)}", file)
+    (error,) = check.errors()
+    assert check.code == CONFIGURATION and error.startswith("app: may not see the maintenance mode")
+    rule = f'node "{guarded.node_name}" {{ policy = "read" }}'
+    assert error.endswith(f"give the token: {rule}")
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, NEEDED + rule)}", file)
+    assert check.code == OK and not check.errors()
+    no_facts = NEEDED.replace('agent "NODE" { policy = "read" }\n', "") + rule
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, no_facts)}", file)
+    assert check.of("rights", "app", "cannot tell")["text"] == "whether it may see the maintenance mode"
+
+
 def test_a_token_that_consul_does_not_know_is_reported(guarded: Guarded, tmp_path: Path) -> None:
     check = Check(tmp_path, f"address: '{guarded.url}', token: 11111111-2222-3333-4444-555555555555")
     assert check.code == CONFIGURATION

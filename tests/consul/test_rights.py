@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from supervisor.consul.endpoints import endpoint_of
+from supervisor.core.outcomes import Denied, InMaintenance
 from supervisor.core.requests import ReadKey, ReadSlots
+from tests.consul.elections.test_maintenance import WHY, maint, outcome
 from tests.support.consul import Client
 from tests.support.guarded import EACH_WAY, Guarded, guarded_agent
 from tests.support.pages import DOCS, SECURITY, Shown
@@ -156,6 +158,20 @@ def test_the_rules_for_a_session_with_checks_are_enough_and_needed(
     checks = {"node_checks": ["serfHealth"], "service_checks": [{"id": f"{unique}-check"}]}
     item: dict[str, object] = {"key": f"{unique}/leader", "session": {**SESSION, **checks}, **TELL}
     needs_every_line(guarded, named(shown, unique, guarded), life(guarded, tmp_path, "elections", item))
+
+
+@SHOWN.by(SECURITY, "Consul's maintenance mode", "hcl")
+def test_the_rules_for_the_maintenance_mode_are_enough_and_needed(shown: str, guarded: Guarded) -> None:
+    """Consul 1.8 hides the check without a word, and reports a token that it does not know."""
+    rules = shown.replace(NODE, guarded.node_name)
+    (needed,) = (line for line in rules.splitlines() if line.startswith("node "))
+    maint(guarded, "-enable", "-reason", "kernel 6.1", token=guarded.token or "")
+    try:
+        assert outcome(guarded, guarded.token_of(rules).secret) == InMaintenance(WHY)
+        assert outcome(guarded, guarded.token_of(rules.replace(needed, "")).secret) == InMaintenance()
+        assert isinstance(outcome(guarded, "11111111-2222-3333-4444-555555555555"), Denied)
+    finally:
+        maint(guarded, "-disable", token=guarded.token or "")
 
 
 @pytest.mark.long

@@ -68,7 +68,10 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         of_hook(kill_after="2s"),
     ],
     "`value`": [app(value="v"), rebuild(value="v")],
-    "`candidate_check`": [app(candidate_check={"exec": ["true"]})],
+    "`candidate_check`": [
+        app(candidate_check={"exec": ["true"]}),
+        app(candidate_check={"maintenance": True}),
+    ],
     "`acquire_delay`, `rejoin_delay`, `on_adopt`, `acquire_failure`, `accept_overlap`": [
         app(acquire_delay="2s"),
         app(rejoin_delay="1s"),

@@ -169,6 +169,8 @@ def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
             return o.Won(OURS.create_index, OURS.modify_index, OURS.lock_index)
         case r.ReadSession():
             return o.SessionInfo(2.0)
+        case r.ReadMaintenance():
+            return o.InMaintenance()
         case r.ReadKey() | r.WatchKey():
             now = FREE if tenure is None else replace(OURS, session=tenure.session)
             news = view is None or replace(view, index=now.index) != now
@@ -195,6 +197,8 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
             yield from (o.Done(), o.Denied(""))
         case r.ReadSession():
             yield from (o.SessionInfo(2.0), o.SessionInfo(None), o.Denied(""))
+        case r.ReadMaintenance():
+            yield from (o.InMaintenance(), o.InMaintenance("upgrade"), o.Denied(""))
         case r.ReadKey() | r.WatchKey():
             yield from (FREE, RIVAL, o.Denied(""))
             if isinstance(request, r.WatchKey):

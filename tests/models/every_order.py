@@ -173,7 +173,8 @@ def _without_orphans(world: World) -> World:
     """Drop what Consul may answer about dead sessions, because such answers change nothing."""
     election, monitor = world.contender, world.monitor
     session = election.session
-    lanes = (election.lock.watch, election.lock.read, election.lock.details, session.write, session.renew)
+    lock = election.lock
+    lanes = (lock.watch, lock.read, lock.details, session.write, session.renew, election.maintenance.read)
     stopped = election.role is a.Role.STOPPED
     awaited = [] if stopped else [lane.pending for lane in lanes]
     orphans = [request for request in monitor.pending if request not in awaited]

@@ -320,7 +320,7 @@ def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -
         assert rank > 1 or monitor.kept.session == request.session, "an acquire that is not on record"
         assert rank > 1 or monitor.verified == request.session, "an acquire with a session not looked at"
         assert rank > 1 or not after.paused, "an acquire while paused"
-        assert rank > 1 or after.health.fit, "an acquire while unfit"
+        assert rank > 1 or (after.health.fit and after.maintenance.is_fit), "an acquire while unfit"
         assert rank > 1 or after.faults == (), "an acquire while a hook may be unable to start"
         monitor = replace(monitor, written=(request.session, rank))
     if isinstance(request, r.Rewrite):
@@ -354,7 +354,7 @@ def _ends_belief_with_reason(
             | e.RunEnded()
             | e.RecordWritten(why_not="full")
             | e.HookEnded(ok=False)
-            | e.Answered(outcome=out.SessionGone() | out.SessionAltered())
+            | e.Answered(outcome=out.SessionGone() | out.SessionAltered() | out.InMaintenance("upgrade"))
         ):
             reason = True
     assert believes or reason, "belief ended without a reason"
@@ -450,7 +450,8 @@ def _matches(monitor: Monitor, after: Contender) -> None:
     tenure, session = after.tenure, after.session
     if after.role is a.Role.STOPPED:
         return  # the election awaits no answer any more
-    lanes = (after.lock.watch, after.lock.read, after.lock.details, session.write, session.renew)
+    lock = after.lock
+    lanes = (lock.watch, lock.read, lock.details, session.write, session.renew, after.maintenance.read)
     for request in (lane.pending for lane in lanes):
         assert request is None or request in monitor.pending, f"waits for an answer to {request}"
     kinds = [(type(request), getattr(request, "session", "")) for request in monitor.pending]

@@ -4,7 +4,7 @@ A full product of all hostilities is too large; the LONG walks combine two of th
 and meet on the walks' grid: ttl, room and lock-delay still differ.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from supervisor.core import actions as a
@@ -68,6 +68,7 @@ def two(name: str, *, retries: int = 0) -> tuple[Hook, ...]:
 UP, DOWN, OFF = (hook("up"),), (hook("down"),), (hook("off"),)
 HOOKS: dict[str, Any] = {"on_acquire": UP, "on_lose": DOWN}
 CHECK = CandidateCheck(hook("check"), interval_s=2.0, rise=2, fall=2)
+MAINTENANCE = CandidateCheck(None, interval_s=2.0, maintenance=True)
 RUN = Run(Command(("true",)), stop_timeout_s=1.0)
 
 
@@ -161,6 +162,12 @@ WALKS = (
     walk("hooks that cannot start, adoption", e.HooksChecked, r.ReadKey, **HOOKS,
          record=left(a.Step.HOLDING)),
     walk("hooks that cannot start, another file", e.HooksChecked, e.SettingsChanged, **HOOKS, stop=False),
+    walk("maintenance", r.ReadMaintenance, a.StartHook, **HOOKS, candidate_check=MAINTENANCE,
+         shows=(r.ReadMaintenance, o.InMaintenance, Role.INELIGIBLE)),
+    walk("maintenance and check", r.ReadMaintenance, a.StartHook, **HOOKS, stop=False,
+         candidate_check=replace(CHECK, maintenance=True)),
+    walk("maintenance, adoption", r.ReadMaintenance, **HOOKS, candidate_check=MAINTENANCE,
+         record=left(a.Step.HOLDING)),
     walk("check, reads", r.ReadKey, **HOOKS, run=RUN, candidate_check=CHECK),
     walk("check, adoption", a.StartHook, **HOOKS, candidate_check=CHECK, record=left(a.Step.HOLDING)),
     walk("adoption", r.ReadKey, r.RenewSession, **HOOKS, run=RUN, record=left(a.Step.HOLDING),

@@ -1,4 +1,4 @@
-"""``/v1/agent/self`` and ``/v1/status/leader``: the agent's own name, and the leading server."""
+"""The agent itself and its servers: its name, its checks, and the leading server."""
 
 from supervisor.devagent.api.call import Call
 from supervisor.devagent.messages import Answer
@@ -16,6 +16,11 @@ def this(call: Call) -> Answer:
         "Version": VERSION,
     }
     return call.json({"Config": config, "Member": {"Name": call.node, "Addr": "127.0.0.1"}})
+
+
+def checks(call: Call) -> Answer:
+    """Return the checks that were registered with the agent: none, because none can be."""
+    return call.json({})
 
 
 def leader(call: Call) -> Answer:

@@ -22,6 +22,7 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/v1/session/list": {"GET": sessions.listed},
     "/v1/status/leader": {"GET": agent.leader},
     "/v1/agent/self": {"GET": agent.this},
+    "/v1/agent/checks": {"GET": agent.checks},
 }
 OF_NAMESPACES = ("/v1/kv/", "/v1/session/")
 NAMESPACE = 'Invalid query parameter: "ns" - Namespaces are a Consul Enterprise feature'

@@ -179,5 +179,5 @@ def _hook_events(settings: ItemSettings) -> Iterator[str]:
         "change": settings.on_change,
     }
     yield from (event for event, hooks in lists.items() if hooks)
-    if settings.candidate_check is not None:
+    if settings.check_hook is not None:
         yield "check"

@@ -147,6 +147,12 @@ def test_every_hook_of_a_file_has_a_place(tmp_path: Path) -> None:
     assert {hook for _, hook in hooks_by_place(settings).values()} == set(settings.hooks)
 
 
+def test_a_candidate_check_without_a_command_has_no_place(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("elections: {app: {candidate_check: {maintenance: true}}}\n")
+    (settings,) = load(tmp_path / "c.yaml", {}, "node1").items
+    assert hooks_by_place(settings) == {}
+
+
 # --- as the daemon would -----------------------------------------------------------------------------
 
 

@@ -112,6 +112,9 @@ def good(request: Request) -> dict[str, Reply]:
             return {"it lives": _json([{"ID": session, "LockDelay": 15 * 10**9, "Name": "ours"}])}
         case r.ReadSessions():
             return {"they are": _json([{"ID": "s", "CreateIndex": 7, **_AS_ASKED}]), "none": _json([])}
+        case r.ReadMaintenance():
+            check = {"ServiceID": "", "Notes": "kernel"}
+            return {"none": _json({}), "maintenance": _json({"_node_maintenance": check})}
         case r.DestroySession():
             return {"done": Reply(200, b"true")}
         case r.Release(value=b"") | r.LeaveSemaphore() | r.WriteSemaphoreRecord():
@@ -170,6 +173,7 @@ REQUESTS: tuple[Request, ...] = (
     r.RenewSession(*_WHO, "s", SessionSettings("ours")),
     r.ReadSession(*_WHO, "s"),
     r.ReadSessions(*_WHO),
+    r.ReadMaintenance(*_WHO),
     r.DestroySession(*_WHO, "s"),
     r.Acquire(*_WHO, "k", "s", b"me"),
     r.Rewrite(*_WHO, "k", "s", b"new"),

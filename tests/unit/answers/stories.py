@@ -11,6 +11,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.settings import CandidateCheck
 from tests.unit.core import play as elections
 from tests.unit.core import slot_play as slots
 from tests.unit.core.play import FREE, OURS, RIVAL, SILENCE, WON, Play
@@ -165,6 +166,21 @@ def adopts() -> Iterator[Play]:
     yield play
 
 
+def is_in_maintenance() -> Iterator[Play]:
+    """Ask whether the node is in maintenance mode, as a waiter and as a holder."""
+    check = CandidateCheck(None, maintenance=True)
+    play = Play(elections.contender(candidate_check=check))
+    play.happens(0.0, e.Tick())
+    yield play
+    play.on(0.1, r.CreateSession, o.Created("s"))
+    play.on(0.2, r.WatchKey, FREE)
+    yield play
+    play.on(0.3, r.ReadMaintenance, o.InMaintenance())
+    play.on(0.4, r.Acquire, WON)
+    play.happens(5.0, e.Tick())
+    yield play
+
+
 def is_throttled() -> Iterator[Play]:
     """Meet a Consul that takes no requests for a while."""
     play = Play(elections.contender())
@@ -244,6 +260,7 @@ STORIES: tuple[Story, ...] = (
     stops_amid_a_create,
     observes,
     adopts,
+    is_in_maintenance,
     is_throttled,
     takes_a_slot,
     misses_a_holder,

@@ -103,6 +103,27 @@ def test_a_list_of_sessions_is_shown_whatever_other_programs_have_put_there() ->
         assert isinstance(CONSUL.decode(request, Reply(200, body).response), o.Failed), body
 
 
+def test_the_maintenance_mode_has_a_reason_of_one_bounded_line() -> None:
+    """Checks that the token may not read hide the mode; an answer that no Consul gives is none."""
+
+    def outcome(body: object, headers: dict[str, str] | None = None) -> o.Outcome:
+        reply = Reply(200, json.dumps(body).encode(), headers or {})
+        return CONSUL.decode(r.ReadMaintenance("", 0.0, 1.0), reply.response)
+
+    hidden = {"X-Consul-Results-Filtered-By-ACLs": "true"}
+    mode = {"_node_maintenance": {"Notes": "a\n\tb " + "x" * 10_000}}
+    shown = outcome(mode, hidden)
+    assert isinstance(shown, o.InMaintenance) and shown == outcome(mode)
+    assert "mode: a b xx" in shown.why and "\n" not in shown.why and len(shown.why) < 300
+    assert "no reason is given" in outcome({"_node_maintenance": {}}).why  # type: ignore[union-attr]
+    assert outcome({}) == outcome({"web": {}}) == o.InMaintenance()
+    denied = outcome({}, hidden)
+    assert isinstance(denied, o.Denied) and 'node "NAME-OF-THE-AGENTS-NODE" { policy = "read" }' in denied.why
+    for odd in (7, {"Notes": 7}):
+        assert isinstance(outcome({"_node_maintenance": odd}), o.Failed)
+    assert isinstance(outcome([]), o.Failed)
+
+
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_the_core_goes_on_after_every_outcome_in_every_state(story: Story) -> None:
     """A contender that has not stopped always has a request under way or a deadline."""

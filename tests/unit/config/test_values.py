@@ -7,6 +7,7 @@ import pytest
 
 from supervisor.config import Config, load
 from supervisor.core.settings import (
+    CandidateCheck,
     Command,
     ElectionSettings,
     Hook,
@@ -292,3 +293,12 @@ def test_a_sound_file_has_no_warnings(file: Path) -> None:
     assert (
         config(file, "elections: {app: {session: {lock_delay: 45s}, on_lose: [{shell: a}]}}\n").warnings == ()
     )
+
+
+def test_the_maintenance_mode_is_asked_for_with_a_command_or_alone(file: Path) -> None:
+    alone = election(file, "{candidate_check: {maintenance: true, interval: 7s}}").candidate_check
+    assert alone == CandidateCheck(None, 7.0, maintenance=True)
+    both = election(file, "{candidate_check: {maintenance: true, exec: [/bin/check]}}").candidate_check
+    assert both is not None and both.hook is not None and both.maintenance
+    usual = election(file, "{candidate_check: {exec: [/bin/check]}}").candidate_check
+    assert usual is not None and not usual.maintenance

@@ -171,6 +171,8 @@ class Play:
                 return WON
             case req.ReadSession():
                 return o.SessionInfo(15.0)
+            case req.ReadMaintenance():
+                return o.InMaintenance(self.contender.maintenance.why)
             case req.ReadSlots():
                 return self.contender.lock.view or o.SlotsView(5)
             case req.ReadKey():
@@ -238,6 +240,8 @@ def text(action: a.Action) -> str:
             return f"leave {session}" + ("" if roster is None else f" as {_roster(roster)}")
         case req.CreateSession():
             return "create"
+        case req.ReadMaintenance():
+            return "ask for maintenance"
         case req.ReadSession(session=session):
             return f"info {session}"
         case (
