@@ -1,12 +1,18 @@
 """The page's view of a status: rows, leases, time lines, silence, hostile text."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import requests
 
 from docs.page import status, transition
+from supervisor.consul.maintenance import shown as shown_maintenance
+from supervisor.core.outcomes import InMaintenance
+from supervisor.core.requests import ReadMaintenance
+from supervisor.web.page import load_page
 from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 from tests.system.programs.page.looking import OPEN_ALL, POLLED, bar, names, opened, row, said
@@ -96,8 +102,79 @@ def test_an_error_that_is_over_is_shown_in_the_past_and_then_dropped(
     page.wait(f"!{summary}.includes('Consul did not answer')")
 
 
-def test_the_command_for_a_stuck_item_can_be_copied(page: Browser) -> None:
-    assert "consul-supervisor recover redis" in page.run(f"{row('redis')}.querySelector('summary').innerText")
+def test_the_roles_are_counted_at_the_top(page: Browser, daemon: CannedDaemon) -> None:
+    assert page.run("document.getElementById('roles').innerText") == "2 holding, 1 waiting, 1 stuck"
+    said(daemon)["items"][1]["role"] = "paused"
+    page.wait("document.getElementById('roles').innerText === '2 holding, 1 stuck, 1 paused'")
+    daemon.status = None
+    page.wait("document.getElementById('roles').innerText === ''")
+
+
+def command(name: str) -> str:
+    """The command to copy that is seen in the row of an item; blank: none."""
+    part = f"{row(name)}.querySelector('[data-is=command]')"
+    return f"({part}.checkVisibility() ? {part}.textContent : '')"
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({}, ""),
+        ({"role": "stuck"}, "consul-supervisor recover activemq"),
+        ({"role": "paused", "paused": True}, "consul-supervisor resume activemq"),
+        ({"role": "holding", "paused": True}, "consul-supervisor resume activemq"),
+        ({"role": "resting"}, "consul-supervisor resume activemq"),
+        ({"role": "ineligible"}, ""),
+        ({"role": "ineligible", "warnings": ["run: rm; `rm`"]}, ""),
+        (
+            {"role": "ineligible", "warnings": ["this node is in Consul's maintenance mode: disk"]},
+            "consul maint -disable",
+        ),
+    ],
+)
+def test_an_item_shows_the_command_that_ends_its_state(
+    browser: Browser, daemon: CannedDaemon, changes: dict[str, Any], shown: str
+) -> None:
+    """No text of a hook or of another node becomes a command."""
+    said(daemon)["items"][1].update(changes)
+    opened(browser, daemon.url)
+    assert browser.run(command("activemq")) == shown
+    daemon.status = None
+    browser.wait(f"{command('activemq')} === ''")
+
+
+def test_the_notice_of_the_daemon_begins_as_the_page_expects() -> None:
+    """The page knows the maintenance mode by these words."""
+    response = requests.Response()
+    response.status_code, response._content = 200, b'{"_node_maintenance": {"Notes": "disk"}}'
+    mode = shown_maintenance(ReadMaintenance("n", 0.0, 1.0), response)
+    (begin,) = re.findall(r'const MAINTENANCE = "(.+?)";', load_page().body.decode())
+    assert isinstance(mode, InMaintenance) and mode.why.startswith(begin)
+
+
+COPY = f"{row('redis')}.querySelector('[data-is=copy]')"
+SELECTED = "getSelection().toString()"
+
+
+def test_a_command_is_copied_by_keyboard(page: Browser) -> None:
+    page.run("navigator.clipboard.writeText = async (text) => { window.clipboard = text }; 0")
+    page.run(f"{COPY}.focus()")
+    page.press("Enter")
+    page.wait(f"{COPY}.innerText.startsWith('Copied')")
+    assert page.run("window.clipboard") == page.run(SELECTED) == "consul-supervisor recover redis"
+    page.wait(f"{COPY}.textContent === 'Copy the command'")
+
+
+@pytest.mark.parametrize("refused", ["async () => { throw new Error('denied') }", "undefined"])
+def test_a_command_is_selected_where_the_clipboard_is_refused(page: Browser, refused: str) -> None:
+    """The page polls meanwhile, and the selection stays."""
+    clipboard = f"{{ writeText: {refused} }}" if refused != "undefined" else refused
+    page.run(f"Object.defineProperty(navigator, 'clipboard', {{ value: {clipboard} }}); 0")
+    page.run(f"{COPY}.click()")
+    page.wait(f"{COPY}.innerText.startsWith('Selected')")
+    assert "Ctrl+C" in page.run("document.getElementById('news').textContent")
+    page.wait(f"{POLLED} > {page.run(POLLED) + 1}")
+    assert page.run(SELECTED) == "consul-supervisor recover redis"
 
 
 def test_the_lease_runs_down_between_two_answers(page: Browser) -> None:
@@ -171,7 +248,7 @@ def test_of_twenty_transitions_five_are_shown_and_the_rest_on_demand(
     said(daemon)["items"][1]["transitions"] = many
     steps = f"{row('activemq')}.querySelectorAll('ol > li').length"
     page.wait(f"{steps} === 5")
-    page.run(f"{row('activemq')}.querySelector('button').click()")
+    page.run(f"{row('activemq')}.querySelector('[data-is=more]').click()")
     assert page.run(steps) == 20
 
 
