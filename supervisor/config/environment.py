@@ -81,12 +81,14 @@ def secret_variables(data: dict[str, Any]) -> frozenset[str]:
 
 
 def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
-    """Fill in the texts of ``consul``, and of each item's key, value, session name and webhooks, in place.
+    """Fill in the texts of ``consul``, ``http.public_url``, and what each item may have, in place.
 
+    That is an item's key, prefix, value, session name and webhooks.
     ``data`` is not validated yet. A value of an unexpected shape is passed over: the schema refuses it later.
     """
     filler = _Filler(variables, report)
     filler.members(data, (), ("consul",))
+    filler.members(data.get("http"), ("http",), ("public_url",))
     for section, name, item in items_of(data):
         filler.members(item, (section, name), ("key", "prefix", "value"))
         if isinstance(item, dict):
@@ -107,6 +109,7 @@ def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> N
             if variables.refers_to_unset(mapping.get(name)):
                 del mapping[name]
 
+    leave_out(data.get("http"), ("public_url",))
     for _, name, item in items_of(data):
         leave_out(item, ("value",) if asked in (name, EVERY_ITEM) else ("value", "key", "prefix"))
         session = item.get("session") if isinstance(item, dict) else None

@@ -47,6 +47,8 @@ def load(
         leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)
     valid = _validated(read, variables, document, report)
+    if url := valid.get("http", {}).get("public_url"):
+        values = {kind: {**value, "Url": url} for kind, value in values.items()}
     full = apply_defaults(valid, defaults, values)
     items = _items(full, report)
     if asked is None:  # for a query a key may have been left out

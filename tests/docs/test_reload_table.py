@@ -67,7 +67,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         of_hook(user="root"),
         of_hook(kill_after="2s"),
     ],
-    "`value`": [app(value="v"), rebuild(value="v")],
+    "`value`; `http.public_url` of an item with the default value": [app(value="v"), rebuild(value="v")],
     "`candidate_check`": [
         app(candidate_check={"exec": ["true"]}),
         app(candidate_check={"maintenance": True}),

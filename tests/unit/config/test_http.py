@@ -43,3 +43,19 @@ def test_without_the_section_there_is_no_listener(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("elections: {app: {}}\n")
     assert load(file, {}, "vm").http is None
+
+
+def values(folder: Path, http: str, item: str = "{}") -> list[bytes]:
+    file = folder / "c.yaml"
+    file.write_text(f"http: {http}\nelections: {{app: {item}}}\nsemaphores: {{slots: {{limit: 2}}}}\n")
+    config = load(file, {"DOMAIN": "example.net"}, "vm")
+    return [settings.value for settings in config.items]
+
+
+def test_the_default_value_has_the_url_of_the_page(tmp_path: Path) -> None:
+    with_url = '{listen: "127.0.0.1:8555", public_url: "https://${HOSTNAME}.${DOMAIN}/page/"}'
+    app, slots = values(tmp_path, with_url)
+    assert app == b'{"Node":"vm","Url":"https://vm.example.net/page/"}'
+    assert b'"Url":"https://vm.example.net/page/"' in slots
+    assert values(tmp_path, with_url, "{value: {Node: a}}")[0] == b'{"Node":"a"}'
+    assert values(tmp_path, '{listen: "127.0.0.1:8555"}')[0] == b'{"Node":"vm"}'

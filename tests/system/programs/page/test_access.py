@@ -29,6 +29,7 @@ def all_open(page: Browser, daemon: CannedDaemon) -> None:
         "warnings": ["its lease runs out"],
     }
     said(daemon)["items"][1]["warnings"] = ["the limit differs"]
+    said(daemon)["items"][1]["leader"] = '{"Node": "vm4", "Url": "http://vm4:8555/"}'
     said(daemon)["items"][3]["transitions"] = []
     page.wait(f"{row('namenode')}.dataset.mood === 'attention'")
     page.run(OPEN_ALL)
@@ -53,6 +54,8 @@ def test_the_page_has_no_fault_of_accessibility(
 
 def test_the_keyboard_reaches_everything(page: Browser, daemon: CannedDaemon) -> None:
     """The focus follows the order of reading, and is visible everywhere."""
+    said(daemon)["items"][1]["leader"] = '{"Node": "vm4", "Url": "http://vm4:8555/"}'
+    page.wait(f"{row('activemq')}.querySelector('a') !== null")
     wanted = page.run(
         """[...document.querySelectorAll('a, input, button, summary')]
         .filter((each) => each.checkVisibility()).map((each) => each.innerText || each.id)"""

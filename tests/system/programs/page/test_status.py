@@ -102,6 +102,52 @@ def test_an_error_that_is_over_is_shown_in_the_past_and_then_dropped(
     page.wait(f"!{summary}.includes('Consul did not answer')")
 
 
+def links(browser: Browser, name: str) -> list[list[str]]:
+    """The links in the row of an item, each with its text."""
+    found = f"[...{row(name)}.querySelectorAll('a')].map((each) => [each.textContent, each.href])"
+    return list(browser.run(found))
+
+
+def test_the_pages_of_other_holders_are_linked(page: Browser, daemon: CannedDaemon) -> None:
+    """Those of this node's own tenures are not, because the reader is there."""
+    own, other = ({"Node": node, "Url": f"http://{node}:8555/"} for node in ("vm7", "vm4"))
+    items = said(daemon)["items"]
+    items[0]["leader"] = json.dumps(own)
+    items[1]["leader"] = json.dumps(other)
+    items[3]["holders"] = [
+        {"session": items[3]["session"], "value": json.dumps(own)},
+        {"session": "s", "value": json.dumps(other)},
+    ]
+    page.wait(f"{row('activemq')}.querySelector('a') !== null")
+    assert links(page, "activemq") == links(page, "rebuild") == [["vm4", "http://vm4:8555/"]]
+    assert links(page, "namenode") == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:window.hurt=1",
+        " java\nscript:window.hurt=1",
+        "data:text/html,<script>window.hurt=1</script>",
+        "file:///etc/passwd",
+        "//vm4:8555/",
+        "/v1/status",
+        "http://root:secret@vm4/",
+        "http://",
+        "",
+        7,
+        None,
+        {"href": "http://vm4/"},
+    ],
+    ids=str,
+)
+def test_a_url_that_is_not_safe_is_no_link(browser: Browser, daemon: CannedDaemon, url: object) -> None:
+    said(daemon)["items"][1]["leader"] = json.dumps({"Node": "vm4", "Url": url})
+    opened(browser, daemon.url)
+    browser.wait(f"{row('activemq')}.innerText.includes('vm4')")
+    assert links(browser, "activemq") == [] and browser.run("window.hurt") is None
+
+
 def test_the_roles_are_counted_at_the_top(page: Browser, daemon: CannedDaemon) -> None:
     assert page.run("document.getElementById('roles').innerText") == "2 holding, 1 waiting, 1 stuck"
     said(daemon)["items"][1]["role"] = "paused"
