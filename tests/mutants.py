@@ -39,7 +39,7 @@ ANY = ""
 MARKS = ("not long", "long")
 DEPTH = "2"  # of the walks marked "not long": some rules need a deeper walk than that of `make test`
 NO_SUCH_TEST = 4  # pytest's exit code
-TIMEOUT_S = 600  # for each run; a mutant that makes a quick test run for ever counts as noticed
+TIMEOUT_S = {ANY: 120, "not long": 600, "long": 600}
 
 
 @dataclass(frozen=True)
@@ -144,10 +144,16 @@ def first_failure(copy: Path, tests: list[str], mark: str) -> str | None:
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "DEPTH": DEPTH}
     try:
         ran = subprocess.run(
-            command, cwd=copy, env=environment, check=False, capture_output=True, text=True, timeout=TIMEOUT_S
+            command,
+            cwd=copy,
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S[mark],
         )
     except subprocess.TimeoutExpired:
-        return None if mark == "long" else f"a test ran for more than {TIMEOUT_S} s"
+        return None if mark == "long" else f"a test ran for more than {TIMEOUT_S[mark]} s"  # for ever
     if ran.returncode in (0, NO_SUCH_TEST):
         return None
     failed = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)

@@ -5,6 +5,7 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
+from supervisor.core.frozen import replace
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,
@@ -370,3 +371,9 @@ def test_ten_minutes_of_holding_reset_the_delay_after_a_loss() -> None:
         fail_to_acquire(play),
     ]
     assert delays == pytest.approx([10, 20, 10, 20], abs=0.1)
+
+
+def test_a_value_that_another_program_has_put_stays() -> None:
+    play = holding()
+    play.does(1.1, WATCH, replace(OURS, value=b"put", index=8), "watch 8 consistently")
+    assert not play.contender.has_stale_value

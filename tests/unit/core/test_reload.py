@@ -239,12 +239,6 @@ def test_after_a_crash_a_value_that_was_never_written_is_written() -> None:
     assert "rewrite s" in Play.says(play.on(2.2, READ, replace(OURS, value=b"old")))
 
 
-def test_a_value_that_another_program_has_put_stays() -> None:
-    play = holder()
-    begun = play.on(2.1, WATCH, replace(OURS, value=b"put", index=8))
-    assert "rewrite s" not in Play.says(begun) and not play.contender.has_stale_value
-
-
 def test_a_value_that_returns_before_its_rewrite_was_answered_is_written_again() -> None:
     """The write that had no answer may have been applied."""
     play = holder()
