@@ -3,89 +3,89 @@
 The core has no I/O, no clock, no logging and no asyncio. It imports the standard library and itself alone.
 Time is an argument: seconds of CLOCK_BOOTTIME as a float.
 
-    settings.py         what the file asks for, as values
-    lease.py            the safety arithmetic: how long belief may outlive the last news
-    requests.py         everything that can be asked of Consul
-    outcomes.py         everything that its answers can mean
+    settings.py         the settings of the file, as values
+    lease.py            the safety arithmetic: how long belief lasts after the newest contact
+    requests.py         every request to Consul
+    outcomes.py         every meaning of an answer
     events.py           everything that can happen
-    actions.py          everything that can be decided, and the order that binds it
-    frozen.py           replace, for frozen values: quick, and no copy of what is the same
-    asked.py            whether Consul has the session that was asked for
+    actions.py          everything that the core can decide, and its order
+    frozen.py           replace, for frozen values: quick, and without a copy of an equal value
+    asked.py            whether Consul has the session as it was requested
     lane.py             exchanges of one kind, one at a time
-    throttle.py         how long requests wait while Consul takes no more of them
-    jitter.py           when what is asked regularly is asked next, so that a fleet drifts apart
-    machine.py          what the state machines have in common: a table of what may follow what
+    throttle.py         how long requests wait while Consul accepts no more of them
+    jitter.py           when regular requests are sent, so that a fleet drifts apart
+    machine.py          the form of each state machine: a table of states and their next states
     session.py          one Consul session: create, renew, acquire, release, destroy; forward only
     sequence.py         a list of hooks, one attempt at a time
     tenure.py           acquire -> on_acquire -> holding -> on_lose -> ended: the phases and their edges
-    phases.py           what is due in each phase of a tenure: which hook begins, which phase follows
+    phases.py           the work of each phase of a tenure: which hook begins, which phase follows
     on_change.py        the lane of on_change
     candidate_check.py  the lane of candidate_check
     maintenance.py      the lane of Consul's maintenance mode, for candidate_check
-    lock/               what is contended for: one key, or a slot below a prefix
-    record.py           what is on record of an item, and what a start makes of it
+    lock/               the lock: one key, or a slot below a prefix
+    record.py           the record of an item, and how a process that starts goes on with it
     contender.py        the state of one item: its parts, what it may do, its role, its deadline
     lifecycle.py        how a contender changes: wants a session, begins a tenure, loses it, ends
     creation.py         how a contender is born: from the file, from a record, after another item
-    reducer.py          what an event means
-    scheduler.py        what is due, and in which order
-    step.py             the one way in: lease, then the event, then what is due
-    reload.py           what becomes of each item when the file is read again
+    reducer.py          how an event changes a contender
+    scheduler.py        the exchanges, hooks and records that are due, in their order
+    step.py             the one way in: lease, then the event, then the scheduler
+    reload.py           the effect on each item when the file is read again
     contenders.py       all contenders of this process: routes events, one earliest deadline
 
 Theory of operation
 -------------------
 
-The promise is that two holders never act at once, because on_lose has ended before a rival may hold the
-lock. The core is built for this promise and against one fact: Consul may apply a write seconds after this
-process gave up on it.
+The promise is that two holders never act at once, because on_lose has ended before a rival may hold the lock.
+The core is built for this promise and against one fact: Consul may apply a write seconds after this process
+gave up on it.
 
 *A step.* ``step(contender, event, now)`` returns the new contender and a tuple of actions. A step has three
-parts, always in this order. First, time alone ends what it must: a belief whose lease is over, and a rest.
-Then the reducer applies the event. Last, the scheduler begins everything that is due. Belief ends before the
-event is looked at, so no event comes before that end. The scheduler looks at the contender and never at the
-event, so only one place decides what begins. The shell carries the actions out in their order, and answers
-each request and each start by exactly one event.
+parts, always in this order. First, a belief whose lease is over and a rest whose time has come end. Then the
+reducer applies the event. Last, the scheduler begins everything that is due. Belief ends before the event is
+looked at, so no event comes before that end. The scheduler looks at the contender and never at the event, so
+only one place decides what begins. The shell carries the actions out in their order, and answers each request
+and each start by exactly one event.
 
 *Three machines.* A contender has a session, a tenure while it holds, and a role.
 
     session   serves one tenure. Its writes only go forward, because a late acquire must never be applied
               after the release. The destroy closes its life.
     tenure    lasts from Consul's word that our session holds to the end of the last on_lose. It decides
-              which hook runs, and never asks Consul anything.
-    role      is what status and log say. It follows from the other two, and decides nothing.
+              which hook runs, and never sends a request to Consul.
+    role      appears in status and log. It follows from session and tenure, and decides nothing.
 
 The tables ``TRANSITIONS`` name every edge of the first two, and ``become`` refuses any other. ``role_of``
 derives the third.
 
-*The lanes.* A lane sends one exchange at a time. Each contender has five of them: ``watch`` (a blocking
-query that tells of changes), ``read`` (a consistent read), ``details`` (a question about one session or one
-key), ``renew`` and ``write``. Hooks have three sequences: those of the tenure, of on_change and of
-candidate_check. Lanes do not wait for each other. A lane whose exchange began before the present state marks
-the answer as stale: a stale answer can confirm what is known, and never contradict it.
+*The lanes.* A lane sends one exchange at a time. Each contender has five of them: ``watch`` (a blocking query
+that returns changes), ``read`` (a consistent read), ``details`` (a read of one session or one key), ``renew``
+and ``write``. Hooks have three sequences: those of the tenure, of on_change and of candidate_check. Lanes do
+not wait for each other. A lane whose exchange began before the present state marks the answer as stale: a
+stale answer can confirm what is known, and never contradict it.
 
-*What expires first.* A holder counts from ``contact``, which is when the question was sent whose consistent
-answer was the newest to name it. Belief ends at ``contact + room``. Then the holder kills on_acquire and the
-run child, and runs on_lose and on_lose_failure, which takes ``lose_time`` at most. A margin follows, and
-only then comes ``contact + lock_delay``, before which Consul lets no rival in. The sum needs neither Consul
-nor the network at its end, and the TTL has no part in it, because Consul may keep a session for longer than
-the TTL. A semaphore has no lock-delay in Consul, so there the contenders themselves wait for the prune delay.
+*What expires first.* A holder counts from ``contact``, the send time of the newest consistent read that
+showed it as holder. Belief ends at ``contact + room``. Then the holder kills on_acquire and the run child,
+and runs on_lose and on_lose_failure, which takes ``lose_time`` at most. A margin follows, and only then comes
+``contact + lock_delay``, before which Consul lets no rival in. The sum needs neither Consul nor the network
+at its end, and the TTL has no part in it, because Consul may keep a session for longer than the TTL. A
+semaphore has no lock-delay in Consul, so there the contenders themselves wait for the prune delay.
 
-*Silence is never news.* A request without an answer may have been applied or not. So a contender takes
-silence neither for a loss nor for a win. A holder goes on until its belief ends. A waiter whose acquire has
-no answer reads before it tries again, and a release is repeated until Consul answers it.
+*Silence is never news.* A request without an answer may have been applied or not. So a contender treats
+silence neither as a loss nor as a win. A holder goes on until its belief ends. A waiter whose acquire has no
+answer reads before it tries again, and a release is repeated until Consul answers it.
 
 *The record.* A process that crashes leaves its tenure to the next one. So three things wait for the record:
-the first acquire of a session, the first hook of a tenure, and the release after its last hook. A loss
-goes on record before on_lose begins only while the lease leaves time for that.
+the first acquire of a session, the first hook of a tenure, and the release after its last hook. A loss goes
+on record before on_lose begins only while the lease leaves time for that.
 
 *Which rule lives where.*
 
     how long a holder may believe           lease.py
     whether news is fresh enough to act     phases.py
-    which answer to believe, when to try    lock/
-    what an answer means for a tenure       lock/ returns a verdict, and reducer.py applies it
+    which answer counts, when to try        lock/
+    the effect of an answer on a tenure     lock/ returns a verdict, and reducer.py applies it
     how a tenure begins, ends, is released  lifecycle.py
     what begins first                       scheduler.py
-    what a crash must not forget            record.py
+    the facts that must survive a crash     record.py
 """

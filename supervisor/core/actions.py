@@ -16,7 +16,7 @@ from supervisor.core.settings import Hook, ItemSettings, Run
 
 
 class Role(StrEnum):
-    """What this node is in an election or semaphore, as status and logs name it."""
+    """The part that this node has in an election or semaphore, as status and logs name it."""
 
     OBSERVER = "observer"
     WAITING = "waiting"
@@ -31,7 +31,7 @@ class Role(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a hook is called; the words are part of the contract with hooks."""
+    """The reason for which a hook is called. The words are part of the contract with hooks."""
 
     ACQUIRED = "acquired"
     ADOPTED = "adopted"
@@ -76,19 +76,19 @@ LOSE_SIDE = ("lose", "lose-failure")  # the events of the hooks that make room f
 
 @dataclass(frozen=True, slots=True)
 class HookContext:
-    """What a hook is told, except what only the shell knows, such as the name of the node and the clock."""
+    """The facts that a hook receives, except those that only the shell knows, such as the node's name."""
 
     event: str  # acquire | lose | change | lose-failure | check
     name: str
     key: str
     reason: Reason
-    transition: str  # unique; the same over the attempts and hooks of one transition
+    transition: str  # unique; all attempts and hooks of one transition share it
     session: str = ""
     lock_index: int = 0
     fencing_token: int = 0
     leader: bytes | None = None
     previous_leader: bytes | None = None
-    rival_at: float | None = None  # lose: from when on a rival may hold
+    rival_at: float | None = None  # lose: the time from which a rival may hold
     kind: str = "election"
     holders: tuple[Holder, ...] = ()  # of a semaphore, as far as this node knows
     note: str = ""  # why an operator gave the command that causes the hook
@@ -136,7 +136,7 @@ class StopRun:
 
 
 class Step(StrEnum):
-    """How far a contender had come when a record was made, in the order of a tenure.
+    """The progress of a contender when a record was made, in the order of a tenure.
 
     NONE: nothing is left to do.
     SESSION: no hook is left to run, and a session is left to release and destroy.
@@ -156,7 +156,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What must survive a crash of ours about one contender.
+    """The facts about one contender that must survive a crash of this process.
 
     The fields are those of ``Tenure``. While the step is NONE, only ``paused`` means anything.
 
@@ -185,7 +185,7 @@ EMPTY_RECORD = Record()
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord:
-    """Write this record, with the settings to wind it up by. ``RecordWritten`` follows at once."""
+    """Write this record, with the settings that wind its tenure up. ``RecordWritten`` follows at once."""
 
     item: str
     record: Record
@@ -194,7 +194,7 @@ class WriteRecord:
 
 @dataclass(frozen=True, slots=True)
 class RoleChanged:
-    """For the log and status: the role has changed.
+    """A change of the role, for the log and status.
 
     session, token, transition: those that the hooks of the tenure receive. Blank or 0: there is no tenure.
     """
@@ -209,7 +209,7 @@ class RoleChanged:
 
 @dataclass(frozen=True, slots=True)
 class NoticeChanged:
-    """For the log and status: an operator should know something else about this item.
+    """A change of the notice about this item that an operator should read, for the log and status.
 
     notice: the text. Blank: all is well again.
     """
@@ -229,10 +229,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class CannotStart:
-    """For the log: some hooks cannot start on this machine, or all can again.
+    """A change of the hooks that cannot start on this machine, for the log.
 
     faults: the hooks that cannot start. Empty: all can again.
-    leads: this node has a tenure of the item all the same.
+    leads: this node has a tenure of the item nevertheless.
     """
 
     item: str

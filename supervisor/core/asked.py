@@ -1,8 +1,8 @@
-"""Whether Consul has the session that was asked for, because the lease counts on its lock-delay.
+"""Whether Consul has the session as it was requested, because the lease counts on its lock-delay.
 
-A session is fixed once it is made. Where Consul shows another one than the file asks for, a proxy between
-this node and Consul changed the request: without its body Consul makes a session with a lock-delay of 15 s,
-no TTL and the check serfHealth, and a rival may hold before this node has stopped.
+A session never changes once it is made. If Consul shows a session that differs from the request, a proxy
+between this node and Consul changed the request. Without its body, for example, Consul makes a session with a
+lock-delay of 15 s, no TTL and the check serfHealth, and a rival may hold before this node has stopped.
 """
 
 from supervisor.core.lease import LOCK_DELAY_MAX_S
@@ -12,9 +12,9 @@ SAME_S = 0.001  # durations are sent in whole milliseconds
 
 
 def differences(asked: SessionSettings, has: SessionSettings) -> str:
-    """Name each part in which Consul's session differs from the one asked for; blank: none.
+    """Name each part in which Consul's session differs from the requested one; blank: none.
 
-    A longer lock-delay counts as no difference, because rivals then wait longer than the lease counts on, and
+    A longer lock-delay counts as no difference, because rivals then wait longer than the lease requires, and
     because a version of Consul may have a smallest lock-delay.
     """
     pairs = (
@@ -30,7 +30,7 @@ def differences(asked: SessionSettings, has: SessionSettings) -> str:
 
 
 def _guard(lock_delay_s: float) -> str:
-    """Return the lock-delay that Consul applies, which is at most 60 s whatever it stores."""
+    """Return the lock-delay that Consul applies, which is at most 60 s even if Consul stores more."""
     return _time(min(lock_delay_s, LOCK_DELAY_MAX_S))
 
 

@@ -1,4 +1,4 @@
-"""The lane of candidate_check: whether this node is fit to lead, as a command says.
+"""The lane of candidate_check: a command shows whether this node is fit to lead.
 
 A node is unfit until the check has succeeded ``rise`` times in a row, and again after ``fall`` failures in a
 row. An adopted tenure ends after ``fall`` failures, and not because this process has no result yet. A node
@@ -41,7 +41,7 @@ class Health:
         return self.running is None
 
     def after(self, former: "Health") -> "Health":
-        """Return the health by another check, which begins when the running check of the former has ended."""
+        """Return the health for this check, which begins when the running check of ``former`` has ended."""
         due_at = self.due_at if NEVER in (self.due_at, former.due_at) else former.due_at
         return replace(self, running=former.running, killing=former.killing, due_at=due_at)
 
@@ -84,7 +84,7 @@ def advance(
 ) -> tuple[Health, tuple[Action, ...]]:
     """Begin the next check if it is due: one interval after the last one began, and not before its end.
 
-    seen: the newest observation, from which the check learns who leads. None: there is none yet.
+    seen: the newest observation, which shows the check the current holder. None: there is none yet.
     """
     check = settings.candidate_check
     if check is None or check.hook is None or health.running is not None or now < health.due_at:

@@ -1,9 +1,9 @@
 """The state of one item of the file, as this node takes part in it: an election or a semaphore.
 
-A contender has a lock (what this node knows of Consul), the session that it contends with, a tenure while
-it holds, and the lanes beside them. The two kinds of item differ in their lock alone. This module reads a
-contender and never changes it: it says when the contender needs a step, what it may do, and which role it
-has. ``core.creation`` makes contenders, ``core.lifecycle`` changes them.
+A contender has a lock (what this node knows of Consul), the session that it contends with, a tenure while it
+holds, and the lanes beside them. The two kinds of item differ in their lock alone. This module reads a
+contender and never changes one. It computes when the contender needs a step, whether it may act or try, and
+its role. ``core.creation`` makes contenders, ``core.lifecycle`` changes them.
 """
 
 import math
@@ -31,26 +31,28 @@ from supervisor.core.throttle import Throttle
 class Contender:
     """One item of the file, as this process takes part in it.
 
-    spread, read_offset: those of ``Wanted``, so that neither a fleet nor one process asks in step.
+    spread, read_offset: those of ``Wanted``, so that neither a fleet nor one process sends its requests at
+        one time.
     ineligible: a check that the session is bound to is critical.
     renewal_unanswered: the last renewal had no answer.
-    altered: how the last session differed from the one that was asked for. Blank: it did not.
+    altered: how the last session differed from the request. Blank: not at all.
     own_losses: losses of our own making in a row.
     rejoin_at: no session is wanted before this time, because of losses, or so that sessions are not made in a
         tight loop.
     winding_up: the contender ends in order: on_lose, release, destroy.
     departing: the contender winds up, while this process goes on.
-    next_settings: the settings of the file, while a tenure that others began is not adopted or wound up yet.
+    next_settings: the settings of the file, while a tenure that began by other settings is not adopted or
+        wound up yet.
     retry_settings_at: ``next_settings`` go on record with the tenure not before this time.
     rest_s: the rest that follows this tenure, because the contender steps down.
     rests_until: no session is wanted before this time. LONG_AGO: there is no rest.
-    record_keeper: what a crash of ours would not forget.
-    last_notice: what the operator was told last.
+    record_keeper: the newest record of this contender in the journal.
+    last_notice: the notice that was reported last.
     reported: the role and the reason that the newest ``RoleChanged`` has named.
-    faults: the hooks that cannot start on this machine. None: nobody knows yet.
-    told_faults: the faults that the operator was told last.
-    throttle: how far Consul's rate limits hold this contender off.
-    maintenance: what is known of Consul's maintenance mode, which candidate_check may respect.
+    faults: the hooks that cannot start on this machine. None: they are not checked yet.
+    told_faults: the faults that were reported last.
+    throttle: the refusals by Consul's rate limits, which decide how long requests wait.
+    maintenance: the known state of Consul's maintenance mode, which candidate_check may respect.
     """
 
     settings: ItemSettings
@@ -104,7 +106,7 @@ class Contender:
 
     @property
     def urgent_retry_s(self) -> float:
-        """The pause after an unanswered renewal, holder's read or release, whatever the rate limits."""
+        """The pause after an unanswered renewal, holder's read or release, even while rate limits apply."""
         return RETRY_MIN_S + RETRY_SPREAD_S * self.spread
 
     @property
@@ -124,8 +126,8 @@ class Contender:
     def read_after(self, contact: float, *, first: bool = False) -> float:
         """Return when a holder whose newest contact is this one reads again.
 
-        That is one interval later. Where one query reads the keys of several elections, a holder reads when
-        the next such query is due, if that is sooner.
+        A holder reads one interval after its contact. Where one query reads the keys of several elections, a
+        holder reads when the next such query is due, if that is sooner.
         """
         interval_s = self.lease.interval_s
         if self.read_offset is None:
@@ -158,7 +160,7 @@ class Contender:
 
     @property
     def may_try(self) -> bool:
-        """Whether this node may attempt to take the free lock as soon as its news of that is young enough."""
+        """Whether this node may attempt to take the free lock once its observation is young enough."""
         session = self.session
         if self.tenure is not None or self.winding_up or not self.lock.is_free:
             return False
@@ -197,7 +199,7 @@ class Contender:
         return min(times)
 
 
-# --- what this node is in the item ---------------------------------------------------------------
+# --- the role of this node -----------------------------------------------------------------------
 
 ROLE_OF_PHASE: Mapping[Phase, Role] = {
     Phase.ADOPTING: Role.ACQUIRING,
@@ -220,12 +222,12 @@ ROLES_WITHOUT_TENURE: tuple[tuple[Role, Callable[[Contender], bool]], ...] = (
 
 
 def role_of(contender: Contender) -> Role:
-    """Return what this node is in the item now, as status and log name it.
+    """Return the role of this node in the item now, as status and log name it.
 
     The role follows from the contender's parts: from the end of its work, from the phase of its tenure, or
-    without a tenure from what keeps it from contending. No field stores the role, so the role cannot
-    contradict the parts. ``Contender.reported`` remembers which role the newest ``RoleChanged`` has named,
-    because each change is reported once, and a loss not before its reason is known.
+    without a tenure from the reason for which it does not contend. No field stores the role, so the role
+    cannot contradict the parts. ``Contender.reported`` has the role that the newest ``RoleChanged`` has
+    named, because each change is reported once, and a loss not before its reason is known.
     """
     if has_finished(contender):
         return Role.STOPPED
@@ -235,7 +237,7 @@ def role_of(contender: Contender) -> Role:
 
 
 def has_finished(contender: Contender) -> bool:
-    """Return whether the contender has wound up: nothing runs, and nothing is left to be done."""
+    """Return whether the contender has wound up: nothing runs, and nothing is left to do."""
     if not contender.winding_up or not has_let_go(contender):
         return False
     return contender.change.idle and contender.health.idle and _may_be_forgotten(contender)
@@ -244,7 +246,7 @@ def has_finished(contender: Contender) -> bool:
 def has_let_go(contender: Contender) -> bool:
     """Return whether the contender owes nothing more to Consul or to a hook of its tenure.
 
-    A stuck contender can do nothing more. It keeps the lock while this process goes on.
+    A stuck contender can do nothing more, and keeps the lock while this process goes on.
     """
     if contender.tenure is not None:
         return contender.tenure.phase is Phase.STUCK and not contender.departing
@@ -252,7 +254,7 @@ def has_let_go(contender: Contender) -> bool:
 
 
 def record_of(contender: Contender) -> Record:
-    """Return what would have to be on record now."""
+    """Return the record that the journal should have now."""
     settings, paused = contender.settings, contender.paused
     return records.record_of(contender.session, contender.tenure, settings, paused=paused)
 

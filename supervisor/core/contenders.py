@@ -45,7 +45,7 @@ class Successor:
 
 
 class Contenders:
-    """The contenders by name, stepped one event at a time."""
+    """The contenders by name. Each step handles one event."""
 
     def __init__(self, contenders: Iterable[Contender], successors: Iterable[Successor] = ()) -> None:
         given = tuple(contenders)
@@ -55,7 +55,7 @@ class Contenders:
         self._deadlines: dict[str, float] = {}
         self._due: list[tuple[float, str]] = []
         self._queued: set[tuple[float, str]] = set()
-        self._moved = dict.fromkeys(self.by_name)  # those whose deadline may have moved
+        self._moved = dict.fromkeys(self.by_name)  # the contenders whose deadline may have moved
 
     @property
     def stopped(self) -> bool:
@@ -133,7 +133,7 @@ class Contenders:
     def _reload(self, event: ConfigLoaded, now: float) -> Iterator[Action]:
         """Yield the actions that follow from another file.
 
-        New contenders stand ready before those in their way end, because some end at once.
+        New contenders are ready before the contenders in their way end, because some of these end at once.
         """
         changed = {
             each.settings.name: SettingsChanged(each.settings.name, each.settings, each.unchecked)
@@ -174,10 +174,10 @@ class Contenders:
                 self._moved[name] = None
 
     def _succeed(self, predecessor: Contender) -> None:
-        """Begin each successor that waited for this predecessor alone.
+        """Begin each successor that waited only for this predecessor.
 
-        A successor takes over the rest and the delay of its predecessor, and the pause of one of its own
-        name.
+        A successor inherits the rest and the delay of its predecessor, and the pause of a predecessor with
+        its own name.
         """
         for name, successor in tuple(self._successors.items()):
             after, heir = successor.after - {predecessor.settings.name}, successor.contender
@@ -201,7 +201,7 @@ class Contenders:
                 contender = self.by_name.get(write.item)
                 settings = () if contender is None else (contender.settings, contender.next_settings)
                 ours = any(write.settings is each for each in settings)
-                return (write.item,) if ours else ()  # otherwise the contender that wrote it has wound up
+                return (write.item,) if ours else ()  # else the record's contender has wound up
             case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name) | StepDownAsked(name):
                 return self._known(name)
             case SettingsChanged(name) | ItemRemoved(name) | HooksChecked(name):
@@ -231,7 +231,7 @@ class Contenders:
         return self._deadlines.get(name) == due_at
 
     def _queue_moved(self) -> None:
-        """Queue each new deadline once, because it may move to and fro a million times."""
+        """Queue each new deadline once, because a deadline may move back and forth a million times."""
         for name in self._moved:
             contender = self.by_name.get(name)
             if contender is None:

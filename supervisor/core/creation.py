@@ -30,10 +30,11 @@ def new_contender(
     recorded: ItemSettings | None = None,
     now: float = 0.0,
 ) -> Contender:
-    """Return a contender that has asked Consul nothing yet; its first step is due at once.
+    """Return a contender that has sent Consul nothing yet; its first step is due at once.
 
-    ``record``: what an earlier process left on record, and this one goes on with. ``recorded``: the settings
-    that the record was made with; they are in force until its tenure is adopted or wound up.
+    record: the record of an earlier process, with which this contender goes on.
+    recorded: the settings by which the record was made. They are in force until its tenure is adopted or
+        wound up.
     """
     tenure = records.tenure_from(record, now)
     next_settings = None
@@ -69,7 +70,7 @@ def contender_of(
     record: Record = EMPTY_RECORD,
     recorded: ItemSettings | None = None,
 ) -> Contender:
-    """Return the contender of one item of the file, which takes its turn among the others.
+    """Return the contender of one item of the file, which waits for its turn among all contenders.
 
     Its first session waits for ``wanted.delay_s``. A contender that goes on with a record does not wait.
     """
@@ -84,14 +85,14 @@ def contender_of(
 
 
 def inherit(heir: Contender, *, paused: bool, rejoin_at: float, rests_until: float) -> Contender:
-    """Return the heir, which has not begun, with the pause, the rest and the delay of the item before it."""
+    """Return the heir, which has not begun, with the pause, the rest and the delay of its predecessor."""
     return want_session_anew(replace(heir, paused=paused, rejoin_at=rejoin_at, rests_until=rests_until))
 
 
 def departing_contender(
     settings: ItemSettings, *, spread: float, instance: str, record: Record, now: float
 ) -> Contender:
-    """Return a contender that is on record and not in the file: all that it does is to wind up."""
+    """Return a contender that is on record and not in the file: it only winds up."""
     return depart(new_contender(settings, spread=spread, instance=instance, record=record, now=now), now)
 
 

@@ -59,7 +59,7 @@ class HooksChecked:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """Wind up in order: run on_lose where it is due, release, destroy, finish."""
+    """Wind up in order: run on_lose if it is due, release, destroy, finish."""
 
     reason: Reason = Reason.SHUTDOWN
 
@@ -89,7 +89,7 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True)
 class RecoverAsked:
-    """The operator says that nothing of a stuck tenure acts any more."""
+    """The operator confirms that nothing of a stuck tenure acts any more."""
 
     item: str
 
@@ -112,8 +112,8 @@ class ResumeAsked:
 class StepDownAsked:
     """Give up the tenure in order, and do not contend for ``for_s`` seconds after that.
 
-    handover_to: the session to which an election's key is handed over. Blank: to none in particular.
-    note: the operator's reason, which the hooks are told. Blank: none was given.
+    handover_to: the session to which an election's key is handed over. Blank: any session may take it.
+    note: the operator's reason, which the hooks receive. Blank: none was given.
     """
 
     item: str
@@ -124,7 +124,7 @@ class StepDownAsked:
 
 @dataclass(frozen=True, slots=True)
 class ConfigLoaded:
-    """The file has been read again, and these are its items.
+    """The file has been read again, and has these items.
 
     instance: the part of transition ids that names this start or reload.
     """
@@ -137,7 +137,7 @@ class ConfigLoaded:
 class SettingsChanged:
     """An item that goes on has these settings in the file now.
 
-    unchecked: nobody knows yet whether its hooks can start here.
+    unchecked: the check whether its hooks can start here has no result yet.
     """
 
     item: str
@@ -147,7 +147,7 @@ class SettingsChanged:
 
 @dataclass(frozen=True, slots=True)
 class ItemRemoved:
-    """The file has no such item any more: wind it up in order, while this process goes on."""
+    """The file no longer has this item: wind it up in order, while this process goes on."""
 
     item: str
 

@@ -1,9 +1,10 @@
 """When regular requests are sent, so that contenders which began together drift apart.
 
 All contenders of a fleet that restarts, and all items of one process, begin at the same instant. Each
-contender has a ``spread`` in [0, 1) of its own. It decides where within the first interval the contender
-begins, and by how much each later interval is shorter. An interval is never longer than stated, because the
-lease counts on that. Watches have no jitter here, because Consul adds up to a sixteenth to their wait.
+contender has a ``spread`` in [0, 1) of its own. The spread decides where within the first interval the
+contender begins, and by how much each later interval is shorter. An interval is never longer than stated,
+because the lease counts on that. Watches have no jitter here, because Consul adds up to a sixteenth to their
+wait.
 
 Where one process has many items, their requests are aligned to common ticks, because waking up costs more
 than a request.
@@ -12,7 +13,7 @@ than a request.
 FIRST_JITTER_MAX = 0.5  # the first request does not meet the start of the hooks
 JITTER_MAX = 0.1  # two contenders at its ends are an interval apart after ten; costs 5 % more requests
 TICK_S = 0.25  # a dozen of a thousand sessions that are renewed every 20 s
-TICK_SHARE_MAX = 0.05  # the share of an interval by which a tick may be early
+TICK_SHARE_MAX = 0.05  # the share of an interval by which an aligned request may be early
 
 
 def first_interval_s(every_s: float, spread: float) -> float:

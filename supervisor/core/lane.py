@@ -1,7 +1,7 @@
 """A lane: exchanges of one kind, one at a time.
 
-A lane knows which exchange is under way and from when on the next one may begin. It never loses an answer and
-never has two exchanges under way. Its owner decides what an answer means.
+A lane knows which exchange is under way and from when on the next one may begin. A lane never loses an answer
+and never has two exchanges under way. Its owner interprets each answer.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class Lane:
 
     pending: the exchange that is under way.
     due_at: when the next one is wanted. NEVER: none is wanted.
-    stale: the exchange that is under way began before the state that its answer would speak about, so the
-        answer can confirm but not contradict.
+    stale: the exchange under way began before the present state, so its answer can confirm that state but not
+        contradict it.
     """
 
     pending: Request | None = None

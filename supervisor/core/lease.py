@@ -9,7 +9,7 @@ session ends, Consul lets no rival take the key before the time ``rival = contac
 
 All functions here are pure functions of the settings. This module must never use a clock or the TTL to decide
 belief, because Consul promises only the lock-delay, and documents a TTL as a lower bound. Only with
-``accept_overlap``, which gives up the promise, the TTL may become the room.
+``accept_overlap``, which gives up the promise, may the TTL become the room.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings
 
 MARGIN_MIN_S = 0.5  # scheduling, a slow fork, the kernel reaping a killed child
-MARGIN_SHARE = 0.05  # clocks whose rates differ, with much more than any crystal's error
+MARGIN_SHARE = 0.05  # different rates of two clocks, far more than the error of any crystal
 ROOM_MIN_S = 2.0  # with less room, a lost packet or two would cause a failover
 SILENCE_MIN_S = 14.5  # a change of Consul's leader took 14.2 s with its default settings
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
@@ -40,7 +40,7 @@ class Lease:
     room_s: how long belief lasts after the newest contact.
     interval_s: how long a holder waits from one read to the next.
     exchange_s: how long one exchange with Consul may take.
-    acquire_delay_s: how long this node, as a waiter, leaves a free key to others.
+    acquire_delay_s: how long this node, as a waiter, leaves a free key to other nodes.
     """
 
     ttl_s: float | None
@@ -107,7 +107,7 @@ def lease_of(settings: ItemSettings, guard_s: float | None = None) -> Lease:
     With ``accept_overlap``, a room below ROOM_MIN_S becomes the TTL. Without it, such a room is returned as
     it is, because the loader refuses such a file.
 
-    guard_s: how long rivals wait, where that is less than the file says. None: as long as the file says.
+    guard_s: how long rivals wait, if that is less than in the file. None: as long as in the file.
     """
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
     return _lease(settings, settings.guard_s if guard_s is None else guard_s, lose_time_s)

@@ -38,7 +38,7 @@ def want_session(contender: Contender, at: float) -> Contender:
 
 
 def want_session_anew(contender: Contender) -> Contender:
-    """Plan anew when a session is created, by what the contender waits for as it is now."""
+    """Plan again when a session is created, by the present state of the lock."""
     return want_session(replace(contender, session=contender.session.not_wanted()), LONG_AGO)
 
 
@@ -46,7 +46,7 @@ def want_session_anew(contender: Contender) -> Contender:
 
 
 def begin_tenure(contender: Contender, view: View, contact: float, now: float) -> Contender:
-    """Begin the tenure that Consul itself has shown; when that is old news, read the lock again."""
+    """Begin the tenure that Consul itself has shown; when that answer is old, read the lock again."""
     if now >= contact + contender.lease.room_s:
         return replace(contender, lock=contender.lock.must_reread(now + contender.retry_s))
     hold = view.hold_of(contender.session.id)
@@ -68,7 +68,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
 
 
 def observe(contender: Contender, observation: Observation, now: float) -> Contender:
-    """Believe the observation from now on, and note what ``on_change`` is to report of it."""
+    """Believe the observation from now on, and note its change for ``on_change``."""
     tenure, contends = contender.tenure, contender.settings.contend
     our_session = contender.session.id if contends else None
     lock = contender.lock.with_observation(observation, our_session, now)
@@ -115,9 +115,9 @@ def session_died(contender: Contender, now: float) -> Contender:
 
 
 def session_altered(contender: Contender, why: str, now: float) -> Contender:
-    """Give up a session that differs from the one that was asked for, and in order a tenure that has it.
+    """Give up a session that differs from the request, and end its tenure in order.
 
-    The lock-delay of such a session may be shorter than the lease counts on, so this node never holds with
+    The lock-delay of such a session may be shorter than the one in the lease, so this node never holds with
     such a session.
     """
     rejoin_at = max(contender.rejoin_at, now + sessions.ALTERED_RETRY_S)
@@ -140,14 +140,14 @@ def release_unwanted(contender: Contender, now: float) -> Contender:
 
 
 def release_once_recorded(contender: Contender, tenure: Tenure, now: float) -> Contender:
-    """Release the lock as soon as the record says that nothing of the tenure is left to do.
+    """Release the lock as soon as the record shows that nothing of the tenure is left to do.
 
     A release that is applied late must not meet a process that has adopted the tenure after a crash.
     """
     if not contender.record_keeper.has_tenure(tenure.session):
         return _wind_up(contender, tenure, now)
     if contender.final_attempt and contender.record_keeper.refused is not None:
-        # Neither release nor record can be had: the session is left to its TTL.
+        # Neither release nor record is possible, so the TTL must end the session.
         return replace(contender, tenure=None, session=contender.session.abandoned(tenure.session))
     return contender
 
@@ -180,9 +180,9 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
 def change_settings(
     contender: Contender, settings: ItemSettings, now: float, *, unchecked: bool
 ) -> Contender:
-    """Go on by these settings of the file, at once or, while a tenure lasts, when they are on record.
+    """Go on by these settings of the file: during a tenure once they are on record, otherwise at once.
 
-    ``unchecked``: nobody knows yet whether the hooks of these settings can start.
+    ``unchecked``: the check whether the hooks of these settings can start has no result yet.
     """
     next_settings = None if settings == contender.settings else settings
     contender = replace(contender, next_settings=next_settings, retry_settings_at=LONG_AGO)
@@ -194,7 +194,7 @@ def change_settings(
 def apply_file_settings(contender: Contender, now: float) -> Contender:
     """Put the settings of the file in force, and on record.
 
-    The caller makes sure that nothing which the former settings began still needs them.
+    The caller ensures that nothing that is under way still needs the former settings.
     """
     settings = contender.next_settings
     if settings is None:
@@ -205,7 +205,7 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
     if isinstance(lock, ElectionLock) and isinstance(settings, ElectionSettings):
         lock = lock.follows(settings)
     lease = lease_by(contender, settings)
-    if tenure is not None and tenure.believes:  # a smaller room wants news sooner
+    if tenure is not None and tenure.believes:  # a smaller room needs an earlier read
         lock = lock.read_by(tenure.contact + lease.interval_s)
     health = contender.health
     if not healths.is_same_check(settings, contender.settings):
@@ -228,8 +228,8 @@ def step_down(
 ) -> Contender:
     """Give up the tenure, and rest after that; change nothing without a tenure that believes.
 
-    ``handover_to``: the session to which the release hands the lock over. Blank: to none in particular.
-    ``note``: the operator's reason, which the hooks are told. Blank: none was given.
+    ``handover_to``: the session to which the release hands the lock over. Blank: any session may take it.
+    ``note``: the operator's reason, which the hooks receive. Blank: none was given.
     """
     tenure = contender.tenure
     if tenure is None or not tenure.believes:
@@ -255,6 +255,6 @@ def stop(contender: Contender, reason: Reason, now: float) -> Contender:
 
 
 def depart(contender: Contender, now: float) -> Contender:
-    """Wind up in order while this process goes on, because the file has no such item any more."""
+    """Wind up in order while this process goes on, because the file no longer has this item."""
     contender = replace(contender, next_settings=None)
     return replace(stop(contender, Reason.CONFIG_CHANGED, now), departing=True)

@@ -18,7 +18,7 @@ from supervisor.core.settings import CandidateCheck, ItemSettings
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """What is known of the maintenance mode.
+    """The known state of the maintenance mode.
 
     is_fit: the newest answer shows no maintenance mode, or the settings request none.
     why: the maintenance mode of the newest answer, and the command that ends it. Blank: there is none.
@@ -30,11 +30,11 @@ class Maintenance:
     read: Lane = Lane()
 
     def under(self, settings: ItemSettings, former: ItemSettings) -> "Maintenance":
-        """Return what is known under new settings: the newest answer counts if both settings want one."""
+        """Return the state under new settings: the newest answer counts if both settings want one."""
         return self if _is_wanted(settings) == _is_wanted(former) else new_maintenance(settings)
 
     def answered(self, outcome: Outcome, check: CandidateCheck, now: float, retry_s: float) -> "Maintenance":
-        """Take in the end of an exchange. Without an answer, the former answer stays in force."""
+        """Process the end of an exchange. Without an answer, the former answer stays in force."""
         assert self.read.pending is not None
         next_at = max(now, self.read.pending.at + check.interval_s)
         if isinstance(outcome, InMaintenance):
@@ -48,7 +48,7 @@ class Maintenance:
 
 
 def new_maintenance(settings: ItemSettings) -> Maintenance:
-    """Return what is known before the first answer."""
+    """Return the state before the first answer."""
     if not _is_wanted(settings):
         return Maintenance()
     return Maintenance(is_fit=False, read=Lane(due_at=LONG_AGO))

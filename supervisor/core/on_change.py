@@ -1,8 +1,8 @@
 """The lane of on_change: one run at a time, while the newest state waits.
 
-A run begins when the newest state differs from the one that the hooks were last told. So a watch that wakes
-without a change starts nothing, and a leader that came and went while a hook ran is passed over. No contender
-waits for on_change.
+A run begins when the newest state differs from the one that the hooks have received last. So a watch that
+wakes without a change starts nothing, and a leader that came and went while a hook ran is not reported. No
+contender waits for on_change.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Change:
     instance: names this process in the ids of transitions.
     notified: the state that the hooks run for, or last ran for.
     previous_leader: the last leader before ``notified``.
-    newest: the state now.
+    newest: the newest observed state.
     begun: the hooks of the run that is under way, also when the file changes meanwhile.
     count: numbers the runs in the ids of transitions.
     """
@@ -50,7 +50,7 @@ class Change:
 
     @property
     def last_leader(self) -> bytes | None:
-        """The value of the last leader that the hooks were told."""
+        """The value of the last leader that the hooks have received."""
         told_leader = self.notified.leader if self.notified is not None else None
         return self.previous_leader if told_leader is None else told_leader
 
@@ -59,7 +59,7 @@ class Change:
         if isinstance(view, SlotsView) and view.lock is not None and view.roster is None:
             return self
         if view == self.newest:
-            return self  # the same value again costs no comparison later
+            return self  # an equal value is then compared at no cost
         return replace(self, newest=view)
 
     def ended(self, event: HookEnded) -> "Change":

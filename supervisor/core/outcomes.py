@@ -1,7 +1,7 @@
-"""Everything that Consul's answer to a request can mean.
+"""Every meaning that Consul's answer to a request can have.
 
-The shell decodes an answer into one of these outcomes. "No answer" is an outcome of its own, because a
-write without an answer may have been applied, now or seconds later.
+The shell decodes an answer into one of these outcomes. "No answer" is an outcome of its own, because a write
+without an answer may have been applied, now or seconds later.
 """
 
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Failed(Unknown):
-    """An answer without a result: Consul or a proxy reports a failure (5xx), or no Consul answered."""
+    """An answer without a result: a failure (5xx) of Consul or a proxy, or the answer of another program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Throttled(Unknown):
-    """A rate limit (429, 503): Consul takes no more requests for now.
+    """A rate limit (429, 503): Consul accepts no more requests for now.
 
-    ``core.throttle`` then spaces requests that do not hurry.
+    ``core.throttle`` then spaces requests that are not urgent.
     """
 
 
@@ -34,7 +34,7 @@ class Throttled(Unknown):
 class Denied:
     """403: the token lacks a right.
 
-    why: the reason for a person, with the remedy.
+    why: the reason for an operator, with the remedy.
     said: Consul's own words, where ``why`` does not quote them.
     """
 
@@ -65,12 +65,12 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class SessionAlive:
-    """The session was renewed, and Consul has it as it was asked for."""
+    """The session was renewed, and Consul has it as it was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionAltered:
-    """The session was renewed, and Consul has it otherwise than it was asked for.
+    """The session was renewed, and Consul has it with settings that differ from the request.
 
     why: the differences.
     """
@@ -104,7 +104,7 @@ class LostRace:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A release, destroy or rewrite is done, or nothing was left to do."""
+    """A release, destroy or rewrite is done, or was not needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +147,13 @@ class KeyView:
     def is_foreign(self) -> bool:
         """Whether another program keeps its data there, by the flags of the key.
 
-        A key that a session holds counts as a lock, whatever its flags are, until that session is gone.
+        A key that a session holds counts as a lock until that session is gone, even with other flags.
         """
         return not self.session and bool(self.foreign_flags)
 
     @property
     def leader(self) -> bytes | None:
-        """The leader's value; None without a Session, whatever the value of the key says."""
+        """The leader's value; None without a Session, even if the key has a value."""
         return self.value if self.session else None
 
     def hold_of(self, session: str) -> Hold | None:
@@ -180,8 +180,8 @@ class KeyView:
 class LockKey:
     """The key ``.lock`` of a semaphore.
 
-    roster: its content. None: it is not that of a semaphore.
-    why: why it is not.
+    roster: its content. None: the content is not that of a semaphore.
+    why: the reason for which the content is not that of a semaphore.
     is_lock: it is a lock, such as that of an election.
     """
 

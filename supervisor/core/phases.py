@@ -1,8 +1,8 @@
-"""What is due in each phase of a tenure: which hook or child begins or is killed, and which phase follows.
+"""The work of each phase of a tenure: which hook or child begins or is killed, and which phase follows.
 
-``advance`` asks the handler of the tenure's phase again and again, until a phase has to wait for something.
-A handler looks at the tenure and the clock, and never at an event. It starts nothing unless the news is fresh
-and the tenure is on record, but on_lose waits for neither.
+``advance`` calls the handler of the tenure's phase again and again, until a phase has to wait for something.
+A handler looks at the tenure and the clock, and never at an event. It starts on_acquire and the run child
+only while the contact is fresh and the tenure is on record; on_lose waits for neither.
 """
 
 from supervisor.core import tenure as tenures
@@ -50,7 +50,7 @@ def is_adopted(tenure: Tenure, lease: Lease, now: float) -> bool:
 
 
 def goes_on(tenure: Tenure, lease: Lease, now: float) -> bool:
-    """Return whether the tenure holds by news so young that another lease may count from it."""
+    """Return whether the tenure holds by a contact so young that a new lease may count from it."""
     return tenure.phase is Phase.HOLDING and _news_is_fresh(tenure, lease, now)
 
 
@@ -77,7 +77,7 @@ def _news_is_fresh(tenure: Tenure, lease: Lease, now: float) -> bool:
 
 
 def _begin_by(tenure: Tenure, lease: Lease) -> float:
-    """Return until when the news at hand is fresh."""
+    """Return until when the newest contact is fresh."""
     return tenure.contact + lease.fresh_s
 
 

@@ -1,8 +1,8 @@
-"""The record of one contender, and what a process that starts makes of it.
+"""The record of one contender, and how a process that starts goes on with it.
 
 The record follows from the session and the tenure, and is written anew whenever it would change. Three things
 wait for it: the first acquire of a session, the first hook of a tenure, and the release after the last hook.
-Nothing else does, and on_lose least of all. A record that could not be written is tried again.
+Nothing else waits for it, least of all on_lose. A record that could not be written is tried again.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ REFUSED_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough
 
 @dataclass(frozen=True, slots=True)
 class RecordKeeper:
-    """The record in the journal, and the one that could not be written.
+    """The record in the journal, and the record that could not be written.
 
     kept: the record in the journal. None: this process has not written it yet.
     outdated: the record was written with settings that are no longer in force.
@@ -130,7 +130,7 @@ def _step_of(tenure: Tenure) -> Step:
 def goes_on_with(in_force: ItemSettings, settings: ItemSettings) -> bool:
     """Return whether a tenure by the settings in force may go on by those of the file.
 
-    It may not where the new settings count on a longer lock-delay or prune delay than the rivals know of.
+    It may not if the new settings count on a longer lock-delay or prune delay than the rivals know.
     """
     same_lock = (settings.kind, settings.key) == (in_force.kind, in_force.key)
     same_session = settings.session == in_force.session and settings.guard_s <= in_force.guard_s
@@ -182,7 +182,7 @@ def tenure_from(record: Record, now: float) -> Tenure | None:
         reason=reason,
         taken_at=now if record.foreign else record.taken_at,
         recorded=True,
-        fresh_since=max(now, nextafter(record.contact, inf)),  # what is on record confirms nothing
+        fresh_since=max(now, nextafter(record.contact, inf)),  # a record confirms nothing
         acquired=record.step is Step.HOLDING,
         note=record.note,
     )

@@ -1,4 +1,4 @@
-"""What an event means for a contender: its knowledge changes, and a tenure may begin or end.
+"""The effect of an event on a contender: its knowledge changes, and a tenure may begin or end.
 
 No exchange and no hook begins here. An answer counts only for the request that is under way, and only a
 consistent answer can begin or end a tenure.
@@ -104,7 +104,7 @@ def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender
         case "change":
             return replace(contender, change=contender.change.ended(event))
         case "check":
-            if check is None:  # the file has none any more
+            if check is None:  # the file no longer has a check
                 return replace(contender, health=replace(contender.health, running=None))
             health = contender.health.ended(event, check)
             if tenure is not None and health.has_fallen(check):
@@ -116,7 +116,7 @@ def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender
 
 
 def _record_written(contender: Contender, event: RecordWritten, now: float) -> Contender:
-    """Let a tenure on record begin its hooks; give back at once a tenure that cannot be recorded."""
+    """Let a recorded tenure begin its hooks; give back at once a tenure that cannot be recorded."""
     if event.write.settings is contender.next_settings:
         return _file_record_written(contender, event, now)
     record_keeper, tenure = contender.record_keeper.answered(event, now), contender.tenure
@@ -127,7 +127,7 @@ def _record_written(contender: Contender, event: RecordWritten, now: float) -> C
 
 
 def _file_record_written(contender: Contender, event: RecordWritten, now: float) -> Contender:
-    """Put the settings of the file in force if they are on record; else the tenure goes on as it began."""
+    """Put the settings of the file in force if they are on record; otherwise keep those of the tenure."""
     if not event.ok:
         return replace(contender, retry_settings_at=now + REFUSED_RETRY_S)
     return replace(apply_file_settings(contender, now), record_keeper=RecordKeeper(kept=event.write.record))
@@ -205,9 +205,9 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
     session = sessions.renewed(contender.session, contender.terms, outcome, now, renew_at)
     if dead and (not contender.has_lock or _has_lost(contender)):
         return session_died(replace(contender, session=session), now)
-    # A server that has just restarted leads before it has applied its log, and may call a living
-    # session dead: the consistent read decides. And after silence the watch may be stuck with an
-    # agent that has forgotten it.
+    # A server that has just restarted leads before it has applied its log, and may report a living session as
+    # gone, so the consistent read decides. After silence the watch may be stuck with an agent that has
+    # forgotten it.
     asks = dead or (alive and contender.renewal_unanswered)
     lock = contender.lock.read_by(now) if asks else contender.lock
     tenure = contender.tenure
@@ -220,7 +220,7 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
 
 
 def _has_lost(contender: Contender) -> bool:
-    """Return whether Consul has shown that we hold no more, though it may still keep rivals out."""
+    """Return whether Consul has shown that we no longer hold, though it may still keep rivals out."""
     tenure, view = contender.tenure, contender.lock.view
     if tenure is None or tenure.believes or view is None:
         return False
@@ -249,7 +249,7 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
 
 
 def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: float) -> Contender:
-    """Note the result of a rewrite; when Consul says that our session does not hold, read the lock."""
+    """Note the result of a rewrite; when Consul reports that our session does not hold, read the lock."""
     retry_s = REWRITE_DELAYED_S if isinstance(outcome, LockDelayed) else contender.retry_s
     session = contender.session.rewritten(request, outcome, now, retry_s)
     session = sessions.written(session, contender.terms, outcome, now)
@@ -281,7 +281,7 @@ def _release_informed(contender: Contender, observation: Observation | None, now
     return replace(contender, lock=lock, session=replace(session, write=write))
 
 
-# --- what news means -----------------------------------------------------------------------------
+# --- observations --------------------------------------------------------------------------------
 
 
 def _observe(contender: Contender, observation: Observation, now: float) -> Contender:
@@ -291,7 +291,7 @@ def _observe(contender: Contender, observation: Observation, now: float) -> Cont
 
 
 def _observe_holding(contender: Contender, tenure: Tenure, observation: Observation, now: float) -> Contender:
-    """Take in a holder's observation: only a consistent one counts, and only a fresh one ends a tenure."""
+    """Process a holder's observation: only a consistent one counts, and only a fresh one ends a tenure."""
     if not observation.consistent:
         return contender
     verdict = contender.lock.verdict(observation, tenure, contender.session)
@@ -322,5 +322,5 @@ def _observe_waiting(contender: Contender, observation: Observation, now: float)
         return release_unwanted(contender, now)
     if not observation.consistent:
         return replace(contender, lock=contender.lock.read_by(now))
-    # A try whose answer never came has been applied after all.
+    # An attempt without an answer has been applied after all.
     return begin_tenure(contender, observation.view, observation.sent_at, now)

@@ -1,6 +1,6 @@
-"""What becomes of each item when the file is read again while the process runs.
+"""The effect on each item when the file is read again while the process runs.
 
-An item that did not change is not touched. An item that can go on by its new settings does. Any other item
+An item that did not change is not touched. An item that can go on by its new settings goes on. Any other item
 is wound up in order, and begins anew after that. The functions here only plan; ``Contenders`` begins, changes
 and ends items.
 """
@@ -14,7 +14,7 @@ from supervisor.core.settings import ItemSettings
 
 
 class ReloadEffect(StrEnum):
-    """What becomes of one item, from one file to the next."""
+    """The effect of a new file on one item."""
 
     UNCHANGED = "unchanged"
     CHANGES = "changed"
@@ -30,7 +30,7 @@ def plan_reload(
 ) -> dict[str, ReloadEffect]:
     """Return the effect on each item of the former file and of the new one, by name.
 
-    waiting: the contenders that have not begun, because another one in their way has not ended yet.
+    waiting: the contenders that have not begun, because another contender in their way has not ended yet.
     """
     had = {name: contender for name, contender in contenders.items() if not contender.departing}
     effects = {name: ReloadEffect.ENDS for name in (*had, *waiting)}
@@ -55,7 +55,7 @@ def _may_change(contender: Contender, wanted: ItemSettings) -> bool:
     """Return whether the item can go on by the new settings, without winding up.
 
     It cannot when its kind, key, session or run changes. A contender that holds, or may come to hold, also
-    counts on what the rivals know of it.
+    counts on the settings that its rivals know.
     """
     in_force = contender.settings
     if (wanted.kind, wanted.key, wanted.contend) != (in_force.kind, in_force.key, in_force.contend):
@@ -67,6 +67,6 @@ def _may_change(contender: Contender, wanted: ItemSettings) -> bool:
 
 
 def blockers_of(settings: ItemSettings, departing: Mapping[str, Contender]) -> frozenset[str]:
-    """Return the departing items with this name or key, because a renamed item has the same application."""
+    """Return the departing items with this name or key, because a renamed item keeps its application."""
     keys = {name: contender.settings.key for name, contender in departing.items()}
     return frozenset(name for name, key in keys.items() if name == settings.name or key == settings.key)

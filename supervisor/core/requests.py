@@ -136,7 +136,7 @@ class WatchSlots(SlotRequest):
 
     index: the index after which the next change is the answer.
     wait_s: how long Consul waits for a change.
-    lag_s: how old the answer is before it is taken in.
+    lag_s: how old the answer is before it is read.
     """
 
     index: int
@@ -206,7 +206,7 @@ class ReadKey(Request):
 class WatchKey(Request):
     """A blocking query on the key, answered when its index passes ``index`` or after ``wait_s``.
 
-    lag_s: how old the answer is before it is taken in.
+    lag_s: how old the answer is before it is read.
     """
 
     key: str

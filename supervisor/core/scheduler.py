@@ -1,6 +1,6 @@
-"""What is due: every exchange, hook and record begins here, in this order.
+"""The start of every exchange, hook and record that is due, in a fixed order.
 
-Hooks begin first, because an exchange waits for Consul anyway. Where a record decides what may follow,
+Hooks begin first, because an exchange waits for Consul anyway. If a later action depends on the record,
 nothing else begins before the record. This module never looks at an event, because ``core.reducer`` has
 already applied it to the contender.
 """
@@ -61,7 +61,8 @@ def begin_due(contender: Contender, now: float) -> Iterator[Begun]:
 def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
     """Offer the settings of the file for the record, so that a tenure goes on by them once they are written.
 
-    The news must be young enough for both leases, because a smaller room counts from the next contact.
+    The newest contact must be young enough for both leases, because a smaller room counts from the next
+    contact.
     """
     tenure, settings = contender.tenure, contender.next_settings
     if tenure is None or settings is None or now < contender.retry_settings_at:
@@ -84,9 +85,9 @@ def _awaits_record(contender: Contender) -> bool:
 def _has_time_for_record(contender: Contender, now: float) -> bool:
     """Return whether a loss goes on record before on_lose begins.
 
-    While Consul still guards the lock it does, because a process that starts after a crash would otherwise
-    adopt a tenure whose application is down. No process would adopt any other loss, so there on_lose goes
-    first.
+    A loss goes on record first while Consul still guards the lock, because a process that starts after a
+    crash would otherwise adopt a tenure whose application is down. No process would adopt a tenure after any
+    other loss, so then on_lose begins first.
     """
     tenure = contender.tenure
     if tenure is None or tenure.believes:
@@ -207,7 +208,7 @@ def _advance_health(contender: Contender, now: float) -> Begun:
 
 
 def _advance_record(contender: Contender, now: float) -> Begun:
-    """Write the record, last of all, so that no record delays on_lose where a rival may soon hold."""
+    """Write the record, last of all, so that no record delays on_lose when a rival may soon hold."""
     record_keeper, begun = records.advance(
         contender.record_keeper, record_of(contender), contender.settings, now
     )
@@ -255,7 +256,7 @@ def _advance_notice(contender: Contender, now: float) -> Begun:
 
 
 def _advance_faults(contender: Contender, now: float) -> Begun:
-    """Report hooks that cannot start, and that all of them can again."""
+    """Report hooks that cannot start, and later that all of them can start again."""
     faults = contender.faults
     if faults is None or faults == contender.told_faults:
         return contender, ()

@@ -11,14 +11,14 @@ from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.settings import Hook
 
-RETRY_DELAY_MAX_S = 30.0  # a doubling delay stops here: later than this nobody expects a retry
+RETRY_DELAY_MAX_S = 30.0  # a doubling delay stops here, because operators do not expect later retries
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """How far the list has come.
+    """The progress of the list.
 
-    index: the hook that runs, or runs next.
+    index: the hook that runs now or next.
     attempts: how many attempts of that hook began.
     failed: a hook has failed, with all its retries.
     ended_ok: how the attempt ended that ``settle`` has not judged yet. None: there is none.

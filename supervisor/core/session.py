@@ -47,14 +47,14 @@ from supervisor.core.settings import SessionSettings
 
 DESTROY_PAUSE_S = 0.05  # a destroy right behind the release slows the next holder's acquire by 1 ms
 REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
-ALTERED_RETRY_S = 2.0  # three requests each time: few enough for Consul, and soon after the proxy is mended
+ALTERED_RETRY_S = 2.0  # three requests each time: few enough for Consul, and soon after the proxy is repaired
 CREATE_WITHOUT_TTL_RETRY_S = 10.0
 CREATE_SPACING_S = 1.0  # sessions that die at once (a flapping check) are not made in a tight loop
-RENEW_WITHOUT_TTL_S = 10.0  # not to keep it alive, but to learn that it is dead
+RENEW_WITHOUT_TTL_S = 10.0  # only to learn that the session is dead
 
 
 class Stage(StrEnum):
-    """How far a session has come."""
+    """The progress of a session."""
 
     ABSENT = "absent"
     CREATING = "creating"
@@ -74,7 +74,7 @@ TRANSITIONS: Mapping[Stage, frozenset[Stage]] = {
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What all exchanges of one contender have in common.
+    """The figures that all exchanges of one contender share.
 
     retry_s: the pause after a request without an answer.
     urgent_retry_s: the pause after a renewal without an answer.
@@ -94,20 +94,21 @@ class Terms:
 class Session:
     """One session, and the lanes of its writes and renewals.
 
-    verified: a renewal has shown that Consul has the session that was asked for. The session tries for
-        nothing before. So its first renewal follows the create at once, while this node waits anyway.
+    verified: a renewal has shown that Consul has the session as it was requested. The session does not try
+        for the lock before that. So its first renewal follows the create at once, while this node waits
+        anyway.
     tried: an acquire was sent, so the session holds the key, or may still come to hold it.
     last_value: the value that the session gave the key with its acquire, or has given it since.
-    rewrite_at: when the key gets its value once more, because the last rewrite has no answer. LONG_AGO: it
-        need not.
+    rewrite_at: when the key gets its value once more, because the last rewrite has no answer. LONG_AGO: no
+        rewrite is needed.
     prepared: the next acquire has been made ready to be sent.
-    dead: Consul said that the session does not exist. The session is destroyed all the same, because a server
-        that has just restarted may say so of a living one.
-    ending: the session is given up as soon as it is there.
-    ending_since: when that began.
+    dead: Consul reported that the session does not exist. The session is destroyed nevertheless, because a
+        server that has just restarted may report this of a living one.
+    ending: the session is given up as soon as Consul has created it.
+    ending_since: when the session was given up.
     final_attempt: this process ends, so one unanswered attempt of each write must do.
     abandoned_id: the session that a final attempt left behind, for the next process to end.
-    handover_to: the session to which the release hands the lock over. Blank: to none in particular.
+    handover_to: the session to which the release hands the lock over. Blank: any session may take it.
     """
 
     stage: Stage = Stage.ABSENT
@@ -206,12 +207,12 @@ class Session:
         return replace(self, write=self.write.begin(request))
 
     def await_read(self) -> "Session":
-        """Let the release wait for a read that shows what there is to give up."""
+        """Let the release wait for a read that shows which keys to give up."""
         return replace(self, write=self.write.schedule_at(NEVER))
 
     @property
     def awaits_observation(self) -> bool:
-        """Whether a release waits for a read that shows what there is to give up."""
+        """Whether a release waits for a read that shows which keys to give up."""
         return self.stage is Stage.RELEASING and self.write == Lane()
 
 
@@ -222,7 +223,7 @@ def become(session: Session, stage: Stage, **changes: Any) -> Session:
     """Return the session in its next stage, with these changes of other fields.
 
     An ABSENT session keeps nothing of the one before except ``changes``. No other line of the core sets the
-    stage of a session, except where a process that starts takes up the session on record.
+    stage of a session, except where a process that starts goes on with the session on record.
     """
     if stage not in TRANSITIONS[session.stage]:
         raise ImpossibleTransition(f"a session does not go from {session.stage} to {stage}")
@@ -249,7 +250,7 @@ def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, 
 
 
 def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
-    """Take in the answer to a create, which names only the session's ID."""
+    """Process the answer to a create, which names only the session's ID."""
     if isinstance(outcome, Created):
         renew = Lane(due_at=now)
         live = become(session, Stage.LIVE, id=outcome.session, write=session.write.finish(), renew=renew)
@@ -265,7 +266,7 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
 
 
 def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_at: float) -> Session:
-    """Take in the answer to a renewal; the reducer judges the death of a session."""
+    """Process the answer to a renewal; the reducer judges the death of a session."""
     assert session.renew.pending is not None
     due_at = renew_at if isinstance(outcome, SessionAlive | SessionAltered) else now + terms.urgent_retry_s
     verified = session.verified or isinstance(outcome, SessionAlive)
@@ -273,14 +274,14 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_
 
 
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
-    """Take in the answer to an attempt, a rewrite, a release or a destroy; the reducer judges an attempt."""
-    answered = isinstance(outcome, Done | SessionGone | Refused)  # a refused write will never be done
+    """Process the answer to an attempt, a rewrite, a release or a destroy; the reducer judges an attempt."""
+    answered = isinstance(outcome, Done | SessionGone | Refused)  # a refused write stays refused
     session = replace(session, write=session.write.finish())
     match session.stage:
         case Stage.LIVE:
             return _toward_end(session, now) if session.ending else session
         case Stage.RELEASING if isinstance(outcome, LostRace):
-            return session  # another write came first: the release waits for a read
+            return session  # another write came first, so the release waits for a read
         case Stage.RELEASING if answered or session.final_attempt:
             return _destroying(session, now + DESTROY_PAUSE_S if answered else now)
         case Stage.DESTROYING if answered or session.final_attempt:

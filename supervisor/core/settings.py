@@ -87,7 +87,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class CandidateCheck:
-    """The check that says whether this node is fit to lead, begun every ``interval_s``.
+    """The check that shows whether this node is fit to lead, begun every ``interval_s``.
 
     ``rise`` successes of the command in a row make the node fit, ``fall`` failures in a row unfit.
 
@@ -104,7 +104,7 @@ class CandidateCheck:
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """A Consul session as this node asks for it.
+    """A Consul session as this node requests it.
 
     ttl_s: None: the session has no TTL.
     """
@@ -119,7 +119,7 @@ class SessionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ItemSettings:
-    """One item of the file, as far as elections and semaphores have it in common."""
+    """The settings of one item of the file that elections and semaphores share."""
 
     name: str
     key: str
@@ -169,7 +169,7 @@ class ItemSettings:
 class ElectionSettings(ItemSettings):
     """One election of the file; the leader holds ``key``.
 
-    acquire_delay_s: how long this node leaves a free key to others.
+    acquire_delay_s: how long this node leaves a free key to other nodes.
     """
 
     acquire_delay_s: float = 0.0
@@ -219,11 +219,12 @@ Settings = ElectionSettings | SemaphoreSettings
 class Wanted:
     """An item of the file, and how this process takes part in it.
 
-    spread: a number in [0, 1) of this process's own, so that a fleet does not retry in step.
+    spread: a number in [0, 1) of this process's own, so that the nodes of a fleet do not all retry at one
+        time.
     read_offset: at which part of each interval, in [0, 1), a holder reads, where one query reads the keys of
         several elections. None: the holder reads its key alone.
     delay_s: how long the first session waits, so that a thousand do not begin at once.
-    unchecked: nobody knows yet whether its hooks can start here; a ``HooksChecked`` will follow.
+    unchecked: the check whether its hooks can start here has no result yet; a ``HooksChecked`` will follow.
     """
 
     settings: ItemSettings

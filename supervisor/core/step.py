@@ -2,13 +2,13 @@
 
     step(contender, event, now) -> (contender, actions)
 
-A step has three parts. It ends what time alone ends, it applies the event to the contender, and it begins
-everything that is due. Belief ends before the event is looked at, so no event comes before that end. Silence
-of Consul is never news, neither of a loss nor of a win.
+A step has three parts. It ends a belief or a rest whose time is over, applies the event to the contender, and
+begins everything that is due. Belief ends before the event is looked at, so no event comes before that end.
+Silence of Consul shows neither a loss nor a win.
 
 ``decide`` is the step in portions. The shell carries out the actions of a portion before the next portion is
 decided, because a release, an acquire or a hook comes first in a step, and another node or an application
-waits for it.
+waits for that action.
 """
 
 from collections.abc import Iterator

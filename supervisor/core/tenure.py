@@ -1,23 +1,23 @@
-"""One tenure: from Consul's word that our session holds the lock to the end of on_lose.
+"""One tenure: from Consul's answer that our session holds the lock to the end of on_lose.
 
     ACQUIRING -> HOLDING -> STOPPING -> LOSING -> LOST    a whole tenure
     ADOPTING -> HOLDING       a crash came after on_acquire was done
-    ADOPTING -> ACQUIRING     a crash came before that, or on_adopt asks for on_acquire
+    ADOPTING -> ACQUIRING     a crash came before that, or on_adopt requires on_acquire
     ADOPTING -> STOPPING      the tenure on record is over before Consul has confirmed it
     ACQUIRING -> STOPPING     on_acquire failed, or belief ended meanwhile
     STOPPING -> LOST          nothing had begun, so on_lose has nothing to do
     LOSING -> LAST_RESORT -> LOST    on_lose failed, and on_lose_failure succeeded
     LOSING -> STUCK           on_lose failed, and there is no on_lose_failure
     LAST_RESORT -> STUCK      both failed
-    STUCK -> LOST             an operator says by `recover` that nothing acts any more
+    STUCK -> LOST             an operator confirms by `recover` that nothing acts any more
 
-ACQUIRING runs on_acquire and then starts the run child, which is the command of ``run``. STOPPING kills what
-is left of these two. LOSING runs on_lose, and LAST_RESORT runs on_lose_failure; ``core.phases`` says what
-begins in each phase. A tenure that is ADOPTING comes from the record of a process that crashed: the record
-says that this node holds, and Consul has not said so to this process yet.
+ACQUIRING runs on_acquire and then starts the run child, which is the command of ``run``. STOPPING kills those
+of them that still run. LOSING runs on_lose, and LAST_RESORT runs on_lose_failure; ``core.phases`` decides
+when each of them begins. A tenure that is ADOPTING comes from the record of a process that crashed: the
+record names this node as holder, and Consul has not confirmed that to this process yet.
 
-A tenure never runs two hooks at once. It runs on_lose once if ``began`` is true, else never. on_acquire
-and the run child begin only on fresh news, and only once the tenure is on record; on_lose waits for neither.
+A tenure never runs two hooks at once. It runs on_lose once if ``began`` is true, else never. on_acquire and
+the run child begin only on a fresh contact, and only once the tenure is on record; on_lose waits for neither.
 A hook begins when its process starts, so a hook that could not be started has not begun. A tenure knows
 nothing of keys, prefixes or the lives of sessions, so elections and semaphores share this module.
 ``core.lifecycle`` decides when a tenure begins.
@@ -42,7 +42,7 @@ ORDERED = (Reason.SHUTDOWN, Reason.CONFIG_CHANGED, Reason.STEP_DOWN)
 
 
 class Phase(StrEnum):
-    """How far a tenure has come."""
+    """The progress of a tenure."""
 
     ADOPTING = "adopting"
     ACQUIRING = "acquiring"
@@ -73,19 +73,19 @@ class Tenure:
 
     token: the fencing token, which is the ModifyIndex that the key got when this node won it.
     contact: when the newest consistent read was sent that showed us as holder.
-    leader, previous_leader, next_leader: the values of this holder, the one before and the one after.
+    leader, previous_leader, next_leader: the values of this holder, the holder before and the holder after.
     began: on_lose must run, because on_acquire or the run child has begun or is being started, or because a
-        tenure that has neither of them holds. It is always true of a tenure from a record.
+        tenure that has neither of them holds. A tenure from a record always has it.
     began_before: what ``began`` was before the start that is under way.
     reason_deadline: until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
-    taken_at: since when nothing keeps a rival out any more. None: Consul still guards the lock.
+    taken_at: the time from which nothing keeps a rival out. None: Consul still guards the lock.
     held_at: when this node began to hold.
     recorded: the tenure is on record, so a crash of ours would not forget it. No hook begins before that.
-    fresh_since: on_acquire and the run child do not begin on news older than this.
-    renewed: Consul has renewed the session since this process took the tenure up.
+    fresh_since: on_acquire and the run child do not begin on a contact older than this.
+    renewed: Consul has renewed the session since this process began or adopted the tenure.
     acquired: on_acquire was already done when the process before this one crashed.
-    holders: the holders of a semaphore, as this node last heard of them.
-    note: why an operator stepped this node down, which the hooks are told. Blank: no reason was given.
+    holders: the holders of a semaphore, as this node last observed them.
+    note: why an operator stepped this node down, which the hooks receive. Blank: no reason was given.
     """
 
     session: str
@@ -115,7 +115,7 @@ class Tenure:
 
     @property
     def believes(self) -> bool:
-        """Whether this node still takes itself for the holder."""
+        """Whether this node still believes that it holds."""
         return self.phase in BELIEVING
 
     def expires_at(self, lease: Lease) -> float:
@@ -133,7 +133,7 @@ class Tenure:
         return min(self.expires_at(lease), self.hooks.deadline)
 
     def confirmed(self, at: float) -> "Tenure":
-        """Note a contact: a consistent answer to a question sent at ``at`` showed us as holder."""
+        """Note a contact: a consistent answer to a request sent at ``at`` showed us as holder."""
         return replace(self, contact=max(self.contact, at))
 
     def lose(self, reason: Reason, now: float, *, reason_within_s: float = 0.0) -> "Tenure":
@@ -168,7 +168,7 @@ class Tenure:
         return self.with_reason(Reason.RELEASED_BY_OPERATOR if gone else self.reason)
 
     def key_lost(self, now: float, next_leader: bytes | None) -> "Tenure":
-        """Note that the key is ours no longer, so a rival may hold the key from now on."""
+        """Note that the key is no longer ours, so a rival may hold the key from now on."""
         taken_at = now if self.taken_at is None else self.taken_at
         return replace(self, taken_at=taken_at, next_leader=next_leader)
 
@@ -188,7 +188,7 @@ def become(tenure: Tenure, phase: Phase, **changes: Any) -> Tenure:
 
 
 def recover(tenure: Tenure) -> Tenure:
-    """Believe the operator that nothing of a stuck tenure acts any more; leave any other tenure as it is."""
+    """End a stuck tenure, of which nothing acts by the operator's word; leave any other tenure as it is."""
     return become(tenure, Phase.LOST) if tenure.phase is Phase.STUCK else tenure
 
 

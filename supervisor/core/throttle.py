@@ -22,7 +22,7 @@ THROTTLED_S_MAX = THROTTLED_S * 2 ** (
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """How far Consul's rate limits hold a contender off.
+    """The refusals that a contender has received from Consul's rate limits.
 
     reads: how many reads were refused since the last answer to one.
     writes: how many writes were refused since the last answer to one.
@@ -53,7 +53,8 @@ class Throttle:
     def pause_s(self, spread: float) -> float:
         """Return how much longer than usual to wait; 0 while Consul answers.
 
-        spread: the contender's own number in [0, 1), so that a fleet does not come back in step.
+        spread: the contender's own number in [0, 1), so that the nodes of a fleet do not all come back at one
+            time.
         """
         level = max(self.reads, self.writes)
         return THROTTLED_S * 2 ** (level - 1) * (0.5 + spread) if level else 0.0

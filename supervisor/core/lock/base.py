@@ -1,9 +1,9 @@
 """The lock that a contender wants, as far as this node knows it: one key, or a slot below a prefix.
 
-A lock knows which answer to believe, when to ask again, and from when on a contender may attempt to take it.
-Its kind (``lock.election``, ``lock.semaphore``) says which requests ask, take and release. A lock never
-decides when a tenure begins or ends. It turns an answer into an ``Observation``, and returns a ``Verdict``
-when the reducer asks what an observation means for a tenure.
+A lock knows which answer counts, when to read again, and from when on a contender may attempt to take it. Its
+kind (``lock.election``, ``lock.semaphore``) chooses the requests that read, take and release the lock. A lock
+never decides when a tenure begins or ends. It turns an answer into an ``Observation``, and computes for the
+reducer the ``Verdict`` of an observation on a tenure.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ WAIT_S = 30.0  # an abandoned query stays counted by the agent until its wait ru
 WAIT_SLACK_S = 10.0  # on top of wait + wait/16, for delays of Consul and of the network
 WATCH_S = WAIT_S * 17 / 16 + WAIT_SLACK_S
 FREE_NEWS_S = 1.0  # an attempt follows an answer younger than this that showed the lock free
-READ_AHEAD_S = 0.1  # how long before an attempt that answer is asked for, if there is none
+READ_AHEAD_S = 0.1  # how long before an attempt that answer is requested, if there is none
 IDLE_WAKES_MAX = 5  # how many times in a row a watch that wakes without change is sent again at once
 IDLE_PAUSE_S = 1.0
 
@@ -31,11 +31,11 @@ IDLE_PAUSE_S = 1.0
 class Observation:
     """An answer of Consul about the lock.
 
-    sent_at: when the question was sent; a lease counts from this time.
+    sent_at: when the request was sent; a lease counts from this time.
     true_since: the answer was true at this time or later.
     consistent: the leader of the servers has answered, so the answer may begin or end a tenure.
-    is_stale: the question was sent before the present view; such an answer confirms, and never contradicts.
-    after_index: the watch waited for the first change after this index. 0: it waited for none.
+    is_stale: the request was sent before the present view; such an answer confirms, and never contradicts.
+    after_index: the watch waited for the first change after this index. 0: the answer came at once.
     """
 
     view: View
@@ -72,16 +72,16 @@ Verdict = Ours | Unsure | Lost
 
 @dataclass(frozen=True, slots=True)
 class Lock(ABC):
-    """What this node knows of one lock, and the lanes that ask about it.
+    """The known state of one lock, and the lanes that read it.
 
     view: the newest answer that is believed.
-    index: the index that the next watch asks from. 0: it asks anew.
+    index: the index from which the next watch waits. 0: the next watch reads at once.
     idle_wakes: how many times in a row the watch woke without a change.
     free_at: when the lock was surely free.
-    free_since: since when, or from when on, an attempt can succeed. NEVER: not as far as is known.
+    free_since: the time, past or future, from which an attempt can succeed. NEVER: no such time is known.
     try_at: no attempt before this time.
-    read_ahead_s: how long before an attempt the news that the attempt lacks is asked for.
-    not_before: no write at all before this time, after one that was lost to others.
+    read_ahead_s: how long before an attempt the observation that it lacks is requested.
+    not_before: no write at all before this time, after a race that was lost.
     """
 
     watch: Lane = Lane(due_at=LONG_AGO)
@@ -97,20 +97,20 @@ class Lock(ABC):
     not_before: float = LONG_AGO
 
     queues: ClassVar[bool] = False
-    """Whether contenders stand in line, so that one that does not act is in the way of others."""
+    """Whether contenders stand in line, so that a contender that does not act delays the ones behind it."""
 
-    # --- what a kind defines ----------------------------------------------------------------------
+    # --- the parts that a kind defines -------------------------------------------------------------
 
     @abstractmethod
     def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
-        """Return the lock as the observation shows it, and plan the attempt by it.
+        """Return the lock as the observation shows it, and plan the attempt accordingly.
 
         our_session: the session of this contender. Blank: it has none now. None: this node never contends.
         """
 
     @abstractmethod
     def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
-        """Return what a consistent observation means for the tenure."""
+        """Return the meaning of a consistent observation for the tenure."""
 
     @abstractmethod
     def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Request:
@@ -118,7 +118,7 @@ class Lock(ABC):
 
     @abstractmethod
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
-        """Return how the lock is after an attempt that Consul has carried out; None when it has not."""
+        """Return the view after an attempt that Consul has carried out; None when it has not."""
 
     @abstractmethod
     def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
@@ -126,17 +126,17 @@ class Lock(ABC):
 
     @abstractmethod
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Request | None:
-        """Return what gives up all that the session may hold; None: not before an answer to a read.
+        """Return the request that gives up all that the session may hold; None: a read must come first.
 
-        value: what a key that was never seen is to keep.
+        value: the value for a key that was never seen.
         """
 
     @abstractmethod
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
-        """Return the request that gives the key which the session holds another value."""
+        """Return the request that gives the session's key another value."""
 
     def released(self, *, failed: bool) -> Self:
-        """Return the lock as ours no longer: the holder's regular reads end.
+        """Return the lock as no longer ours: the holder's regular reads end.
 
         failed: the tenure ended by our own making.
         """
@@ -152,31 +152,31 @@ class Lock(ABC):
 
     @abstractmethod
     def _details_request(self, terms: Terms, now: float) -> Request | None:
-        """Return the question about a detail that neither watch nor read shows; None when none is open."""
+        """Return the request for a detail that neither watch nor read shows; None when none is needed."""
 
     @abstractmethod
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
-        """Return the lock with the answer to the question about a detail."""
+        """Return the lock with the answer to the request for a detail."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the view shows everything, so that on_change may be told of it."""
+        """Whether the view shows everything, so that on_change may report it."""
         return True
 
     @property
     def notice(self) -> str:
-        """What an operator should know about the lock; blank when all is well."""
+        """The message about the lock that an operator should read; blank when all is well."""
         return ""
 
-    # --- what every kind has in common ------------------------------------------------------------
+    # --- the part that both kinds share ------------------------------------------------------------
 
     @property
     def is_free(self) -> bool:
-        """Whether an attempt can succeed, now or at a known time, as far as is known."""
+        """Whether an attempt can succeed, now or at a known time."""
         return self.free_since != NEVER
 
     def has_entry(self, session: str) -> bool:
-        """Return whether a key stands in Consul that this session holds; a place in line counts."""
+        """Return whether this session holds a key in Consul; a place in line counts."""
         return self.view is not None and self.view.has_entry(session)
 
     def is_held_by_other(self, session: str) -> bool:
@@ -184,11 +184,11 @@ class Lock(ABC):
         return self.view is not None and self.view.excludes(session)
 
     def with_unwanted_win(self, view: View) -> Self:
-        """Return the lock after an attempt that succeeded too late; a release gives back what it won."""
+        """Return the lock after an attempt that succeeded too late; a release gives back the lock."""
         return replace(self, view=view)
 
     def is_surely_free(self, at: float) -> bool:
-        """Return whether the news that the lock is free is young enough at that time."""
+        """Return whether the observation of the free lock is young enough at that time."""
         return at - self.free_at < FREE_NEWS_S
 
     @property
@@ -197,13 +197,13 @@ class Lock(ABC):
         return min(self.watch.deadline, self.read.deadline, self.details.deadline)
 
     def try_deadline(self) -> float:
-        """Return when the attempt is due, or the read that it needs first. NEVER: that read is on its way."""
+        """Return when the attempt is due, or the read that must come first. NEVER: that read is under way."""
         if self._read_is_on:
             return NEVER
         return self.try_at - (0.0 if self.is_surely_free(self.try_at) else self.read_ahead_s)
 
     def lacks_observation(self, now: float) -> bool:
-        """Return whether the next attempt lacks a young answer that is not asked for yet."""
+        """Return whether the next attempt lacks a young answer that is not requested yet."""
         if self._read_is_on or now < self.try_at - self.read_ahead_s:
             return False
         return not self.is_surely_free(max(now, self.try_at))
@@ -213,7 +213,7 @@ class Lock(ABC):
         return self.read.pending is not None or self.read.due_at != NEVER
 
     def read_by(self, at: float) -> Self:
-        """Plan a consistent read for ``at`` at the latest."""
+        """Plan a consistent read at ``at`` or earlier."""
         return replace(self, read=self.read.schedule_by(at))
 
     def must_reread(self, read_at: float) -> Self:
@@ -221,11 +221,11 @@ class Lock(ABC):
         return replace(self, free_at=LONG_AGO, read=self.read.schedule_by(read_at))
 
     def stalled(self, now: float) -> Self:
-        """Return the lock after a standstill of this process, when the watch may show what is long past."""
+        """Return the lock after a standstill of this process, when the watch may show an old state."""
         return replace(self.must_reread(now), watch=self.watch.mark_stale())
 
     def silenced(self) -> Self:
-        """Return the lock with no question planned."""
+        """Return the lock with no read planned."""
         lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.details))
         watch, read, details = lanes
         return replace(self, watch=watch, read=read, details=details)
@@ -233,7 +233,7 @@ class Lock(ABC):
     def acquired(self, index: int, read_at: float) -> Self:
         """Return the lock as ours from this index on.
 
-        What is under way was asked for before that. A waiter's pause between two watches ends with the first
+        The requests under way were sent before that. A waiter's pause between two watches ends with the first
         read of the holder.
         """
         watch = self.watch if self.watch.pending is not None else self.watch.schedule_by(read_at)
@@ -243,13 +243,13 @@ class Lock(ABC):
     # --- answers ----------------------------------------------------------------------------------
 
     def has_asked(self, request: Request) -> bool:
-        """Return whether this question about the lock is under way."""
+        """Return whether this read of the lock is under way."""
         return request in (self.watch.pending, self.read.pending, self.details.pending)
 
     def answered(
         self, terms: Terms, request: Request, outcome: Outcome, now: float
     ) -> tuple[Self, Observation | None]:
-        """Take in the end of an exchange; return the observation as well, unless there is none."""
+        """Process the end of an exchange; return the observation as well, unless there is none."""
         if request == self.watch.pending:
             return self._watch_answered(terms, request, outcome, now)
         if request == self.details.pending:
@@ -268,17 +268,17 @@ class Lock(ABC):
         if not isinstance(outcome, View):
             return replace(self, watch=self.watch.finish(now + terms.retry_s), index=0), None
         known = self.view.index if request.lag_s and self.view is not None else 0
-        fell = outcome.index < max(request.index, known)  # a read may have overtaken it
+        fell = outcome.index < max(request.index, known)  # a later read may already have been answered
         changed = self.view is None or replace(outcome, index=0) != replace(self.view, index=0)
         early = now - request.at < request.wait_s
         idle_wakes = min(self.idle_wakes + 1, IDLE_WAKES_MAX + 1) if early and not changed else 0
         pause_s = 0.0 if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
         lock = replace(self, watch=self.watch.finish(now + pause_s), idle_wakes=idle_wakes)
         if stale:
-            return lock, None  # the next one asks from the index of our tenure on
+            return lock, None  # the next watch waits from the index of our tenure
         lock = replace(lock, index=0 if fell else outcome.index)
         if fell and not request.consistent:
-            return lock, None  # a server that lags behind; the next one asks anew, consistently
+            return lock, None  # a server that lags behind; the next watch reads at once, consistently
         if changed:
             lock = replace(lock, read=lock.read.mark_stale())
         sent_at, true_since = request.at, now - request.lag_s
@@ -286,10 +286,10 @@ class Lock(ABC):
             outcome, sent_at, true_since, request.consistent, is_stale=False, after_index=request.index
         )
 
-    # --- questions --------------------------------------------------------------------------------
+    # --- reads -------------------------------------------------------------------------------------
 
     def due_requests(self, terms: Terms, now: float, *, holding: bool) -> tuple[Self, tuple[Request, ...]]:
-        """Begin the questions that are due; a holder's watch is consistent, and so is one that asks anew."""
+        """Begin the reads that are due; a holder's watch is consistent, and so is one that reads at once."""
         lock, begun = self, list[Request]()
         if lock.read.ready(now):
             read = lock._read_request(terms, now)

@@ -1,6 +1,6 @@
 """The key of an election: the node whose session holds the key leads.
 
-No contender can see why a key is free, so each one tries. When Consul refuses an attempt because of a
+No contender can see why a key is free, so each contender tries. When Consul refuses an attempt because of a
 lock-delay, the contender tries again when that delay should be over. The contender knows the length of the
 delay, because it reads each holder's session once while that session holds the key.
 
@@ -10,8 +10,8 @@ A node that is not preferred leaves a free key to other nodes for its ``acquire_
 key over to a node that an operator has named (``lock.handover``). Then the other nodes leave the key to it.
 
 The bound: a contender that may try does so at most ``BACKOFF_MAX_S + acquire_delay`` after the key has become
-free. If a lock-delay refuses that attempt, the contender tries again at most that long after the delay's end.
-A hand-over to another node adds ``HANDOVER_S`` to the first of these times.
+free. If Consul refuses that attempt because of a lock-delay, the contender tries again at most that long
+after the delay's end. A hand-over to another node adds ``HANDOVER_S`` to the first of these times.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ from supervisor.core.session import Session, Terms
 from supervisor.core.settings import ElectionSettings
 from supervisor.core.tenure import Tenure
 
-LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time that news of the delay takes to come
+LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time until waiters see the lock free
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every try that comes too soon
 LAG_S_MAX = 0.025  # a hand-over takes less; on_change runs later by this much
 
@@ -57,11 +57,11 @@ class ElectionLock(Lock):
     """The key of an election.
 
     spread: the contender's own number in [0, 1).
-    holder: the session that holds the key, or held it last.
-    holder_session: the session of the newest holder whose lock-delay this node has asked for.
+    holder: the session that holds the key, or the last one that held it.
+    holder_session: the session of the newest holder whose lock-delay this node has requested.
     attempt_probability: how likely it is that this node tries at once when the key is free again.
     hold_index: the index at which the newest hold began.
-    acquire_delay_s: how long this node leaves each free key to other contenders, as the file says.
+    acquire_delay_s: how long this node leaves each free key to other contenders, as set in the file.
     backoff_s: how long this node leaves the free key to other contenders before it tries. The sum contains
         ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
     """
@@ -77,7 +77,7 @@ class ElectionLock(Lock):
 
     @property
     def notice(self) -> str:
-        """A warning about a key of another program: no contender tries for such a key, so nobody leads."""
+        """A warning about a key of another program: no contender tries for such a key, so no node leads."""
         if self.view is None or not self.view.is_foreign:
             return ""
         whose = (
@@ -86,7 +86,7 @@ class ElectionLock(Lock):
         return f"{whose}, not a lock's; give the election another key, or delete this one if nobody needs it"
 
     def follows(self, settings: ElectionSettings) -> Self:
-        """Go on by these settings; another acquire_delay counts for a key that is free already."""
+        """Go on by these settings; a new acquire_delay also counts for a key that is already free."""
         more_s = settings.acquire_delay_s - self.acquire_delay_s
         key = replace(self, acquire_delay_s=settings.acquire_delay_s)
         if not self.is_free:
@@ -112,9 +112,9 @@ class ElectionLock(Lock):
         return key._taken()
 
     def _free(self, observation: Observation, view: KeyView, our_session: str, now: float) -> Self:
-        """Return the key as free; where it has just become free, set how long others may try for it first.
+        """Return the key as free; where it has just become free, plan the attempt.
 
-        A contender leaves a key that is handed over to its target. The target leaves the key to nobody.
+        A contender leaves a key that is handed over to its target. The target itself does not wait.
         """
         if self.is_free:
             return replace(self, view=view, free_at=max(observation.true_since, self.free_at))
@@ -139,7 +139,7 @@ class ElectionLock(Lock):
 
     @property
     def _next_backoff_s(self) -> float:
-        """How long this node will leave the key to others when the newest hold has ended."""
+        """How long this node will leave the key to other nodes when the newest hold has ended."""
         return backoff.backoff_s(self.attempt_probability, backoff.hash_to_unit(self.spread, self.hold_index))
 
     def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
@@ -147,7 +147,7 @@ class ElectionLock(Lock):
         view, known = observation.view, self.view
         assert isinstance(view, KeyView) and known is not None
         same_key = view.create_index == tenure.create_index
-        # A LockIndex that grew tells of another holder in between; a plain PUT sets it to 0.
+        # A LockIndex that grew shows that another session held in between. A plain PUT sets it to 0.
         relocked = view.lock_index > known.lock_index and view.modify_index > known.modify_index
         if view.session == tenure.session and same_key and not relocked:
             return Ours()
@@ -165,7 +165,7 @@ class ElectionLock(Lock):
     # --- attempts and release ---------------------------------------------------------------------
 
     def _lock_delay_ends_at(self, terms: Terms) -> float:
-        """Return when the lock-delay should be over; our own is assumed where the former one is not known."""
+        """Return when the lock-delay should be over; our own length is assumed for an unknown one."""
         known = self.holder_session
         is_former = known is not None and known.session == self.holder
         lock_delay_s = known.lock_delay_s if known and is_former else terms.settings.lock_delay_s
@@ -176,7 +176,7 @@ class ElectionLock(Lock):
         return Acquire(terms.item, now, terms.exchange_s, terms.key, session, value)
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
-        """Return the key as ours once the acquire has won it; None when the acquire has not."""
+        """Return the key as ours once the acquire has won it; None when the acquire has lost."""
         if not isinstance(outcome, Won):
             return None
         assert isinstance(request, Acquire)
@@ -207,7 +207,7 @@ class ElectionLock(Lock):
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
         """Return the release, which leaves the value of the key as it is, or the hint of a hand-over.
 
-        A hint that stands there already is over, so our own value replaces it.
+        An older hint in the key has had its effect, so our own value replaces it.
         """
         kept = self.view.value if self.view is not None else value
         if session.handover_to:
@@ -220,7 +220,7 @@ class ElectionLock(Lock):
         """Return the request that gives the key another value."""
         return Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
 
-    # --- questions --------------------------------------------------------------------------------
+    # --- reads -------------------------------------------------------------------------------------
 
     def _read_request(self, terms: Terms, now: float) -> ReadKey:
         return ReadKey(terms.item, now, terms.exchange_s, terms.key)
@@ -231,16 +231,16 @@ class ElectionLock(Lock):
 
     @property
     def _lag_s(self) -> float:
-        """How much later than others this node may learn that the key is free.
+        """How much later than other nodes this node may learn that the key is free.
 
-        A contender that will leave the key to others does not load Consul, or a machine that it shares with
-        them, while those others try. It still learns of the free key early enough to know before its own turn
+        A contender that will leave the key to other nodes does not load Consul, or a machine that it shares
+        with them, while they try. It still learns of the free key early enough to see before its own attempt
         whether another contender has taken the key.
         """
         return min(LAG_S_MAX, max(0.0, self._next_backoff_s - backoff.ROUND_S))
 
     def _details_request(self, terms: Terms, now: float) -> ReadSession | None:
-        """Return the question about the holder's session; None when nobody holds the key."""
+        """Return the request for the holder's session; None when no session holds the key."""
         session = "" if self.view is None else self.view.session
         return ReadSession(terms.item, now, terms.exchange_s, session) if session else None
 

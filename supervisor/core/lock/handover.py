@@ -1,12 +1,12 @@
 """The hint with which a holder hands its key over: the value that its release leaves behind.
 
 A holder that steps down for a named node releases the key with a value that names a session of that node. A
-key without Session has no leader, whatever its value says, so no reader takes the hint for a leader's value.
-The value of the next holder replaces it.
+key without Session has no leader, so no reader takes the hint for a leader's value. The value of the next
+holder replaces it.
 
 The other contenders leave the key to the named session for HANDOVER_S, counted on their own clocks from the
-moment at which they saw the key free. The named session leaves the key to nobody. So a hint says for how long
-a contender that may try waits first, and never whether it may try.
+moment at which they saw the key free. The named session itself does not wait. So a hint only delays a
+contender that may try, and never decides whether it may try.
 
 Only the exact bytes of ``hint_for`` are a hint. Any other value is ignored, such as one of a later version.
 """

@@ -1,13 +1,13 @@
 """How a contender takes and leaves a slot of a semaphore: which request is sent, and when.
 
 A semaphore has at most ``limit`` holders below a prefix, after Consul's guide. Each contender locks a key of
-its own, ``<prefix>/<session>``, which lives as long as its session. ``<prefix>/.lock`` names the holders. It
-is only ever changed by check-and-set, in a transaction that also checks that our own key is alive. So a
-write that Consul applies late either finds all as it was, or fails.
+its own, ``<prefix>/<session>``, which lives as long as its session. ``<prefix>/.lock`` names the holders.
+``.lock`` is only ever changed by check-and-set, in a transaction that also checks that our own key is alive.
+So a write that Consul applies late fails if anything has changed meanwhile.
 
 A contender takes two steps: it stands in line (``JoinSemaphore``), and then takes a slot (``TakeSlot``).
-``lock.slots`` says from when on a slot is free, ``lock.queue`` how long the contenders behind leave it to
-the ones before them.
+``lock.slots`` computes when a slot is free, ``lock.queue`` how long a later contender leaves the slot to
+earlier ones.
 """
 
 from dataclasses import dataclass
@@ -72,13 +72,13 @@ class SemaphoreLock(KnownSlots):
     def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
         """Return the slots as the observation shows them, and plan the attempt by them.
 
-        An observer does so like a contender, because it must notice what a list hides.
+        This also serves an observer, because an observer must notice the keys that a list hides.
         """
         session = our_session or ""
         lost_races = self.lost_races if observation.view.hold_of(session) is None else 0
         slots = replace(self._with_view(observation, session, now), unsure=False, lost_races=lost_races)
         if self.view is None or slots._in_line != self._in_line:
-            slots = replace(slots, free_since=NEVER)  # a place in line, and then a slot, are two things
+            slots = replace(slots, free_since=NEVER)  # a place in line and a slot are two entries
         return slots._with_attempt_time(observation.true_since, now)
 
     def _with_attempt_time(self, fresh_at: float, now: float) -> Self:
@@ -91,15 +91,15 @@ class SemaphoreLock(KnownSlots):
         return replace(self, free_at=max(fresh_at, self.free_at), free_since=free_since, try_at=try_at)
 
     def _opens_at(self, now: float) -> float:
-        """Return when an attempt can first succeed. NEVER: not as far as is known."""
+        """Return when an attempt can first succeed. NEVER: no such time is known."""
         view = self.view
         assert view is not None
         if view.lock is not None and view.roster is None:
-            # Another program wrote ``.lock``, or somebody damaged it: our write would forget the holders
-            # that it named, and they still act.
+            # Another program wrote ``.lock``, or damage has made it unreadable. Our write would remove the
+            # holders that it named, and they still act.
             return NEVER
         if not self._in_line:
-            return now  # to stand in line is always possible
+            return now  # a contender can always join the line
         return self._free_from(now)
 
     # --- attempts ------------------------------------------------------------------------------------
@@ -125,9 +125,9 @@ class SemaphoreLock(KnownSlots):
     def _with_us(self, session: str, now: float) -> Roster:
         """Return ``.lock`` with us in it, and without the vanished holders whose prune delay is over.
 
-        Only these make room. A holder that is cut off and still acts has not been gone for that long. The
-        prune delay that we write is the longest of all holders that stay. When one of them crashes, its
-        key goes, and ``.lock`` alone tells a contender that starts later how long to wait.
+        Only these vanished holders make room. A holder that is cut off and still acts has not been gone for
+        that long. The prune delay that we write is the longest of all holders that stay. When one of them
+        crashes, its key goes, and ``.lock`` alone tells a contender that starts later how long to wait.
         """
         view = self.view
         assert view is not None
@@ -163,8 +163,8 @@ class SemaphoreLock(KnownSlots):
     def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
         """Plan the next attempt after one that lost a race, was refused or had no answer.
 
-        A lost race means that what we know is wrong, so the slots are read anew before the next attempt. An
-        attempt without an answer may have been applied, so a release must not rely on the view either.
+        A lost race means that our view is old, so the slots are read anew before the next attempt. An attempt
+        without an answer may have been applied, so a release must not rely on the view either.
         """
         if not isinstance(outcome, LostRace):
             unsure = isinstance(outcome, Unknown) or (self.unsure and not isinstance(outcome, SlotWritten))
@@ -175,11 +175,11 @@ class SemaphoreLock(KnownSlots):
         return slots.must_reread(now)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> LeaveSemaphore | None:
-        """Return what gives up our slot, if we have one, and our contender key; None: not before a read.
+        """Return the request that gives up our slot, if we have one, and our contender key.
 
-        An attempt without an answer may have put our name into ``.lock``. A release that did not know would
-        leave the name there, and the slot would stay taken for the prune delay though nobody has it. The
-        last attempt before this process ends cannot wait for a read.
+        None: a read must come first. An attempt without an answer may have put our name into ``.lock``. A
+        release without this knowledge would leave the name there, and the unused slot would stay taken for
+        the prune delay. The last attempt before this process ends cannot wait for a read.
         """
         view, ours = self.view, session.id
         base = (terms.item, now, terms.exchange_s, _prefix(terms), ours)
@@ -194,15 +194,15 @@ class SemaphoreLock(KnownSlots):
         )
 
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
-        """Return what gives our contender key another value."""
+        """Return the request that gives our contender key another value."""
         key = f"{_prefix(terms)}/{session}"
         return Rewrite(terms.item, now, terms.exchange_s, key, session, value, of_slot=True)
 
-    # --- questions --------------------------------------------------------------------------------
+    # --- reads -------------------------------------------------------------------------------------
 
     def _read_request(self, terms: Terms, now: float) -> ReadSlots:
         has_slot = self._roster is not None and self.our_session in self._roster.holders
-        holder = self.our_session if has_slot else ""  # a waiter needs to know of all the others
+        holder = self.our_session if has_slot else ""  # a waiter must see all other contenders
         return ReadSlots(terms.item, now, terms.exchange_s, _prefix(terms), holder)
 
     def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> WatchSlots:
@@ -210,7 +210,7 @@ class SemaphoreLock(KnownSlots):
         return WatchSlots(terms.item, now, WATCH_S, _prefix(terms), self.index, WAIT_S, consistent, lag_s)
 
     def _details_request(self, terms: Terms, now: float) -> ReadKey | None:
-        """Return the question about the next key that may be gone or merely hidden; None when all is sure."""
+        """Return the request for the next key that may be gone or merely hidden. None: no key is in doubt."""
         name = self._unsure_of()
         if name is None:
             return None
@@ -218,10 +218,11 @@ class SemaphoreLock(KnownSlots):
         return ReadKey(terms.item, now, terms.exchange_s, f"{prefix}/{name}", prefix)
 
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
-        """Note what a read of one key has said: the key is gone, or the list hides it.
+        """Note the result of a read of one key: the key is gone, or the list hides it.
 
-        A contender key without its session is as good as gone, because only its session keeps a holder alive
-        for the others. The slots are read anew after that, so that a holder learns what it means for its own.
+        A contender key without its session counts as gone, because only its session keeps a holder alive for
+        the other contenders. The slots are read again after that, so that a holder learns the effect on its
+        own slot.
         """
         assert isinstance(request, ReadKey)
         if not isinstance(outcome, KeyView):

@@ -1,10 +1,9 @@
-"""What is known of the slots of a semaphore: who has one, which keys are missing, and when a slot is free.
+"""The known state of a semaphore's slots: their holders, which keys are missing, and when a slot is free.
 
 Two facts make this hard. Slots have no lock-delay in Consul, so the contenders themselves keep the slot of a
-vanished holder taken for the prune delay. And an answer may show less than there is, because the token may
-not read all keys. So a key that an answer should show and does not is *missing* at first, and *gone* only
-when a read of that one key has said so. A missing key never frees a slot, and a gone key does after the prune
-delay.
+vanished holder taken for the prune delay. And an answer may leave keys out, because the token may not read
+all keys. So a key that an answer should show and does not is *missing* at first, and *gone* only when a read
+of that one key confirms this. A missing key never frees a slot, and a gone key does after the prune delay.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +28,7 @@ class Missing:
     """A key that an answer should show and does not: a holder's, or ``.lock``.
 
     since: when the key was first missing.
-    confirmed_gone: a read of the key itself has said that it does not exist.
+    confirmed_gone: a read of the key itself has shown that it does not exist.
     unlisted: a read of the key itself has shown it, so the list leaves it out.
     """
 
@@ -46,8 +45,8 @@ class KnownSlots(Lock):
     our_session: the session of this contender.
     missing: the keys that the view should show and does not.
     longest_s: the longest prune delay that any contender key has named.
-    notifies: on_change, or the status of an observer, is told who holds.
-    confirmed_unused: a read of ``.lock`` itself has said that there is none.
+    notifies: on_change, or the status of an observer, reports the holders.
+    confirmed_unused: a read of ``.lock`` itself has shown that there is none.
     """
 
     view: SlotsView | None = None
@@ -59,11 +58,11 @@ class KnownSlots(Lock):
     notifies: bool = False
     confirmed_unused: bool = False
 
-    # --- what an operator and the rest of the core read ----------------------------------------------
+    # --- for the operator and the rest of the core ---------------------------------------------------
 
     @property
     def effective_limit(self) -> int:
-        """The smaller of the limits in our file and in Consul: no attempt goes above either."""
+        """The smaller of the limits in our file and in Consul, because no attempt may exceed either."""
         said = None if self._roster is None else self._roster.limit
         return self.limit if said is None else min(self.limit, said)
 
@@ -71,15 +70,15 @@ class KnownSlots(Lock):
     def guard_s(self) -> float:
         """How long the other contenders surely wait for us when we vanish.
 
-        Where ``.lock`` names less than our file, the less counts: a contender that has never seen our key
-        knows only what ``.lock`` names.
+        The shorter of the prune delays in ``.lock`` and in our file counts, because a contender that has
+        never seen our key knows only the one in ``.lock``.
         """
         said_s = None if self._roster is None else self._roster.prune_delay_s
         return self.prune_delay_s if said_s is None else min(self.prune_delay_s, said_s)
 
     @property
     def notice(self) -> str:
-        """What an operator should know; blank when all is well."""
+        """The message that an operator should read; blank when all is well."""
         view = self.view
         if view is None:
             return ""
@@ -99,15 +98,15 @@ class KnownSlots(Lock):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is missing that a read of the key itself has not called gone."""
+        """Whether each missing key has been confirmed as gone by a read of the key itself."""
         return not self._may_hide_all and all(each.confirmed_gone for each in self.missing)
 
     def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
-        """Return whether we still have our slot by this observation.
+        """Return whether we still have our slot, as this observation shows.
 
-        Each loss needs a positive statement: ``.lock`` without our name, or a read that called a key gone.
-        A list may leave our key out because of an ACL. An ACL that changes hides keys from all nodes at once,
-        and holders that believed such a list would all give up together.
+        Each loss needs a proof: ``.lock`` without our name, or a read that shows that a key is gone. A list
+        may leave our key out because of an ACL. A change of an ACL hides keys from all nodes at once, and
+        holders that believed such a list would all give up together.
         """
         view, ours = observation.view, tenure.session
         assert isinstance(view, SlotsView)
@@ -115,10 +114,11 @@ class KnownSlots(Lock):
         if hold is not None and hold.create_index == tenure.create_index:
             return Ours()
         if view.lock is None:
-            # Waiters find the record gone, too, and wait for the prune delay before they make another.
+            # Waiters also see that the record is gone, and wait for the prune delay before they make a new
+            # one.
             return Lost(Reason.SLOT_REMOVED, taken=False) if self._is_gone(LOCK) else Unsure()
         if view.roster is None:
-            return Unsure()  # somebody has damaged the record: it names nobody, and nobody takes a slot by it
+            return Unsure()  # the damaged record names no holder, and no contender takes a slot by it
         if ours not in view.roster.holders:
             return Lost(Reason.SLOT_REMOVED, taken=True)  # nothing keeps a waiter from our slot any more
         if hold is not None or self._is_gone(ours):
@@ -127,7 +127,7 @@ class KnownSlots(Lock):
             return Lost(Reason.KEY_DELETED, taken=False)
         return Unsure()
 
-    # --- what the semaphore builds on ----------------------------------------------------------------
+    # --- for ``lock.semaphore`` ----------------------------------------------------------------------
 
     @property
     def _roster(self) -> Roster | None:
@@ -141,8 +141,9 @@ class KnownSlots(Lock):
         """Believe the observation, and note which keys are missing."""
         view = observation.view
         assert isinstance(view, SlotsView)
-        # The key of a holder goes with its session, and the prune delay in the key with it. A delay that
-        # was once named is remembered, so that a holder that crashes is not given less than it counts on.
+        # The key of a holder ends with its session, and so does the prune delay in the key. The longest delay
+        # ever seen is remembered, so that a holder that crashes gets at least the time that its lease counts
+        # on.
         said_s = (key.prune_delay_s or 0.0 for key in view.contenders)
         longest_s = max(self.longest_s, *said_s, 0.0)
         confirmed_unused = self.confirmed_unused and view.lock is None
@@ -172,16 +173,16 @@ class KnownSlots(Lock):
 
     @property
     def _may_hide_all(self) -> bool:
-        """Whether the list may be empty because it is denied, which looks like a prefix that nobody uses."""
+        """Whether the list may be empty because it is denied, which looks like an unused prefix."""
         return self.view is None or not (self.view.lock or self.confirmed_unused or self.missing)
 
     def _names_missing_from(self, view: SlotsView) -> tuple[str, ...]:
         """Return the names of the keys that this view should show and does not.
 
-        A ``.lock`` that vanished counts as missing in three cases. Its holders may still act, and a contender
-        that made a new one at once would let in ``limit`` more. Contenders are left, so holders may be among
-        them. The view says that something was left out, and that may be ``.lock``. Or nothing at all is left,
-        and this contender has seen holders before.
+        A ``.lock`` that vanished counts as missing in three cases, because its holders may still act, and a
+        contender that made a new one at once would let in ``limit`` more. First: contenders are left, so
+        holders may be among them. Second: Consul reports that it left something out, which may be ``.lock``.
+        Third: no key is left at all, and this contender has seen holders before.
         """
         if view.lock is None:
             return (LOCK,) if view.contenders or view.filtered or self._has_seen_holders else ()
@@ -196,35 +197,35 @@ class KnownSlots(Lock):
     def _with_missing_keys(
         self, now: float, names: tuple[str, ...], *, unbroken: bool, changed: bool
     ) -> Self:
-        """Note which keys are missing, each since it was first missing, and ask about the unsure ones.
+        """Note since when each key has been missing, and plan a read of each key that may be gone or hidden.
 
-        ``unbroken``: no change has passed unseen since the view before. ``changed``: the view is another one.
+        ``unbroken``: no change has passed unseen since the view before. ``changed``: the view is a new one.
         """
-        # What was only hidden may have gone since, so after a change a read tells again.
+        # A key that was only hidden may have gone since, so each change makes a new read necessary.
         kept = (each for each in self.missing if not (each.unlisted and changed))
         # A session that is gone never comes back, so its time runs on. ``.lock`` may have been there again
-        # unseen, with holders that still act: their time begins now.
+        # unseen, with holders that still act, so their time begins now.
         known = {each.name: each for each in kept if unbroken or each.name != LOCK}
         missing = tuple(known.get(name) or Missing(name, now) for name in names)
         slots = replace(self, missing=missing)
         return slots if slots._unsure_of() is None else replace(slots, details=self.details.schedule_by(now))
 
     def _unsure_of(self) -> str | None:
-        """Return the key to ask about next, which may be gone or merely hidden; None when all is sure.
+        """Return the next key to read, which may be gone or merely hidden; None when no key is in doubt.
 
-        Without a view nothing is known to be hidden, and the next view decides again.
+        Without a view no key is known to be hidden, and the next view decides again.
         """
         unsure = (each.name for each in self.missing if not each.confirmed_gone and not each.unlisted)
         asks_for_lock = self.notifies and self.view is not None and self._may_hide_all
         return next(unsure, LOCK if asks_for_lock else None)
 
     def _told_of_lock(self, lock: KeyView, now: float) -> Self:
-        """Note that nobody uses the prefix yet, or that the list hides ``.lock``.
+        """Note that the prefix is not in use yet, or that the list hides ``.lock``.
 
-        A list that is older than this answer hides nothing: ``.lock`` may have been made in between.
+        A list that is older than this answer hides nothing, because ``.lock`` may have been made in between.
         """
         if self.view is None or not self._may_hide_all:
-            return replace(self, details=self.details.schedule_by(now))  # another key may be missing by now
+            return replace(self, details=self.details.schedule_by(now))  # another key may be missing
         hides = lock.present and lock.modify_index <= self.view.index
         missing = (Missing(LOCK, now, unlisted=True),) if hides else ()
         return replace(self, confirmed_unused=not lock.present, missing=missing).read_by(now)
@@ -232,17 +233,17 @@ class KnownSlots(Lock):
     # --- when a slot is free -------------------------------------------------------------------------
 
     def _free_from(self, now: float) -> float:
-        """Return from when on a contender in line may take a slot. NEVER: not as far as is known."""
+        """Return from when on a contender in line may take a slot. NEVER: no such time is known."""
         view = self.view
         assert view is not None
         if view.roster is None:
-            # ``.lock`` was deleted while its holders may act: all slots stay taken for as long as a holder
-            # that vanished just before would keep its own.
+            # ``.lock`` was deleted while its holders may act. All slots stay taken for the time for which a
+            # holder that vanished just before would keep its own.
             return self._prunable_at(LOCK)
         surplus = len(view.roster.holders) - self.effective_limit + 1
         if surplus <= 0:
             return now
-        # One place is enough. It is free when the last of ``surplus`` vanished holders may be pruned. A
+        # One free slot is enough. It is free when the last of ``surplus`` vanished holders may be pruned. A
         # holder that lives, or is only missing, keeps its slot.
         times = sorted(self._prunable(view.roster.holders))
         return times[surplus - 1] if surplus <= len(times) else NEVER
@@ -255,9 +256,9 @@ class KnownSlots(Lock):
         """Yield ``_prunable_at`` of each name in one pass, because a power cut leaves thousands of names.
 
         A holder whose machine is cut off acts until its lease ends, and that lease counts on the prune delay
-        from its newest contact. No other node sees that contact. But the key was still there then, so the
-        key is first missing later, and the slot is free no earlier than the lease ends. The
-        longest delay counts that anybody has named, because the vanished holder's own went with its key.
+        from its newest contact. No other node sees that contact. But the key was still there then, so the key
+        is first missing later, and the slot is free no earlier than the lease ends. The longest delay that
+        any key has named counts, because the vanished holder's own went with its key.
         """
         roster = self._roster
         said_s = 0.0 if roster is None or roster.prune_delay_s is None else roster.prune_delay_s
