@@ -51,7 +51,7 @@ HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder, because our own wa
 CONCURRENT_MAX = 32  # requests in flight besides watches, which shared.WATCHES_MAX limits
 SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
 LARGE_S = 60.0  # how long a list that was too large is not read again
-TOO_LARGE_PAUSE_S = 2.0  # after a list that was too large, because Consul sends much of it each time
+TOO_LARGE_PAUSE_S = 2.0  # because Consul sends much of a list before its size is known to be too large
 NOT_SENT = Unknown(f"not sent: {CONCURRENT_MAX} requests were already in flight")
 
 
@@ -201,7 +201,7 @@ class ConsulClient:
         deliver(Answered(request, await self._in_parts(request)))
 
     def _is_large(self, request: ReadSlots) -> bool:
-        """Return whether a holder repeats a read whose answer was too large less than LARGE_S ago."""
+        """Return whether a holder repeats a read whose answer exceeded the limit less than LARGE_S ago."""
         return bool(request.session) and self._clock() < self._large_until.get(request.prefix, 0.0)
 
     async def _failed(self, request: Request, failure: ExchangeFailed) -> Outcome:

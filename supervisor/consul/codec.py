@@ -60,7 +60,7 @@ class Codec:
         return self._encode(action)
 
     def _encode_repeated(self, action: ReadKey | RenewSession) -> requests.PreparedRequest:
-        """Return the kept request for this action, because a holder sends the same ones again and again."""
+        """Return the kept request for this action, because a holder sends equal requests again and again."""
         what = action.key if isinstance(action, ReadKey) else action.session
         kept = (type(action), what, self._token.value())
         request = self._repeated.get(kept)

@@ -1,7 +1,7 @@
 """A table of Consul's API with one row for each class of request.
 
-A row says how the request is sent, what each status of an answer means, which rule of a policy the request
-needs, how metrics count the request and how the log names it. A new class of request is one new row. A test
+A row has the encoding of the request, the meaning of each status of an answer, the rule of a policy that the
+request needs, and the names of the request in metrics and log. A new class of request is one new row. A test
 walks all rows with all answers.
 """
 

@@ -53,9 +53,9 @@ class Member:
 class Members:
     """All members of one item.
 
-    members: the holders, then the candidates in the order in which they came, then what has vanished.
+    members: the holders, then the candidates in the order in which they came, then the vanished holders.
     is_complete: whether all candidates are known.
-    notes: why something is not known, and what is wrong with the item's keys.
+    notes: the reasons for which something is not known, and the faults of the item's keys.
     limit: how many nodes may hold. None: nobody has made the record of this semaphore, or it is unusable.
     guard_s: how long the slot of a holder that vanished stays taken. None: an election, where the lock-delay
         of the holder's session counts.
@@ -228,7 +228,7 @@ def supervisor_sessions(cluster: Cluster) -> list[SupervisorSession]:
     unreadable = {item.settings.name for item in cluster.items if not item.is_readable}
     patterns = {item.settings.name: name_pattern(item.settings.session.name) for item in cluster.items}
     for item in cluster.items:
-        for member in item.members:  # except those who are candidates by the name of their session alone
+        for member in item.members:  # except candidates that are known only by the name of their session
             if member.part is not Part.CANDIDATE or item.settings.kind == "semaphore":
                 parts.setdefault(member.session, {})[item.settings.name] = member.part
     found = []

@@ -1,8 +1,8 @@
 """The remedy of a refusal with 403: a permission that the token lacks, or the agent's own configuration.
 
-Consul 1.8 says "Permission denied" and no more. So this module names the rule that the request needs, ready
-to be pasted into a policy, or the token that Consul does not know. Newer versions name the permission, and
-then Consul's text is enough. A remedy must never show a token.
+Consul 1.8 only answers "Permission denied". So this module names the rule that the request needs, ready to be
+pasted into a policy, or the token that Consul does not know. Newer versions name the permission, and then
+Consul's text is enough. A remedy must never show a token.
 """
 
 UNKNOWN_TOKEN = "ACL not found"  # Consul's text for a token that was deleted or never existed

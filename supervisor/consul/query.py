@@ -22,11 +22,11 @@ from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
 LOOKUP_S = 10.0  # Consul holds a request for 7 s while it has no leader
 NOT_MADE = "nobody has made it yet, so the file's limit counts; the first that contends makes it"
-RACES_MAX = 20  # attempts; a contender changes the record at the same time a few times at most
+RACES_MAX = 20  # attempts; a contender changes the record meanwhile a few times at most
 
 
 class LookupFailed(PeerError):
-    """A request to Consul without a usable answer; the text says why."""
+    """A request to Consul without a usable answer; the text has the reason."""
 
 
 class NotReadable(LookupFailed):
@@ -34,7 +34,7 @@ class NotReadable(LookupFailed):
 
 
 class CannotChange(NotPossible):
-    """A change of data in Consul that is not possible; the text says why."""
+    """A change of data in Consul that is not possible; the text has the reason."""
 
 
 class Questions:

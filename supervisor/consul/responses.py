@@ -74,7 +74,7 @@ def index_of(response: requests.Response) -> int:
 
 
 def is_filtered(response: requests.Response) -> bool:
-    """Return whether Consul reports that it left out what the token may not read, as it does since 1.11."""
+    """Return whether Consul reports that it left out entries that the token may not read, as since 1.11."""
     return response.headers.get("X-Consul-Results-Filtered-By-ACLs", "").lower() == "true"
 
 

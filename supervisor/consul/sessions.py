@@ -49,7 +49,10 @@ _CONFIGURATION_FAULTS = (
 
 
 def create(request: CreateSession) -> Call:
-    """Encode the creation of a session. It always names the checks, because Consul else adds serfHealth."""
+    """Encode the creation of a session.
+
+    The request always names the checks, because Consul else adds serfHealth.
+    """
     settings = request.settings
     return put(
         "session/create",

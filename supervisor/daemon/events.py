@@ -1,7 +1,7 @@
 """The events of this node on disk: read after the start, and written after everything urgent.
 
 A file system that does not answer, a full disk or a file that cannot be read costs events and nothing else.
-The loop never waits for them, and the log says what fails.
+The loop never waits for them, and the log reports each failure.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ class Events:
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._write)
 
     def _write(self) -> None:
-        """Write what is pending, at most BATCH_MAX events in one turn of the loop."""
+        """Write the pending events, at most BATCH_MAX of them in one turn of the loop."""
         self._timer = None
         try:
             self._append(0.0)
@@ -113,7 +113,7 @@ class Events:
         self._log.failed("events-failed", "", f"cannot use the file of events: {error.strerror}")
 
     def close(self) -> None:
-        """Write what is pending, if the file system answers. Nothing may be logged afterwards."""
+        """Write the pending events, if the file system answers. Nothing may be logged afterwards."""
         if self._timer is not None:
             self._timer.cancel()
         try:

@@ -18,7 +18,7 @@ SHOWN_MAX = 20  # candidates in one line for a person
 
 
 class NoTarget(Exception):
-    """The lock cannot be handed over to this node. The text says why."""
+    """The lock cannot be handed over to this node. The text has the reason."""
 
 
 def target_of(

@@ -144,7 +144,7 @@ class Listeners:
             self._log_http("warning", f"cannot let a client in: {error.strerror}; trying again")
 
     def _log_command(self, command: OperatorCommand, reply: Reply | None, peer: Peer) -> None:
-        """Log that a command has arrived, so that what follows has a cause in the log, or its reply."""
+        """Log that a command has arrived, so that the log shows the cause of its effects, or of its reply."""
         by = {"uid": peer.uid, "user": user_name(peer.uid), "note": command.note}
         given = {"verb": command.verb, "to": command.to, **by}
         if reply is None:

@@ -1,9 +1,9 @@
 """Loads the configuration in a child process, so that the loop goes on meanwhile.
 
 A thousand elections take half a second to read and to validate, in which a daemon would not renew its
-sessions. The validator also stays out of the daemon's memory. The child is a fork of the daemon, so both have
-the same version of each of our modules, even while an upgrade replaces the installed files, and neither
-arguments nor environment have to carry a secret. The finished settings come back through a file in memory.
+sessions. The validator also stays out of the daemon's memory. The child is a fork of the daemon. So both have
+one version of each of our modules, even while an upgrade replaces the installed files, and neither arguments
+nor environment have to carry a secret. The finished settings come back through a file in memory.
 """
 
 import gc
@@ -25,14 +25,14 @@ Load = Callable[[], Config]
 
 
 class NotLoaded(Exception):
-    """The child ended without a result. The message says why, and nothing about the configuration."""
+    """The child ended without a result. The message has the reason, and nothing of the configuration."""
 
 
 async def load_in_child(load: Load, path: Path, within_s: float = WITHIN_S) -> Config:
-    """Return what ``load`` returns for the configuration at ``path``, called in a child.
+    """Return the result of ``load`` for the configuration at ``path``, called in a child.
 
-    Raises ConfigError as ``load`` does, NotLoaded when the child ends otherwise, NoAnswer when it takes too
-    long, and another OSError when no child can be started.
+    Raises ConfigError as ``load`` does, NotLoaded when the child ends otherwise, NoAnswer when the time is
+    over, and another OSError when no child can be started.
     """
     child = Child(str(path), lambda out, err: _fork(load, out, err, within_s))
     try:
@@ -66,7 +66,7 @@ def _fork(load: Load, out: int, err: int, within_s: float) -> int:
 
 
 def _be_child(load: Load, out: int, err: int, within_s: float) -> NoReturn:
-    """Write to ``out`` what ``load`` returns, or the problems that ``load`` finds, and end this process."""
+    """Write to ``out`` the result of ``load``, or the problems that ``load`` finds, and end this process."""
     code = 1
     try:
         os.setpgid(0, 0)  # a Ctrl-C at the terminal is for the daemon

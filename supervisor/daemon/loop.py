@@ -1,8 +1,8 @@
 """The daemon: one process, one thread, one asyncio loop, and all parts that the driver acts upon.
 
-The daemon decides nothing about items: it reports to the core what happened and when, and carries out
-what the core decides. ``dispatch`` is synchronous to its end, and nothing that it starts may call it
-back before it has returned.
+The daemon decides nothing about items: it reports each event with its time to the core, and carries out the
+actions that the core decides. ``dispatch`` is synchronous to its end, and no part that it starts may call it
+before it has returned.
 """
 
 import asyncio
@@ -314,7 +314,7 @@ class Daemon:
             await self._reload()
 
     async def _reload(self) -> Reloaded:
-        """Reload the configuration and return what changed. A reload waits for the end of an earlier one.
+        """Reload the configuration and return the changes. A reload waits for the end of an earlier one.
 
         Raises CannotReload.
         """
@@ -379,7 +379,7 @@ class Daemon:
         return {name: value for name, value in self._environ.items() if name not in withheld}
 
     def _on_unhandled_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        """End the process, because an exception that nobody awaits is our bug and half a daemon is unsafe.
+        """End the process, because an exception that no task awaits is our bug, and half a daemon is unsafe.
 
         A client that cannot be accepted is no bug: descriptors are short, and asyncio tries again soon.
         """

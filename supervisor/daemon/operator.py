@@ -34,8 +34,8 @@ _EVENTS: dict[Verb, Callable[[str], Event]] = {
 class Operator:
     """The commands about the contenders of one node.
 
-    reload: reads the configuration again and returns what has changed. Raises CannotReload.
-    sessions: asks Consul for its list of sessions.
+    reload: reads the configuration again and returns the changes. Raises CannotReload.
+    sessions: requests the list of sessions from Consul.
     hostname: the name of this host, which names of sessions may contain.
     """
 
@@ -163,7 +163,7 @@ class Operator:
         return Reply(Result.IMPOSSIBLE, f"{name}: {why}")
 
     def _what_now(self, name: str, rest_s: float) -> str:
-        """Return what this node does when nobody takes over, and the command that has it contend at once."""
+        """Return the plan of this node when no node takes over, and the command to contend at once."""
         contender = self._contenders.by_name.get(name)
         if contender is not None and contender.paused:
             return f"this node is paused, `consul-supervisor resume {name}` has it contend at once"
@@ -221,7 +221,7 @@ class Operator:
         return Reply(Result.DONE, "", tuple(lines) or ("nothing has changed",))
 
     def _pending(self, name: str, effect: ReloadEffect) -> str:
-        """Return what is still to come of a reload, to be added to its line. Blank: nothing."""
+        """Return the work that a reload leaves to do, to be added to its line. Blank: nothing."""
         contender = self._contenders.by_name.get(name)
         if effect is ReloadEffect.ENDS:
             return "" if contender is None else f", but not ended yet (role: {contender.role})"
@@ -244,7 +244,7 @@ def _obstacle(verb: Verb, contender: Contender) -> str:
 
 
 def _what_came_of(verb: Verb, before: Contender) -> str:
-    """Return what a command that takes no time has changed."""
+    """Return the effect of a command that takes no time."""
     rests = before.role is Role.RESTING
     if verb is Verb.RECOVER:
         return "recovered; its lock is being released" + ("; it stays paused" if before.paused else "")

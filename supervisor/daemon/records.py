@@ -1,7 +1,7 @@
 """The journal of the daemon: read at the start, written afterwards, and its failures in the log.
 
 A hook's process group is on record while it runs, so that the next process can end a hook that a crash
-interrupted. This module logs failures of the journal, and the core decides what they mean.
+interrupted. This module logs failures of the journal, and the core decides what follows from them.
 """
 
 import secrets
@@ -33,7 +33,7 @@ Started = StartHook | StartRun
 
 
 class Records:
-    """The journal of one configuration, and what is logged about it.
+    """The journal of one configuration, and the log of its failures.
 
     withheld: the variables that hooks must not inherit, by this configuration and by earlier ones.
     """
@@ -91,8 +91,8 @@ class Records:
     def _marks(self, record: Recorded | UnreadableRecord) -> Iterator[str]:
         """Yield the transitions whose processes must end.
 
-        The older lines of a record that cannot be read name its session, and the tenure may have come a step
-        further than they say.
+        The older lines of a record that cannot be read name its session, and the tenure may have come one
+        step further than these lines show.
         """
         known = record.last if isinstance(record, UnreadableRecord) else record
         if known is None or not self._is_ours(known.identity):
@@ -104,7 +104,7 @@ class Records:
             yield from marks_of(known.state.session, *begun, "run", *LOSE_SIDE)
 
     def _is_ours(self, identity: MachineIdentity) -> bool:
-        """Return whether the record is of this machine and boot, whatever the name of the host is now.
+        """Return whether the record is of this machine and boot. The host may have another name now.
 
         The process numbers in any other record mean nothing here.
         """
@@ -172,7 +172,7 @@ def _elsewhere(record: Recorded) -> str:
 
 
 def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | None:
-    """Return a configuration without items, by which what is on record can be wound up.
+    """Return a configuration without items, by which the recorded items can be wound up.
 
     None: nothing is on record.
 

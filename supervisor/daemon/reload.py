@@ -69,7 +69,7 @@ async def read_again(load: Callable[[], Awaitable[Config]], running: Config) -> 
 
 
 def _why(error: NotLoaded | OSError) -> str:
-    """Return why the configuration could not be read, which says nothing about its content."""
+    """Return why the configuration could not be read, without a word about its content."""
     if isinstance(error, NotLoaded):
         return str(error)
     if error.filename is None:

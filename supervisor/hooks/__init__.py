@@ -1,8 +1,8 @@
 """Runs hooks: commands and webhooks, as the core decides, and reports how each attempt ended.
 
-This package decides nothing about order or retries. It keeps the promises of an action: the deadline of the
-attempt, TERM and then KILL for its process group, and exactly one end for each start. The loop reports that
-end later, never the call that started or killed the attempt.
+This package decides nothing about order or retries. The package keeps the promises of an action: the deadline
+of the attempt, TERM and then KILL for its process group, and exactly one end for each start. The loop reports
+that end later, never the call that started or killed the attempt.
 
     context.py     the facts that a hook gets: environment, standard input, body
     command.py     one process group, from its spawn to the end of its last process
@@ -106,7 +106,8 @@ class Hooks:
     def preload_users(self, settings: ItemSettings) -> None:
         """Look up the users of the item's hooks now.
 
-        A user directory may be out of reach when on_lose is due. A user that is not found is ignored here.
+        A user directory may be out of reach when on_lose is due. A user that is not found causes no error
+        here.
         """
         commands = [(hook.call, False) for hook in settings.hooks if isinstance(hook.call, Command)]
         commands += [] if settings.run is None else [(settings.run.command, True)]
@@ -146,9 +147,9 @@ class Hooks:
                 self._call_off(started, under_way)
 
     async def close(self) -> None:
-        """Kill what is under way, and return when every end has been reported.
+        """Kill all attempts that are under way, and return when every end has been reported.
 
-        That takes at most ``command.KILL_GRACE_S``. Nothing may be started meanwhile or afterwards.
+        This takes at most ``command.KILL_GRACE_S``. Nothing may be started meanwhile or afterwards.
         """
         self.kill_all()
         if self._under_way:

@@ -1,8 +1,8 @@
 """Runs one command as a process group of its own, from its spawn to the end of its last process.
 
 Exits are read from a pidfd, without a signal handler, a thread or a child watcher. Nothing here decides when
-a command runs or what its end means. A group is signalled only while its leader is not reaped or a process of
-the group was seen moments ago, because the kernel may give its number to another group afterwards.
+a command runs or what follows from its end. A group is signalled only while its leader is not reaped or a
+process of the group was seen moments ago, because the kernel may give its number to another group afterwards.
 
 How a group ends::
 

@@ -96,7 +96,7 @@ def _is_withheld(name: str) -> bool:
 def _holder(holder: Holder) -> dict[str, Any]:
     """Return the session and the value of a holder.
 
-    The value is decoded where it is JSON, and else it is text.
+    A value that is JSON is decoded, and any other value is text.
 
     Any client of Consul may have written the value, so JSON that is too deep or cannot be encoded again is
     text.

@@ -24,7 +24,7 @@ class Left:
             self._groups.setdefault(_hook_of(action), []).append(pgid)
 
     def too_many(self, action: StartHook | StartRun) -> bool:
-        """Return whether so many groups of earlier attempts are left that no further attempt may begin."""
+        """Return whether the groups of earlier attempts that are left are too many for a further attempt."""
         if not _is_repeated(action) or (hook := _hook_of(action)) not in self._groups:
             return False
         left = [pgid for pgid in self._groups.pop(hook) if group.exists(pgid) and group.runs(pgid)]

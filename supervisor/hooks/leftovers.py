@@ -1,9 +1,9 @@
 """Ends the hooks that a crashed supervisor left running.
 
-They end before anything else begins, because otherwise two hooks of one item would run at once. A process is
-recognised by the number of its group together with the start time of the group's leader, or by the
+These hooks end before anything else begins, because otherwise two hooks of one item would run at once. A
+process is recognised by the number of its group together with the start time of the group's leader, or by the
 transition's id in its environment. The number alone would not do, because the kernel may have given it to
-another process by now. These functions run before the loop, and so may wait.
+another process by now. The functions of this module run before the loop, and so may wait.
 """
 
 import os

@@ -155,7 +155,7 @@ class Drain:
         self._listen()
 
     def close(self) -> None:
-        """Read what is in the pipe now and close it, even if some process still has its other end open."""
+        """Read the bytes that are in the pipe now and close it, even if its other end is still open."""
         if self._fd < 0:
             return
         self._lines.feed(self._read(LAST_BYTES_MAX) or b"")

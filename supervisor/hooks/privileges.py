@@ -19,7 +19,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class PrivilegesRefused(Exception):
-    """The configuration declares rights that cannot be had here. The message says which, and why."""
+    """The configuration declares rights that cannot be had here. The message names them and the reason."""
 
 
 @dataclass(frozen=True, slots=True)

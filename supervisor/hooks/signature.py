@@ -18,7 +18,7 @@ SECRET_PREFIX = b"whsec_"
 
 
 class SecretUnusable(Exception):
-    """The operator's secret_file cannot be used. The message says why, and names the file."""
+    """The operator's secret_file cannot be used. The message names the file and the reason."""
 
 
 def headers(secrets: tuple[bytes, ...], message_id: str, timestamp_s: int, body: bytes) -> dict[str, str]:

@@ -20,7 +20,7 @@ from supervisor.hooks.context import Fact, as_json
 from supervisor.hooks.shortage import RETRY_PAUSE_S, is_passing
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
-RESPONSE_BYTES_MAX = 1 << 20  # nobody reads the body; a receiver that sends more is the wrong one
+RESPONSE_BYTES_MAX = 1 << 20  # the body is ignored, so a receiver that sends more is the wrong one
 
 
 class Webhooks:
@@ -109,7 +109,7 @@ async def _prepared(
 
 
 def _described(status: int) -> str:
-    """Return the status in our own words, because the words of the receiver might quote what was sent."""
+    """Return the status in our own words, because the words of the receiver might quote the request."""
     try:
         phrase = f"{status} {http.HTTPStatus(status).phrase}"
     except ValueError:

@@ -3,14 +3,14 @@
     format.py        the format: lines with checksums, of which the newest state is complete
     checked_line.py  one such line
     serialize.py     dataclasses as plain values and back
-    event_file.py    what happened on this node lately, for people: in the same folder, and no record
-    fsync.py         a child that forces files to disk, for which nothing waits
+    event_file.py    the newest events of this node, for people: in the folder of the records
+    fsync.py         a child that forces files to disk, while no part waits for it
 
 A record counts as written when the kernel has it, which survives any crash of this process. Only a loss of
 power can take it back, and that ends the application as well. A record is written by one write(2), before
 anything that depends on it. A record that could not be written whole is overwritten. The directory is locked,
-because two processes with one journal would each believe the other's records. Nothing here knows what a
-record means.
+because two processes with one journal would each believe the other's records. No function here interprets a
+record.
 """
 
 import fcntl
@@ -277,9 +277,9 @@ class Journal:
         return file is None or not file.unsettled
 
     def settle(self, item: str) -> str:
-        """Record what has changed of the item's process groups.
+        """Record the changes of the item's process groups.
 
-        Return blank, or why it could not be written.
+        Return blank, or why they could not be written.
         """
         file = self._recorded_file(item)
         assert file is not None and file.settings is not None, f"{item} owes no record"
@@ -324,8 +324,9 @@ class Journal:
     def _append(self, file: _File, line: bytes, settings: ItemSettings, *, keeps_room: bool) -> None:
         """Write the line, behind a line of the settings when the newest one is not up to date.
 
-        keeps_room: whether the write fails unless there is room for later lines, because what the line begins
-            must be able to end. False: the line is an end, which takes the room that was kept.
+        keeps_room: whether the write fails unless there is room for later lines, because the hook or tenure
+            that the line begins must be able to end. False: the line is an end, which takes the room that was
+            kept.
         """
         if file.fd >= 0 and not _is_there(file):
             self._close(file)  # the file was moved or cut, so a complete new one is written

@@ -1,4 +1,4 @@
-"""The file of events: what happened on this node lately, so that people can read it after a restart.
+"""The file of the newest events of this node, so that people can read them after a restart.
 
 Two files make a ring: when the newer one is full it takes the place of the older one. Each line has a
 checksum, so a damaged line is left out and harms no other line. The first line that a process writes into a
@@ -71,7 +71,7 @@ class EventFile:
         return fd, status.st_size
 
     def close(self) -> None:
-        """Await no answer of the file system any more."""
+        """Stop waiting for the file system."""
         self._pulse.close()
 
 

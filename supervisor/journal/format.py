@@ -6,8 +6,8 @@
 A state needs only the settings before it. The newest line is a state, ends with its line feed, and has at
 least one space behind it, because spaces keep room for the next lines. A file that ends otherwise (in the
 middle of a line, right behind a line, with NUL bytes, with settings, without any line) has been cut or
-damaged, and so has a file whose newest line has a wrong checksum. Then nobody knows whether a tenure was
-under way. That is reported and never taken for an empty record, because an on_lose too many is safe and a
+damaged, and so has a file whose newest line has a wrong checksum. Then it is not known whether a tenure was
+under way. This is reported and never taken for an empty record, because an unneeded on_lose is safe and a
 forgotten tenure is not. A kill of this program leaves no such file, because the kernel takes each line by one
 write, and a new file takes its place only when it is whole. Pure functions of bytes; this module must never
 touch a file.
@@ -58,7 +58,7 @@ class Recorded:
 class UnreadableRecord(Exception):
     """The newest record cannot be read, so it is not known whether a tenure was under way.
 
-    The message says why.
+    The message has the reason.
 
     last: the newest older record that can be read, with its settings. Where only settings can be read, it is
         an empty record of no machine. None: not even settings can be read.
@@ -83,7 +83,7 @@ def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tupl
 
 
 def state_line(record: Record, groups: tuple[Group, ...], identity: MachineIdentity, time: str) -> bytes:
-    """Return the line of the whole state. ``time`` is of the wall clock, for a person who reads the file."""
+    """Return the line of the whole state. ``time`` is of the wall clock, because people read the file."""
     state = to_plain(record)
     for name in ("leader", "previous_leader"):
         if len(getattr(record, name) or b"") > LEADER_BYTES_MAX:

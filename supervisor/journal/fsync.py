@@ -1,4 +1,4 @@
-"""Forces files to disk by a child, for which nothing waits.
+"""Forces files to disk by a child, while no part of this process waits for it.
 
 Records survive our own crash without it. The child only shortens the time in which a loss of power could take
 a record back. A disk that hangs therefore hangs that child and nothing else, and there is never more than

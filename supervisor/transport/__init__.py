@@ -2,7 +2,7 @@
 
 A module imports only modules above it.
 
-    failure.py     ExchangeFailed: why an exchange has no answer, in one line
+    failure.py     ExchangeFailed: the reason of an exchange without an answer, in one line
     endpoint.py    where to connect, read from a URL
     messages.py    a PreparedRequest as bytes, the bytes of an answer as a Response
     resolve.py     a name's addresses, looked up by a child that can be killed
@@ -12,8 +12,8 @@ A module imports only modules above it.
     dial.py        a new connection: name, addresses, TLS
     pool.py        Transport: which connection carries which exchange
 
-This package knows sockets and HTTP, and must never know Consul or what a request means. It must never
-repeat a request that the peer may have acted on. The caller decides what a missing answer means.
+This package knows sockets and HTTP, and must never know Consul or the meaning of a request. It must never
+repeat a request that the peer may have acted on. The caller interprets a missing answer.
 """
 
 from supervisor.transport.endpoint import Endpoint

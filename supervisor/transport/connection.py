@@ -1,8 +1,9 @@
 """One connection: requests as bytes, bytes as answers, one exchange at a time.
 
-A connection is an asyncio protocol and no stream, so that an answer costs one callback and one future. It
-must never hold the loop for long, whatever the peer sends, so an iteration of the loop receives at most
-RECEIVE_BYTES_MAX. It must never be used again after an incomplete answer, so it is aborted then.
+A connection is an asyncio protocol and no stream, so that an answer costs one callback and one future. A
+connection must never hold the loop for long, even when the peer sends without a pause, so an iteration of the
+loop receives at most RECEIVE_BYTES_MAX. After an incomplete answer a connection is aborted, because it must
+never be used again.
 """
 
 import asyncio
@@ -58,7 +59,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._received = NOTHING
-        self._unread = b""  # what has arrived and h11 has not got
+        self._unread = b""  # bytes that have arrived and that h11 has not got
         self._ended = False  # the peer sends no more
         self._http: h11.Connection | None = None  # reads an answer that is not an ordinary one
         self._idle = False
@@ -161,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and not self._closed:  # because asyncio would close it twice
             self._transport.abort()
 
-    # --- what asyncio calls ----------------------------------------------------------------------
+    # --- called by asyncio -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note that the connection is established."""
@@ -172,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return a new buffer for the next bytes, so that a waiting connection keeps no memory for it."""
-        # A view, because asyncio's TLS fills slices of it, and a slice of a bytearray would be a copy.
+        # A view, because asyncio's TLS fills slices, and a slice of a bytearray would be a copy.
         self._received = memoryview(bytearray(RECEIVE_BYTES_MAX))
         return self._received
 

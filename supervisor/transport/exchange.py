@@ -1,6 +1,6 @@
-"""One exchange: a request, how its answer is wanted, and what has arrived of that answer.
+"""One exchange: a request, how its answer is wanted, and the part of the answer that has arrived.
 
-Pure state. It knows no connection, and must never read or write a socket.
+Pure state. This module knows no connection, and must never read or write a socket.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Exchange:
 
     @property
     def answered(self) -> bool:
-        """Whether the answer is there. It is not if the task that awaits it was cancelled at this moment."""
+        """Whether the answer is there, which it is not if the awaiting task was cancelled at this moment."""
         answer = self.answer
         return answer.done() and not answer.cancelled() and answer.exception() is None
 

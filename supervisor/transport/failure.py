@@ -30,7 +30,7 @@ class FailureKind(StrEnum):
 class ExchangeFailed(Exception):
     """An exchange without an answer. The peer may or may not have acted on the request.
 
-    The text is one line: what this side did, with which peer, and why it failed.
+    The text is one line with the action of this side, the peer and the reason.
     """
 
     def __init__(self, kind: FailureKind, text: str) -> None:

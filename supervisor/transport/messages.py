@@ -1,7 +1,7 @@
 """A PreparedRequest as bytes, and the bytes of an answer as a Response.
 
 Pure: no socket, no clock. h11 encodes each request. An ordinary answer is read by one expression, because
-each event waits for it. h11 reads every other answer, and alone decides what is not HTTP.
+each event waits for it. h11 reads every other answer, and alone decides which bytes are not HTTP.
 
 Nothing here decodes a charset or a content coding, because guessing a charset took 0.7 s on 8 MB, and a
 coding can be a bomb. So ``Response.text`` must never be used.
@@ -21,7 +21,7 @@ from supervisor.transport.failure import ExchangeFailed, FailureKind
 
 HEAD_BYTES_MAX = 32768  # twice h11's default; parsed in 8 ms at worst (8000 headers without a value)
 _NAME, _VALUE = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", r"[\t -~\x80-\xff]*"
-# Without the statuses whose answer has no body, whatever its head says.
+# Without the statuses whose answer never has a body, even if its head declares one.
 _ORDINARY = re.compile(rf"HTTP/1\.1 (?!204|304)([2-5][0-9][0-9]) ({_VALUE})((?:\r\n{_NAME}:{_VALUE})*)")
 _DECIDES = re.compile(r"\r\n(?:transfer-encoding|connection):", re.IGNORECASE)  # about body and connection
 _HEADER = re.compile(rf"\r\n({_NAME}):[\t ]*((?:{_VALUE}[!-~\x80-\xff])?)")
@@ -37,14 +37,14 @@ class KeptRequest(requests.PreparedRequest):
 
     @classmethod
     def of(cls, request: requests.PreparedRequest) -> "KeptRequest":
-        """Return this request as one that is encoded once. Nobody may change either of them."""
+        """Return this request as one that is encoded once. No caller may change either of them."""
         kept = cls()
         vars(kept).update(vars(request))
         return kept
 
 
 class WholeResponse(requests.Response):
-    """A response whose body is there. Its jar for cookies is empty, and no code of ours asks for one."""
+    """A response whose body is there. Its jar for cookies is empty, because no code of ours uses cookies."""
 
     raw = None
     encoding = None

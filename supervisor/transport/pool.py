@@ -64,14 +64,14 @@ class Transport:
         delay: Delay = no_delay,
         on_response: OnResponse = ignore,
     ) -> Coroutine[Any, Any, requests.Response]:
-        """Send ``request``, and return a coroutine that returns the answer, whatever its status.
+        """Send ``request``, and return a coroutine that returns the answer, of any status.
 
         If a connection is ready, the request is sent before this method returns.
 
         timeout_s: the limit for the whole exchange, from now.
         fresh: whether to use a connection that was never used, and close it afterwards. Otherwise a kept
-            connection is used and kept on if there is one. If it closes before a byte of the answer comes,
-            a GET is sent once more on a new connection.
+            connection is used and kept on if there is one. If it closes before a byte of the answer comes, a
+            GET is sent once more on a new connection.
         delay: called when the answer begins to arrive. The answer is not read for as many seconds as this
             returns.
         on_response: called once with the answer, as soon as the answer is there. The coroutine may raise
@@ -168,7 +168,7 @@ class Transport:
         if not exchange.fresh and connection.reusable and self._has_room():
             connection.set_idle(self._idle_age_max_s)
             self._idle.append(connection)
-        else:  # later, because what follows from the answer is urgent
+        else:  # later, because the consequences of the answer are urgent
             asyncio.get_running_loop().call_soon(connection.abort)
 
     def _has_room(self) -> bool:

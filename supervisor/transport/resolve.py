@@ -1,8 +1,8 @@
 """A name's addresses, looked up by a child that can be killed.
 
 ``getaddrinfo`` blocks a thread until the name servers answer. So a child runs ``getent ahosts NAME``, which
-returns the addresses that getaddrinfo would return (hosts file, DNS, as nsswitch.conf says). This module must
-never call getaddrinfo for a name.
+returns the addresses that getaddrinfo would return (hosts file, DNS, as set in nsswitch.conf). This module
+must never call getaddrinfo for a name.
 """
 
 import asyncio

@@ -44,7 +44,8 @@ class TlsContext:
     def current(self) -> ssl.SSLContext:
         """Return the context of the files as they are now, or of the last good ones.
 
-        Raises ExchangeFailed (tls) when no files were good yet. It names the setting and the unusable file.
+        Raises ExchangeFailed (tls), which names the setting and the unusable file, when no files were good
+        yet.
         """
         try:
             signature = self._files_signature()
@@ -100,7 +101,7 @@ def _context_of(tls: Tls) -> ssl.SSLContext:
 def _authorities_in(folder: str) -> str:
     """Return the certificates of all files below the folder, as Consul's command line reads CONSUL_CAPATH.
 
-    Each file must contain certificates in PEM, whatever its name. Raises ExchangeFailed (tls).
+    Each file must contain certificates in PEM, under any name. Raises ExchangeFailed (tls).
     """
     found: list[str] = []
     try:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from os.path import commonprefix
 
-WATCHES_MAX = 64  # a third of Consul's limit for one address, because other programs here use it as well
+WATCHES_MAX = 64  # a third of Consul's limit for one address, because other programs here also use it
 
 _Group = tuple[str, ...]
 
