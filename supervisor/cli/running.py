@@ -197,7 +197,8 @@ def _wind_up_records(directory: str) -> int | None:
 def _daemon(
     config: "Config", load: "Callable[[], Awaitable[Config]] | None" = None, path: Path | None = None
 ) -> int:
-    from supervisor.daemon.loop import Daemon, boottime
+    from supervisor.daemon.clock import boottime
+    from supervisor.daemon.loop import Daemon
     from supervisor.telemetry.log import STANDARD_ERROR, Log, reaches_journal
 
     journal = reaches_journal(STANDARD_ERROR, os.environ)

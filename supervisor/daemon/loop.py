@@ -10,7 +10,6 @@ import errno
 import os
 import secrets
 import signal
-import time
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -44,6 +43,7 @@ from supervisor.core.events import (
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Request
 from supervisor.daemon import signals
+from supervisor.daemon.clock import boottime
 from supervisor.daemon.driver import Driver, Effects
 from supervisor.daemon.events import Events
 from supervisor.daemon.listeners import Listeners
@@ -63,11 +63,6 @@ EXIT_BUG = 70
 WHY_CHARS_MAX = 4000  # of a file with many faults, in one line of the log
 STOPPING = "cannot reload: the daemon is stopping"
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
-
-def boottime() -> float:
-    """Return the seconds of CLOCK_BOOTTIME, which goes on while the machine is suspended."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Observer(Protocol):
