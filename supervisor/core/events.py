@@ -1,6 +1,6 @@
 """Everything that can happen: the shell reports each as one event."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from supervisor.core.actions import Fault, Reason, StartHook, StartRun, WriteRecord
 from supervisor.core.outcomes import Outcome
@@ -39,11 +39,13 @@ class RunEnded:
     """The run child ended, or could not be started; nothing of its process group is left.
 
     began: a process of the child existed, if only for a moment.
+    code: its exit status, negative for a signal, which decides nothing here. None: no process has ended.
     """
 
     started: StartRun
     detail: str = ""
     began: bool = True
+    code: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

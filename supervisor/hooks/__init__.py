@@ -64,6 +64,7 @@ class Hooks:
     delayed: receives each action that cannot start yet, and why.
     environ: the daemon's own environment.
     clock: the core's clock, in seconds.
+    attached: commands have the standard streams and the whole environment of this process, as below a shell.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Hooks:
         delayed: Callable[[Started, str], None] = lambda action, why: None,
         environ: Mapping[str, str],
         clock: Callable[[], float],
+        attached: bool = False,
     ) -> None:
         keep_exit_statuses()
         keep_descriptors()
@@ -84,7 +86,8 @@ class Hooks:
         self._log_line = log_line
         self._spawned = spawned
         self._delayed = delayed
-        self._environ = base_environment(environ)
+        self._attached = attached
+        self._environ = dict(environ) if attached else base_environment(environ)
         self._privileges = Privileges(environ)
         self._clock = clock
         self._webhooks = Webhooks()
@@ -195,8 +198,8 @@ class Hooks:
             command,
             identity,
             env=env,
-            stdin=as_json(event_facts) + b"\n",
-            lines=self._lines(action, name),
+            stdin=None if self._attached else as_json(event_facts) + b"\n",
+            lines=() if self._attached else self._lines(action, name),
             ended=partial(self._end, action),
         )
         self._under_way[action] = child
@@ -284,7 +287,8 @@ class Hooks:
         if isinstance(action, StartHook):
             self._report(HookEnded(action, ok, detail, began))
         else:
-            self._report(RunEnded(action, detail, began))
+            code = under_way.code if isinstance(under_way, HookProcess) else None
+            self._report(RunEnded(action, detail, began, code))
 
     def _facts(self, action: Started, attempt: int) -> dict[str, Fact]:
         return facts(action.context, attempt=attempt, node=self._node, now=self._clock())

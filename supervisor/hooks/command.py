@@ -21,7 +21,7 @@ from supervisor.core.settings import Command
 from supervisor.hooks import group
 from supervisor.hooks.output import Drain, Lines
 from supervisor.hooks.privileges import RunAs
-from supervisor.hooks.spawn import Spawned, spawn
+from supervisor.hooks.spawn import Spawned, spawn, spawn_attached
 
 KILL_GRACE_S = 0.2  # the kernel ends a killed process in milliseconds, or not at all (state D)
 SWEEP_PAUSE_S = 0.005  # between two checks whether a group has any process left
@@ -54,13 +54,14 @@ class HookProcess:
         identity: RunAs,
         *,
         env: Mapping[str, str],
-        stdin: bytes,
-        lines: tuple[Lines, Lines],
+        stdin: bytes | None,
+        lines: tuple[Lines, ...],
         ended: Callable[[bool, str], None],
     ) -> None:
         """Spawn the command, which is being executed when this returns.
 
-        ``lines`` receive its stdout and stderr.
+        ``lines`` receive its stdout and stderr. Where ``stdin`` is None, the command has the standard streams
+        of this process, and there are no ``lines``.
 
         Raises Unwatched when the command began and had to be killed, and else OSError or ValueError as
         ``spawn`` does.
@@ -76,14 +77,19 @@ class HookProcess:
         # Keeps a descriptor free for the pidfd, because a process that cannot be watched must not begin.
         place = os.eventfd(0)
         try:
-            spawned = spawn([*identity.prefix, *command.argv], command.cwd, env, stdin)
+            argv = [*identity.prefix, *command.argv]
+            if stdin is None:
+                spawned = Spawned(spawn_attached(argv, command.cwd, env))
+            else:
+                spawned = spawn(argv, command.cwd, env, stdin)
         finally:
             os.close(place)
         self.pgid = spawned.pid  # the number of the group, which is that of its leader
         self._pidfd = -1
         try:
             self._pidfd = os.pidfd_open(self.pgid)
-            self._drains = (Drain(spawned.stdout, lines[0]), Drain(spawned.stderr, lines[1]))
+            pipes = [pipe for pipe in (spawned.stdout, spawned.stderr) if pipe >= 0]
+            self._drains = [Drain(pipe, each) for pipe, each in zip(pipes, lines, strict=True)]
             self._loop.add_reader(self._pidfd, self._exit)
         except OSError as error:
             self._abandon(spawned)
@@ -111,6 +117,11 @@ class HookProcess:
             return
         self._why = self._why or why
         self._end_group()
+
+    @property
+    def code(self) -> int | None:
+        """The exit status of the leader, negative for a signal. None: the leader is not reaped."""
+        return self._code
 
     @property
     def _exited(self) -> bool:
