@@ -9,6 +9,7 @@
     checking.py         check
     planning.py         plan
     hook_commands.py    test-hook
+    locking.py          lock
     consul_commands.py  leader, verify, limit: requests to Consul
     cluster_commands.py members, sessions, wait, status --cluster: requests about all nodes
     daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon

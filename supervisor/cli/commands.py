@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from supervisor.cli import values
-from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, OF_ALL, UNREACHABLE, USAGE
+from supervisor.cli.exit_codes import (
+    CONFIGURATION,
+    DONE,
+    NEGATIVE,
+    NOT_EXECUTABLE,
+    NOT_FOUND,
+    OF_ALL,
+    UNREACHABLE,
+    USAGE,
+)
 
 DEFAULT_CONFIG = Path("/etc/consul-supervisor")
 
@@ -94,6 +103,12 @@ _REASON = _argument(
     dest="note",
 )
 _QUIET = _flag("--quiet", "print nothing when the command is done, for scripts")
+
+ARGV = _argument(
+    "argv COMMAND",
+    "the command and its arguments, behind --; it has our standard streams, terminal and environment",
+    nargs="+",
+)
 
 _ASKS_CONSUL = {
     UNREACHABLE: "Consul is unreachable or did not answer",
@@ -228,6 +243,49 @@ COMMANDS = {
             "scheduled)",
         ),
         _CONFIG,
+    ),
+    "lock": CommandSpec(
+        "hold a lock while a command runs, without a daemon: for cron, CI and containers",
+        "lock --wait 0 cron/backup -- /usr/local/bin/backup --full",
+        "locking:lock",
+        {
+            DONE: "the command was run and ended with 0. Any other code of the command is passed on, and a "
+            "command that signal N ended gives 128 + N",
+            NEGATIVE: "others hold the lock, or the lock was lost and the command was ended; or the command "
+            "ended with 1",
+            UNREACHABLE: "Consul did not answer at the end of --wait",
+            CONFIGURATION: "a CONSUL_ variable or the token file cannot be used, the token lacks a right, "
+            "the key belongs to another program, or the lock-delay is too short",
+            NOT_EXECUTABLE: "the command cannot be started",
+            NOT_FOUND: "there is no such program",
+        },
+        _argument(
+            "-n N", "a semaphore: at most N may hold a slot below the prefix KEY", values.limit, dest="limit"
+        ),
+        _argument(
+            "--wait DURATION",
+            "how long to wait for the lock, a day at most; 0: try once (default: for ever)",
+            values.wait_s,
+            dest="wait_s",
+        ),
+        _argument("--ttl DURATION", "the TTL of the session (default: 10s)", values.ttl),
+        _argument(
+            "--lock-delay DURATION",
+            "how long others stay locked out after a loss, in which the command must end (default: 30s)",
+            values.lock_delay,
+        ),
+        _argument(
+            "--on-lost SIGNAL",
+            "TERM: a loss of the lock ends the command by TERM, and by KILL after 5 s; KILL: by KILL at once "
+            "(default: %(default)s)",
+            choices=["TERM", "KILL"],
+            default="TERM",
+        ),
+        _flag("--verbose", "print to standard error what happens to the lock"),
+        _argument(
+            "KEY", "a key in Consul; `consul lock P` has the key P/.lock. With -n: a prefix", values.key
+        ),
+        ARGV,
     ),
     "leader": CommandSpec(
         "print the current leader's value",

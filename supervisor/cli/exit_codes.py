@@ -10,7 +10,9 @@ USAGE = 2
 UNREACHABLE = 69  # EX_UNAVAILABLE
 BUG = 70  # EX_SOFTWARE
 CONFIGURATION = 78  # EX_CONFIG; systemd's unit does not restart after it
-INTERRUPTED = 130  # 128 and the number of SIGINT, as in a shell
+NOT_EXECUTABLE = 126  # as in a shell, like the next two
+NOT_FOUND = 127
+INTERRUPTED = 130  # 128 and the number of SIGINT
 
 OF_ALL = {
     USAGE: "wrong usage",

@@ -10,6 +10,8 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 
 CHECKS_MAX = 32  # of a session, as the schema has it
+TTL_S_MAX = 86_400.0  # Consul's own bound
+LOCK_DELAY_S_MAX = 60.0  # Consul applies no more
 TIMEOUT_S_MAX = 86_400.0  # of a command that waits; a script that waits for longer should do so in a loop
 
 
@@ -101,6 +103,25 @@ def timeout_s(text: str) -> float:
     if length_s > TIMEOUT_S_MAX:
         raise ArgumentTypeError(f"invalid duration {text}: a day at most")
     return length_s
+
+
+def wait_s(text: str) -> float:
+    """Return the seconds that ``lock`` waits at most. A plain 0 needs no unit."""
+    return 0.0 if text == "0" else timeout_s(text)
+
+
+def ttl(text: str) -> str:
+    """Return the TTL of a session."""
+    if not 1.0 <= duration_s(text) <= TTL_S_MAX:
+        raise ArgumentTypeError(f"invalid TTL {text}: from 1s to 24h")
+    return text
+
+
+def lock_delay(text: str) -> str:
+    """Return the lock-delay of a session."""
+    if duration_s(text) > LOCK_DELAY_S_MAX:
+        raise ArgumentTypeError(f"invalid lock-delay {text}: a minute at most, which is as long as Consul's")
+    return text
 
 
 def note(text: str) -> str:

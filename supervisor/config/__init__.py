@@ -17,6 +17,7 @@
     http.py         where the daemon listens over TCP
     settings.py     Config and its parts
     loader.py       these steps in their order
+    command_line.py the item of one command line, for lock
     drop_in.py      a lone file, as if it were in its folder already
 
 The package reads files. It sends no request and starts no program. YAML and JSON Schema are imported when

@@ -96,6 +96,13 @@ CASES = [
     ("reload", 0, "--config {daemon}"),
     ("reload", 69, "--socket {folder}/none"),
     ("reload", 78, "--config {bad}"),
+    ("lock", 0, "codes/locked -- true"),
+    ("lock", 1, "--wait 0 codes/rival -- true"),
+    ("lock", 2, "codes/locked"),
+    ("lock", 69, "--wait 0 codes/locked -- true"),
+    ("lock", 78, "codes/locked -- true"),
+    ("lock", 126, "codes/locked -- /etc/passwd"),
+    ("lock", 127, "codes/locked -- no-such-program"),
     ("schema", 0, ""),
     ("dev-agent", 1, "--port {taken}"),
     *((name, 2, "none --config {daemon}") for name in DAEMON_COMMANDS),
@@ -104,6 +111,8 @@ CASES = [
     *((name, 2, "--no-such-option") for name in COMMANDS),
 ]
 ENVIRONMENTS = {
+    ("lock", 69): {"CONSUL_HTTP_ADDR": "{nobody}"},
+    ("lock", 78): {"CONSUL_HTTP_ADDR": "ftp://x"},
     ("verify", 69): {"CONSUL_HTTP_ADDR": "{nobody}"},
     ("verify", 78): {"CONSUL_HTTP_ADDR": "ftp://x"},
 }
@@ -204,7 +213,7 @@ def world_of(folder: Path, supervisor: Supervisor, agent: Agent, guarded: Agent)
     ids=[f"{name}-{code}-{at}" for at, (name, code, _) in enumerate(CASES)],
 )
 def test_a_command_ends_with_the_documented_code(world: World, name: str, code: int, arguments: str) -> None:
-    environ = {"CONSUL_HTTP_ADDR": world.url} if name == "verify" else {}
+    environ = {"CONSUL_HTTP_ADDR": world.url} if name in ("verify", "lock") else {}
     environ |= {key: world.fill(value) for key, value in ENVIRONMENTS.get((name, code), {}).items()}
     if name == "run":  # the state_dir of the running daemon
         environ |= {"STATE_DIRECTORY": f"{world.folder}/state", "RUNTIME_DIRECTORY": str(world.folder)}
@@ -215,9 +224,9 @@ def test_a_command_ends_with_the_documented_code(world: World, name: str, code: 
 
 
 def is_silent(name: str, code: int, arguments: str) -> bool:
-    """Return whether standard error must be blank: ``holds`` with a no, and ``check`` with its report."""
+    """Return whether standard error must be blank: a no of ``holds`` or ``lock``, a report of ``check``."""
     return (
-        (name, code) == ("holds", 1)
+        (name, code) in (("holds", 1), ("lock", 1))
         or name == "check"
         and ("--json" in arguments or "--connect" in arguments)
     )

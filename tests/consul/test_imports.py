@@ -81,6 +81,7 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("check GOOD --connect", 0, YAML | VALIDATOR | CONSUL),
         ("leader app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
         ("leader --key app/leader", 1, CONSUL),
+        ("lock imports/key -- true", 0, CONSUL),
         ("members app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
         ("sessions --config GOOD", 0, YAML | VALIDATOR | CONSUL),
         ("status --cluster --config GOOD", 0, YAML | VALIDATOR | CONSUL),

@@ -31,7 +31,8 @@ TOP_LEVEL = {
 # from lower floors only, and a new import is a decision that is made here.
 FLOORS = {
     "cli": "check config consul control core daemon demo devagent errors filesystem formats hooks journal"
-    " preflight telemetry",
+    " lock_command preflight telemetry",
+    "lock_command": "config consul core daemon errors formats hooks",
     "daemon": "config consul control core filesystem formats hooks http_server journal preflight telemetry"
     " web",
     "preflight": "check config core hooks telemetry",

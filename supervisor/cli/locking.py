@@ -1,0 +1,75 @@
+"""``lock``: one lock around one command."""
+
+import argparse
+import os
+import shutil
+import socket
+import sys
+
+from supervisor.cli.exit_codes import NEGATIVE, NOT_EXECUTABLE, NOT_FOUND, USAGE
+from supervisor.cli.terminal import fail, run_async
+from supervisor.core.settings import LOCK_SUFFIX
+
+STOP_TIMEOUT_S = 5.0  # between TERM and KILL, as `consul lock` leaves it
+
+
+def lock(options: argparse.Namespace) -> int:
+    """Hold the lock while the command runs, and return the exit code of the command."""
+    from supervisor.lock_command.init import stay_as_init
+
+    stay_as_init()  # first, so that process 1 stays small
+    if options.limit is not None and options.key.endswith(LOCK_SUFFIX):
+        return fail(
+            USAGE,
+            f"cannot use the prefix {options.key}: with -n it is that of `consul lock -n`, without /.lock",
+        )
+    code = _why_not_executable(options.argv[0])
+    if code:
+        what = "there is no such program" if code == NOT_FOUND else "it is not executable"
+        return fail(code, f"cannot run {options.argv[0]}: {what}")
+    return _hold(options)
+
+
+def _hold(options: argparse.Namespace) -> int:
+    from supervisor.config import consul_settings
+    from supervisor.config.command_line import LockLine, lock_settings
+    from supervisor.lock_command.holding import Holding, Manner
+    from supervisor.lock_command.judgement import NotAcquired
+
+    kills = options.on_lost == "KILL"
+    line = LockLine(
+        key=options.key,
+        limit=options.limit,
+        argv=options.argv,
+        ttl=options.ttl,
+        lock_delay=options.lock_delay,
+        stop_timeout_s=0.0 if kills else STOP_TIMEOUT_S,
+    )
+    hostname = socket.gethostname()
+    settings = lock_settings(line, os.environ, hostname)
+    consul = consul_settings(os.environ)
+    manner = Manner(options.wait_s, kills, _say, _say if options.verbose else _ignore)
+    environ = {**os.environ, "CONSUL_LOCK_HELD": "true"}  # as `consul lock` sets it
+
+    async def holding() -> int:
+        return await Holding(consul, settings, manner, environ, hostname).run()
+
+    try:
+        return run_async(holding())
+    except NotAcquired as error:  # no fault, so cron sends no mail
+        return fail(NEGATIVE, str(error)) if options.verbose else NEGATIVE
+
+
+def _why_not_executable(program: str) -> int:
+    """Return the exit code of a shell for a program that cannot run. 0: it seems that it can."""
+    if shutil.which(program) is not None:
+        return 0
+    return NOT_EXECUTABLE if os.path.dirname(program) and os.path.exists(program) else NOT_FOUND
+
+
+def _say(text: str) -> None:
+    print(f"consul-supervisor: {text}", file=sys.stderr, flush=True)
+
+
+def _ignore(text: str) -> None:
+    pass

@@ -1,0 +1,12 @@
+"""One lock around one command: ``lock`` acquires, runs the command as the run child, and releases.
+
+    holding.py    the core, Consul and the command, from the first request to the release
+    judgement.py  when to give up before the command has begun, and why
+    terminal.py   the terminal, which belongs to the command while it runs
+    guard.py      ends the command when this process is killed
+    init.py       process 1 of a container: passes signals on, and reaps
+
+The package wires the same core and the same shell as the daemon does, for one item. It has no configuration
+file, no journal and no log. A crash of this process ends the command, so nothing is left that a later process
+would have to wind up.
+"""

@@ -1,0 +1,331 @@
+"""One item from the command line: the core, Consul and the command, from the first request to the release.
+
+This module decides nothing about the lock. It ends the item after the command, or when ``judgement`` gives
+up, and passes signals on. A record is never written, because nothing outlives this process: whatever ends it
+ends the command.
+"""
+
+import asyncio
+import os
+import random
+import secrets
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from supervisor.config import Config, ConsulSettings, LogSettings
+from supervisor.consul.client import ConsulClient
+from supervisor.core.actions import (
+    Action,
+    Finished,
+    NoticeChanged,
+    PrepareWrite,
+    Role,
+    RoleChanged,
+    StartHook,
+    StartRun,
+    StopRun,
+    WriteRecord,
+)
+from supervisor.core.contender import Contender
+from supervisor.core.contenders import Contenders
+from supervisor.core.creation import contender_of
+from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StopAsked, Tick
+from supervisor.core.outcomes import Unknown
+from supervisor.core.requests import Request
+from supervisor.core.settings import ItemSettings, Wanted
+from supervisor.daemon.clock import boottime
+from supervisor.daemon.driver import Driver, Effects
+from supervisor.daemon.signal_callbacks import listen
+from supervisor.errors import CommandError
+from supervisor.hooks import Hooks
+from supervisor.lock_command import judgement
+from supervisor.lock_command.guard import Guard
+from supervisor.lock_command.judgement import LockLost
+from supervisor.lock_command.terminal import Terminal
+
+FORWARDED = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGWINCH,
+)
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # before the command has begun
+BY_SIGNAL = 128  # and the number of the signal, as shells report it
+CANNOT_RUN = 126  # as shells report it
+EXIT_BUG = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How the lock is acquired and lost.
+
+    wait_s: how long to wait for the lock. 0: try once. None: wait for ever.
+    kills: whether a loss ends the command by KILL alone, without TERM.
+    say: prints a line that everybody should see.
+    explain: prints a line for a reader who wants to follow what happens.
+    """
+
+    wait_s: float | None
+    kills: bool
+    say: Callable[[str], None]
+    explain: Callable[[str], None]
+
+
+class Holding:
+    """One lock and its command. ``run`` returns the exit code."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _guard: Guard | None = None
+    _pgid = 0  # the process group of the command; 0: it does not run
+    _begun = False  # the command has begun, or could not be started
+    _code = CANNOT_RUN
+    _lost = False  # the lock was lost while the command ran
+    _reason = "lock-lost"  # why this node holds no more
+    _why_not: CommandError | None = None
+    _silence = ""  # why Consul did not answer; blank: it does
+
+    def __init__(
+        self,
+        consul: ConsulSettings,
+        settings: ItemSettings,
+        manner: Manner,
+        environ: Mapping[str, str],
+        hostname: str,
+    ) -> None:
+        """Make all parts. Raises TokenError when the token file cannot be used."""
+        self._settings, self._manner = settings, manner
+        config = Config(consul, LogSettings(), (settings,), state_dir="")
+        self._client = ConsulClient(config, lambda level, event, why: manner.say(why), boottime)
+        self._hooks = Hooks(
+            node=hostname,
+            report=self._on_child_ended,
+            log_line=lambda line: None,
+            spawned=self._on_spawned,
+            delayed=lambda started, why: manner.say(f"cannot start the command yet: {why}"),
+            environ=environ,
+            clock=boottime,
+            attached=True,
+        )
+        wanted = Wanted(settings, spread=random.random())
+        contender = contender_of(wanted, instance=secrets.token_hex(8), now=boottime())
+        self._contenders = Contenders((contender,))
+        effects: Effects = {
+            PrepareWrite: self._client.prepare,
+            StartRun: self._hooks.start_run,
+            StopRun: self._stop_run,
+        }
+        self._driver = Driver(self._contenders, self, effects)
+        self._observed: list[Action] = []
+        self._terminal = Terminal()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ended = asyncio.Event()
+
+    async def run(self) -> int:
+        """Hold the lock while the command runs, and return the exit code. Raises CommandError without it."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._on_unhandled_exception)
+        callbacks: dict[signal.Signals, Callable[[], None]] = {signal.SIGTSTP: self._suspend}
+        callbacks |= {number: partial(self._on_signal, number) for number in FORWARDED}
+        heard = {number: callback for number, callback in callbacks.items() if _is_heard(number)}
+        listen(loop, {**heard, signal.SIGCHLD: self._on_child})
+        self._manner.explain(f"waiting for {self._settings.key}")
+        self.dispatch(Tick())
+        if self._manner.wait_s:
+            loop.call_later(self._manner.wait_s, self._on_wait_over)
+        await self._ended.wait()
+        await self._close()
+        if self._why_not is not None:
+            raise self._why_not
+        return self._code
+
+    @property
+    def _contender(self) -> Contender:
+        return self._contenders.by_name[self._settings.name]
+
+    def dispatch(self, event: Event) -> None:
+        """Run one step, and whatever follows from it for the command."""
+        if self._ended.is_set():
+            return
+        self._driver.dispatch(event)
+        observed, self._observed = self._observed, []
+        for action in observed:
+            self._report(action)
+        if isinstance(event, Answered) and self._is_acquiring:
+            self._judge(event)
+        if self._contenders.stopped:
+            self._ended.set()
+
+    # --- before the command -------------------------------------------------------------------------
+
+    @property
+    def _is_acquiring(self) -> bool:
+        return not self._begun and not self._contender.winding_up
+
+    def _judge(self, answered: Answered) -> None:
+        """Give up when this answer shows that the lock cannot be had, or not in time."""
+        contender, outcome = self._contender, answered.outcome
+        why_not: CommandError | None = judgement.fault(contender, answered)
+        if why_not is None and self._manner.wait_s == 0:
+            why_not = judgement.why_not_now(contender, outcome, boottime())
+        if why_not is not None:
+            self._give_up(why_not)
+        elif not isinstance(outcome, Unknown):
+            self._silence = ""
+        else:
+            if not self._silence:
+                self._manner.say(f"no answer from Consul, waiting on: {outcome.why}")
+            self._silence = outcome.why
+
+    def _on_wait_over(self) -> None:
+        contender = self._contender
+        if self._is_acquiring and contender.tenure is None:
+            silence = self._silence
+            self._give_up(
+                judgement.no_answer(contender, silence) if silence else judgement.not_acquired(contender)
+            )
+
+    def _give_up(self, why_not: CommandError) -> None:
+        self._why_not = why_not
+        self.dispatch(StopAsked())
+
+    # --- the command --------------------------------------------------------------------------------
+
+    def _on_spawned(self, started: StartHook | StartRun, pgid: int) -> None:
+        self._begun, self._pgid = True, pgid
+        self._terminal.lend(pgid)
+        try:
+            self._guard = Guard(pgid)
+        except OSError as error:
+            self._manner.say(f"a KILL of this process may leave processes of the command: {error.strerror}")
+
+    def _stop_run(self, action: StopRun) -> None:
+        self._lost = bool(self._pgid)
+        if self._manner.kills:
+            self._hooks.kill_all()
+        else:
+            self._hooks.stop_run(action)
+
+    def _on_child_ended(self, event: HookEnded | RunEnded) -> None:
+        """Release the lock after the end of the command, and keep the exit code."""
+        assert isinstance(event, RunEnded), "the item has no hooks"
+        self._begun, self._pgid = True, 0
+        self._terminal.take_back()
+        if self._guard is not None:
+            self._guard.end()
+        if event.code is None:
+            self._manner.say(f"the command {event.detail}")
+        else:
+            self._code = event.code if event.code >= 0 else BY_SIGNAL - event.code
+        if self._lost:
+            self._why_not = LockLost(
+                f"lost {self._settings.key} ({self._reason}): the command was ended: {event.detail}"
+            )
+        self._manner.explain(f"the command has ended: {event.detail}")
+        self.dispatch(event)
+        self.dispatch(StopAsked())
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        """Pass a signal on to the command. Before the command begins, a signal to end is for this process."""
+        if self._pgid:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(self._pgid, number)
+        elif self._is_acquiring and number in ENDING:
+            self._code = BY_SIGNAL + number
+            self.dispatch(StopAsked())
+
+    def _on_child(self) -> None:
+        if self._pgid and self._terminal.has_stopped(self._pgid):
+            self._suspend()
+
+    def _suspend(self) -> None:
+        """Stop with the command, and continue it afterwards if the lock is still held."""
+        if not self._pgid:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            return
+        self._terminal.stop_with(self._pgid)
+        self.dispatch(Tick())
+        if self._pgid and not self._lost:
+            self._terminal.lend(self._pgid)
+            os.killpg(self._pgid, signal.SIGCONT)
+
+    # --- the world that a step acts upon ------------------------------------------------------------
+
+    def now(self) -> float:
+        """Return seconds of CLOCK_BOOTTIME."""
+        return boottime()
+
+    def request(self, request: Request) -> None:
+        """Send a request to Consul."""
+        self._start(self._client.begin(request, self.dispatch))
+
+    def write_record(self, write: WriteRecord) -> str:
+        """Write nothing, and return blank, because no later process has anything to wind up."""
+        return ""
+
+    def wake(self, at: float) -> None:
+        """Set the one timer of the item."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, at - boottime()), self.dispatch, Tick())
+
+    def observe(self, event: Event, actions: list[Action]) -> None:
+        """Keep the actions, which are reported after the step."""
+        self._observed += actions
+
+    def _report(self, action: Action) -> None:
+        key, explain = self._settings.key, self._manner.explain
+        match action:
+            case RoleChanged(role=Role.HOLDING, session=session, token=token):
+                explain(f"holding {key} with session {session}, fencing token {token}")
+            case RoleChanged(role=Role.LOSING, reason=reason):
+                self._reason = reason
+            case NoticeChanged(notice=notice) if notice and not self._why_not:
+                self._manner.say(f"{key}: {notice}")
+            case Finished() if not self._contender.session.abandoned_id:
+                explain(f"released {key}")
+            case Finished():
+                self._manner.say(f"cannot release {key} without Consul: it is free when the session expires")
+            case _:
+                pass
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_unhandled_exception(asyncio.get_running_loop(), {"exception": error})
+
+    async def _close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await self._hooks.close()
+        await self._client.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _on_unhandled_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        """End the process and so the command, because an exception that nobody awaits is our bug."""
+        error = context.get("exception")
+        if isinstance(error, BaseException):
+            traceback.print_exception(error, file=sys.stderr)
+        what = context.get("message", "a task failed")
+        self._manner.say(f"cannot go on: a bug in consul-supervisor: {what}")
+        os._exit(EXIT_BUG)
+
+
+def _is_heard(number: signal.Signals) -> bool:
+    """Return whether our parent lets this signal arrive; nohup, for example, ignores SIGHUP."""
+    return signal.getsignal(number) is not signal.SIG_IGN

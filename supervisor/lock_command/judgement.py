@@ -1,0 +1,86 @@
+"""When ``lock`` gives up before its command has begun, and why. Pure functions.
+
+A daemon tries for ever, because an operator corrects a fault while it runs. A command reports the fault.
+"""
+
+from supervisor.core.contender import Contender
+from supervisor.core.events import Answered
+from supervisor.core.outcomes import (
+    Denied,
+    KeyView,
+    LockDelayed,
+    LostRace,
+    Outcome,
+    Refused,
+    SessionAltered,
+    SlotsView,
+    Unknown,
+)
+from supervisor.core.requests import ReadSession
+from supervisor.core.settings import SemaphoreSettings
+from supervisor.errors import CommandError, NotPossible, OperatorError, PeerError
+from supervisor.formats.holder_node import holder_node
+
+
+class LockFault(OperatorError):
+    """The lock cannot be had: a missing right, a refused session, or a key of another program."""
+
+
+class NoConsul(PeerError):
+    """Consul did not answer."""
+
+
+class NotAcquired(NotPossible):
+    """The lock is held by others."""
+
+
+class LockLost(NotPossible):
+    """The lock was lost, and the command was ended."""
+
+
+def fault(contender: Contender, answered: Answered) -> LockFault | None:
+    """Return the fault that this answer shows. None: it shows none."""
+    key, outcome, notice = contender.settings.key, answered.outcome, contender.lock.notice
+    if isinstance(outcome, Refused | SessionAltered):
+        return LockFault(f"cannot lock {key}: {outcome.why}")
+    if isinstance(outcome, Denied) and not isinstance(answered.request, ReadSession):
+        return LockFault(f"cannot lock {key}: {outcome.why}")
+    return LockFault(f"cannot lock {key}: {notice}") if _belongs_to_another_program(contender) else None
+
+
+def why_not_now(contender: Contender, outcome: Outcome, now: float) -> CommandError | None:
+    """Return why an attempt without any waiting has failed. None: it has not failed yet."""
+    if isinstance(outcome, Unknown):
+        return no_answer(contender, outcome.why)
+    lock = contender.lock
+    is_refused = isinstance(outcome, LockDelayed | LostRace) and contender.settings.kind == "election"
+    is_taken = lock.view is not None and (not lock.is_free or now < lock.free_since)
+    return not_acquired(contender) if is_refused or is_taken else None
+
+
+def no_answer(contender: Contender, why: str) -> NoConsul:
+    """Return the error that Consul did not answer."""
+    return NoConsul(f"cannot lock {contender.settings.key}: no answer from Consul: {why}")
+
+
+def not_acquired(contender: Contender) -> NotAcquired:
+    """Return the error that others hold the lock."""
+    return NotAcquired(f"cannot lock {contender.settings.key}: {_whose(contender)}")
+
+
+def _belongs_to_another_program(contender: Contender) -> bool:
+    view = contender.lock.view
+    if isinstance(view, KeyView):
+        return view.is_foreign
+    return isinstance(view, SlotsView) and view.lock is not None and view.lock.roster is None
+
+
+def _whose(contender: Contender) -> str:
+    view, settings = contender.lock.view, contender.settings
+    if isinstance(settings, SemaphoreSettings):
+        taken = 0 if not isinstance(view, SlotsView) or view.roster is None else len(view.roster.holders)
+        return f"{taken} slots are taken, the limit is {settings.limit}"
+    if not isinstance(view, KeyView) or not view.session:
+        return "Consul still keeps it locked after the loss of a holder (lock-delay)"
+    node = holder_node(view.value)
+    return f"{node or 'a node'} holds it with session {view.session}"

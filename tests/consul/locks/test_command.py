@@ -1,0 +1,188 @@
+"""The command of ``lock`` runs as it would without a lock: exit codes, signals, streams, environment."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from tests.consul.locks.lockers import SHORT, SLEEP, Lockers, children, is_alive
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
+)
+def test_the_exit_code_of_the_command_is_passed_on(lockers: Lockers, body: str, code: int) -> None:
+    done = lockers.start(argv=["/bin/sh", "-c", body])
+    assert done.end() == (code, "", "")
+    assert lockers.session() == "" and lockers.is_waiting(0)
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "why"),
+    [
+        ("no-such-program", 127, "there is no such program"),
+        ("/no/such/program", 127, "there is no such program"),
+        ("/etc/passwd", 126, "it is not executable"),
+    ],
+)
+def test_a_program_that_cannot_run_is_reported_before_anything_is_locked(
+    lockers: Lockers, program: str, code: int, why: str
+) -> None:
+    done = lockers.start(argv=[program], environ={"CONSUL_HTTP_ADDR": "127.0.0.1:1"})
+    assert done.end() == (code, "", f"consul-supervisor: cannot run {program}: {why}\n")
+
+
+def test_the_standard_streams_are_those_of_lock(lockers: Lockers) -> None:
+    done = lockers.start(argv=["/bin/sh", "-c", "tr a-z A-Z; echo problem >&2"], stdin=subprocess.PIPE)
+    out, error = done.process.communicate("some text", timeout=PATIENCE_S)
+    assert (done.process.returncode, out, error) == (0, "SOME TEXT", "problem\n")
+
+
+def test_the_arguments_of_the_command_are_its_own(lockers: Lockers) -> None:
+    """An option of ``lock`` and another ``--`` behind the first belong to the command."""
+    done = lockers.start("--wait", "30s", argv=["printf", "%s|", "--verbose", "--", "--wait", "-n"])
+    assert done.end() == (0, "--verbose|--|--wait|-n|", "")
+
+
+def test_options_may_stand_behind_the_key(lockers: Lockers) -> None:
+    argv = [*COMMAND, "lock", lockers.key, "--wait", "0", "--verbose", "--", "true"]
+    environ = {**ENVIRON, "CONSUL_HTTP_ADDR": lockers.agent.url}
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, env=environ, timeout=PATIENCE_S)
+    assert done.returncode == 0 and f"holding {lockers.key}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["lock", "a"], ["lock", "a", "--"], ["lock", "a", "true"], ["lock", "--", "true"]]
+)
+def test_without_a_key_or_a_command_nothing_runs(arguments: list[str]) -> None:
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=ROOT, env=ENVIRON)
+    assert done.returncode == 2 and done.stderr.startswith("usage: consul-supervisor lock")
+
+
+def test_the_environment_is_passed_on_with_the_facts_of_the_lock(lockers: Lockers) -> None:
+    environ = {"CONSUL_HTTP_TOKEN": "", "SOME": "thing", "NOTIFY_SOCKET": "/x"}
+    ours = "$CONSUL_SUPERVISOR_KEY $CONSUL_SUPERVISOR_FENCING_TOKEN"
+    script = f'echo "$SOME $NOTIFY_SOCKET $CONSUL_LOCK_HELD {ours}"'
+    code, out, _ = lockers.start(argv=["/bin/sh", "-c", script], environ=environ).end()
+    some, notify, held, key, token = out.split()
+    assert (code, some, notify, held, key) == (0, "thing", "/x", "true", lockers.key)
+    assert int(token) > 0
+
+
+def test_the_sequencer_in_the_environment_verifies(lockers: Lockers) -> None:
+    supervisor = " ".join(COMMAND)
+    script = f"{supervisor} verify --key {lockers.key} --session $CONSUL_SUPERVISOR_SESSION"
+    code, _, error = lockers.start(argv=["/bin/sh", "-c", script]).end()
+    assert (code, error) == (0, "")
+
+
+def test_verbose_explains_each_step(lockers: Lockers) -> None:
+    code, _, error = lockers.start("--verbose", argv=["true"]).end()
+    lines = [line.removeprefix("consul-supervisor: ") for line in error.splitlines()]
+    assert code == 0
+    assert lines[0] == f"waiting for {lockers.key}" and lines[1].startswith(
+        f"holding {lockers.key} with session "
+    )
+    assert lines[2:] == ["the command has ended: exit 0", f"released {lockers.key}"]
+
+
+# --- signals ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_is_passed_on_to_the_command(lockers: Lockers, number: signal.Signals) -> None:
+    """The command decides what the signal means, also that it goes on."""
+    body = f"trap 'note {number.name}; exit 9' {number.name.removeprefix('SIG')}; {SLEEP}"
+    locker = lockers.holder(body=body)
+    lockers.wait_line("a", "begin")
+    locker.signal(number)
+    assert locker.end() == (9, "", "")
+    assert lockers.lines("a", number.name)
+    lockers.assert_nothing_left()
+
+
+def test_a_signal_that_the_command_ignores_ends_nothing(lockers: Lockers) -> None:
+    locker = lockers.holder(body="trap '' TERM; note ready; sleep 0.5")
+    lockers.wait_line("a", "ready")
+    locker.signal(signal.SIGTERM)
+    assert locker.end() == (0, "", "")
+    assert lockers.lines("a", "end")
+
+
+def test_a_command_that_a_signal_ends_gives_128_and_its_number(lockers: Lockers) -> None:
+    locker = lockers.holder(body="trap - TERM; note ready; exec sleep 600")
+    lockers.wait_line("a", "ready")
+    locker.signal(signal.SIGTERM)
+    assert locker.end() == (143, "", "")
+    assert lockers.session() == ""
+
+
+def test_a_signal_ends_the_wait_for_the_lock(lockers: Lockers) -> None:
+    lockers.holder()
+    waiter = lockers.start(name="b")
+    until(lambda: lockers.is_waiting(2), "both have a session")
+    waiter.signal(signal.SIGINT)
+    assert waiter.end() == (130, "", "")
+    assert lockers.lines("b") == [] and lockers.is_waiting(1)
+
+
+def test_a_signal_that_our_parent_ignores_stays_ignored(lockers: Lockers) -> None:
+    locker = lockers.start(before=["nohup"], argv=["/bin/sh", "-c", "kill -HUP $$; kill -HUP $PPID; exit 3"])
+    assert locker.wait() == 3
+
+
+# --- nothing acts without the lock ------------------------------------------------------------------------
+
+
+def test_the_end_of_the_command_ends_what_it_has_left_running(lockers: Lockers) -> None:
+    locker = lockers.start(body="sleep 600 & exit 0")
+    assert locker.wait() == 0
+    lockers.assert_nothing_left()
+
+
+def test_kill_takes_the_command_and_its_children_with_it(lockers: Lockers) -> None:
+    """The kernel kills the shell, and the guard kills what the shell has started."""
+    locker = lockers.holder(body="(trap '' TERM HUP; sleep 600) & sleep 600; true")
+    shell = lockers.wait_line("a", "begin").pid
+    until(lambda: len(children(shell)) == 2, "the children of the shell")
+    locker.signal(signal.SIGKILL)
+    assert locker.wait() == -signal.SIGKILL
+    lockers.assert_nothing_left()
+    assert lockers.session(), "Consul keeps the lock until the session expires"
+
+
+def test_the_guard_does_not_outlive_the_command(lockers: Lockers) -> None:
+    locker = lockers.holder(body="sleep 0.3")
+    pids = children(locker.pid)
+    assert len(pids) == 2, "the command and its guard"
+    assert locker.wait() == 0
+    assert not any(is_alive(pid) for pid in pids)
+
+
+# --- process 1 --------------------------------------------------------------------------------------------
+
+CONTAINER = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+def test_process_1_reaps_orphans(lockers: Lockers) -> None:
+    """The orphan is no process of the command's group, so its end is that of any process of a container."""
+    count = "cat /proc/[0-9]*/stat | grep -c ') Z '"
+    body = f"setsid sh -c '(setsid sleep 0.1 &) ; exit 0'; sleep 0.5; echo $({count})"
+    done = lockers.start(argv=["/bin/sh", "-c", body], before=CONTAINER)
+    assert done.end() == (0, "0\n", "")
+
+
+@pytest.mark.parametrize(("body", "code"), [("exit 5", 5), ("kill -KILL $$", 137)])
+def test_process_1_passes_the_exit_code_on(lockers: Lockers, body: str, code: int) -> None:
+    assert lockers.start(argv=["/bin/sh", "-c", body], before=CONTAINER).end() == (code, "", "")
+
+
+def test_process_1_passes_signals_on(lockers: Lockers) -> None:
+    locker = lockers.holder(*SHORT, before=CONTAINER, body=f"trap 'note usr; exit 4' USR1; {SLEEP}")
+    (init,) = children(locker.pid)
+    os.kill(init, signal.SIGUSR1)
+    assert locker.end() == (4, "", "")
+    assert lockers.lines("a", "usr") and lockers.session() == ""
