@@ -90,6 +90,7 @@ class Holding:
     _code = CANNOT_RUN
     _lost = False  # the lock was lost while the command ran
     _reason = "lock-lost"  # why this node holds no more
+    _how_ended = ""  # of the command
     _why_not: CommandError | None = None
     _silence = ""  # why Consul did not answer; blank: it does
 
@@ -143,6 +144,9 @@ class Holding:
             loop.call_later(self._manner.wait_s, self._on_wait_over)
         await self._ended.wait()
         await self._close()
+        if self._lost:  # the reason of a loss may become known after the end of the command
+            what = f"lost {self._settings.key} ({self._reason})"
+            raise LockLost(f"{what}: the command was ended: {self._how_ended}")
         if self._why_not is not None:
             raise self._why_not
         return self._code
@@ -218,20 +222,17 @@ class Holding:
         """Release the lock after the end of the command, and keep the exit code."""
         assert isinstance(event, RunEnded), "the item has no hooks"
         self._begun, self._pgid = True, 0
-        self._terminal.take_back()
-        if self._guard is not None:
-            self._guard.end()
         if event.code is None:
             self._manner.say(f"the command {event.detail}")
         else:
             self._code = event.code if event.code >= 0 else BY_SIGNAL - event.code
-        if self._lost:
-            self._why_not = LockLost(
-                f"lost {self._settings.key} ({self._reason}): the command was ended: {event.detail}"
-            )
         self._manner.explain(f"the command has ended: {event.detail}")
+        self._how_ended = event.detail
         self.dispatch(event)
         self.dispatch(StopAsked())
+        self._terminal.take_back()  # after the release, for which the next holder waits
+        if self._guard is not None:
+            self._guard.end()
 
     def _on_signal(self, number: signal.Signals) -> None:
         """Pass a signal on to the command. Before the command begins, a signal to end is for this process."""

@@ -109,8 +109,18 @@ class Lockers:
     def consul_lock(self, *options: str, prefix: str, name: str = "theirs", body: str = ":") -> Locker:
         """Start ``consul lock`` with the same kind of command."""
         address = f"-http-addr={self.agent.host}:{self.agent.port}"
-        lock = [str(BINARY), "lock", address, *options, prefix, _SCRIPT % body]
-        return self._spawn(lock, name, subprocess.DEVNULL, {"SHELL": "/bin/sh"})
+        lock = [
+            str(BINARY),
+            "lock",
+            address,
+            "-shell=false",
+            *options,
+            prefix,
+            "/bin/sh",
+            "-c",
+            _SCRIPT % body,
+        ]
+        return self._spawn(lock, name, subprocess.DEVNULL, {})
 
     def _spawn(self, argv: list[str], name: str, stdin: int | IO[Any], environ: Mapping[str, str]) -> Locker:
         process = subprocess.Popen(
