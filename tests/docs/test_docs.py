@@ -42,7 +42,7 @@ from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.telemetry.event_log import EVENTS_MAX
 from tests.consul.web.reader import Reader
 from tests.processes.test_check_command import Ansible, Refused
-from tests.support.consul import HOST, free_ports
+from tests.support.consul import HOST, Agent, free_ports
 from tests.support.log_lines import undocumented
 from tests.support.pages import (
     DEV_AGENT,
@@ -174,6 +174,20 @@ def test_the_shown_crontab_runs_the_job_where_this_node_holds_it(shown: str, tmp
                 timeout=PATIENCE_S,
             )
         assert (done.stdout, done.stderr) == (ran, "")
+
+
+@SHOWN.by(COMMANDS, "A lock around one command", "sh")
+def test_the_shown_crontab_runs_the_job_while_nobody_else_does(
+    shown: str, shared_agent: Agent, unique: str
+) -> None:
+    *_, line = shown.strip().split(maxsplit=6)
+    _, *arguments = line.replace("cron/backup", unique).replace("/usr/local/bin/backup", "echo").split()
+    environ = {"CONSUL_HTTP_ADDR": shared_agent.url}
+    done = command(*arguments, "ran", environ=environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
+    assert shared_agent.acquire(unique, shared_agent.session_create(TTL="60s"))
+    done = command(*arguments, "ran", environ=environ)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
 @SHOWN.by(COMMANDS, "What happened on this node", "sh", "shown")

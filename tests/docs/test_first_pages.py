@@ -13,7 +13,7 @@ from supervisor.core.actions import Role
 from supervisor.core.lease import lease_of
 from tests.support.consul import BINARY, Agent
 from tests.support.pages import FIRST_PAGES, ROOT, Shown
-from tests.support.supervisor import PATIENCE_S, Supervisor, until
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, Supervisor, until
 
 INDEX, _, CONCEPTS, RECIPES, MOVING, COMPARISON = FIRST_PAGES
 SHOWN = Shown(*FIRST_PAGES)
@@ -88,6 +88,41 @@ def test_every_cell_about_another_product_names_its_source() -> None:
     cells = [cell for row in rows[1:] for cell in row.strip("|").split(" | ")[1:]]
     assert len(cells) >= 40
     assert [cell for cell in cells if "](" not in cell] == []
+
+
+LOCKS = SHOWN.of(MOVING, "From `consul lock`, without a daemon")
+
+
+def test_the_shown_locks_exclude_each_other(shared_agent: Agent, tmp_path: Path, unique: str) -> None:
+    """The commands are those of the page with another program and prefix."""
+    running, go = tmp_path / "running", tmp_path / "go"
+    program = tmp_path / "app"
+    program.write_text(f"#!/bin/sh\ntouch {running}\nuntil [ -e {go} ]; do sleep 0.05; done\n")
+    program.chmod(0o755)
+    moved = [
+        block.text.replace("service/app", unique).replace("/usr/local/bin/app", str(program)).split()
+        for block in LOCKS
+    ]
+    environ = {**ENVIRON, "CONSUL_HTTP_ADDR": shared_agent.url, "SHELL": "/bin/sh"}
+    assert moved[0][0] == "consul" and moved[1][0] == "consul-supervisor"
+    with subprocess.Popen([str(BINARY), *moved[0][1:]], stdout=subprocess.DEVNULL, env=environ) as consul:
+        until(running.exists, "consul lock runs it")
+        try:
+            once = ["0s" if word == "30s" else word for word in moved[1][1:]]
+            assert subprocess.run([*COMMAND, *once], cwd=ROOT, env=environ, check=False).returncode == 1
+        finally:
+            go.touch()
+        assert consul.wait(PATIENCE_S) == 0
+    assert subprocess.run([*COMMAND, *moved[1][1:]], cwd=ROOT, env=environ, check=False).returncode == 0
+
+
+def test_every_option_of_consul_lock_is_in_the_table() -> None:
+    help = subprocess.run([str(BINARY), "lock", "-help"], capture_output=True, text=True, check=False)
+    options = re.findall(r"^  (-[a-z-]+)", help.stdout + help.stderr, re.MULTILINE)
+    assert len(options) > 15
+    table = MOVING.read_text().partition("| option of `consul lock` |")[2].partition("\n\n")[0]
+    cells = [row.split(" | ")[0] for row in table.splitlines()]
+    assert [option for option in options if not any(f"`{option}`" in cell for cell in cells)] == []
 
 
 @SHOWN.by(MOVING, "From `consul lock`", "sh", "theirs")
