@@ -1,6 +1,6 @@
-"""A process that contends for a lock: consul-supervisor, `consul lock`, or the floor.
+"""A process that contends for a lock: consul-supervisor, its ``lock``, `consul lock`, or the floor.
 
-All three run the same stamp program with the same settings of their session, and are started and stopped in
+All of them run the same stamp program with the same settings of their session, and are started and stopped in
 one way, so that only the contenders differ.
 """
 
@@ -150,10 +150,18 @@ def stamping_hooks(rig: "Rig", name: str) -> dict[str, Any]:
     }
 
 
-def consul_lock(rig: "Rig", url: str, folder: str, name: str) -> Contender:
-    """Return a `consul lock` that runs its child without a shell."""
-    child = rig.stamping(name, "child", "wait")
+def consul_lock(rig: "Rig", url: str, folder: str, name: str, before: Sequence[str] = ()) -> Contender:
+    """Return a `consul lock` that runs its child without a shell. ``before``: what starts the child."""
+    child = [*before, *rig.stamping(name, "child", "wait")]
     return rig.contender(name, [str(BINARY), "lock", f"-http-addr={url}", "-shell=false", folder, *child])
+
+
+def lock_command(rig: "Rig", url: str, folder: str, name: str, before: Sequence[str] = ()) -> Contender:
+    """Return a ``lock`` with the session of `consul lock`. ``before``: what starts the child."""
+    child = [*before, *rig.stamping(name, "child", "wait")]
+    options = ["--ttl", EQUAL_TERMS["ttl"], "--lock-delay", EQUAL_TERMS["lock_delay"]]
+    argv = [*COMMAND, "lock", *map(str, options), f"{folder}/.lock", "--", *child]
+    return rig.contender(name, argv, {"CONSUL_HTTP_ADDR": url})
 
 
 def floor(rig: "Rig", url: str, folder: str, name: str) -> Contender:

@@ -20,7 +20,9 @@ ROUNDS, ROUNDS_QUICK = 50, 6
 SETTLE_S = 0.7  # after the last waiter's session exists, so that its watch runs and all else is done
 BREATH_S = 0.15  # between two hand-overs of a round
 OURS, THEIRS, FLOOR = "consul-supervisor", "consul lock", "floor"
-KINDS: tuple[tuple[str, str, Maker], ...] = (
+Kinds = tuple[tuple[str, str, Maker], ...]
+"""The contenders of each kind: the kind, the folder of their key, and their maker."""
+KINDS: Kinds = (
     (OURS, "bench/ours", consul_supervisor),
     (THEIRS, "bench/theirs", consul_lock),
     (FLOOR, "bench/floor", floor),
@@ -51,12 +53,14 @@ def measure(lab: Lab) -> list[Figure]:
     return figures
 
 
-def hand_overs(lab: Lab, *, persistent: bool, candidates: int) -> dict[str, list[float]]:
+def hand_overs(
+    lab: Lab, *, persistent: bool, candidates: int, kinds: Kinds = KINDS
+) -> dict[str, list[float]]:
     """Return the milliseconds of each hand-over, by kind."""
     rounds = lab.samples(ROUNDS, ROUNDS_QUICK)
     with lab.rig() as rig:
         agent = rig.agent(persistent=persistent)
-        sides = [_side(rig, agent, *kind, candidates) for kind in KINDS]
+        sides = [_side(rig, agent, *kind, candidates) for kind in kinds]
         for turn in range(rounds):
             _all_wait(agent, sides)
             time.sleep(SETTLE_S)
