@@ -1,6 +1,7 @@
 """``lock``: one lock around one command."""
 
 import argparse
+import gc
 import os
 import shutil
 import socket
@@ -52,6 +53,7 @@ def _hold(options: argparse.Namespace) -> int:
     environ = {**os.environ, "CONSUL_LOCK_HELD": "true"}  # as `consul lock` sets it
 
     async def holding() -> int:
+        gc.freeze()  # a search for garbage among the modules would delay a hand-over
         return await Holding(consul, settings, manner, environ, hostname).run()
 
     try:

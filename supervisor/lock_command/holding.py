@@ -88,6 +88,7 @@ class Holding:
     _pgid = 0  # the process group of the command; 0: it does not run
     _begun = False  # the command has begun, or could not be started
     _code = CANNOT_RUN
+    _is_stopped = False  # the command is stopped, so a rival may hold by the time at which a loss is noticed
     _lost = False  # the lock was lost while the command ran
     _reason = "lock-lost"  # why this node holds no more
     _how_ended = ""  # of the command
@@ -213,7 +214,7 @@ class Holding:
 
     def _stop_run(self, action: StopRun) -> None:
         self._lost = bool(self._pgid)
-        if self._manner.kills:
+        if self._manner.kills or self._is_stopped:
             self._hooks.kill_all()
         else:
             self._hooks.stop_run(action)
@@ -253,7 +254,9 @@ class Holding:
             os.kill(os.getpid(), signal.SIGSTOP)
             return
         self._terminal.stop_with(self._pgid)
+        self._is_stopped = True
         self.dispatch(Tick())
+        self._is_stopped = False
         if self._pgid and not self._lost:
             self._terminal.lend(self._pgid)
             os.killpg(self._pgid, signal.SIGCONT)
@@ -291,9 +294,9 @@ class Holding:
                 self._reason = reason
             case NoticeChanged(notice=notice) if notice and not self._why_not:
                 self._manner.say(f"{key}: {notice}")
-            case Finished() if not self._contender.session.abandoned_id:
+            case Finished() if self._begun and not self._contender.session.abandoned_id:
                 explain(f"released {key}")
-            case Finished():
+            case Finished() if self._begun:
                 self._manner.say(f"cannot release {key} without Consul: it is free when the session expires")
             case _:
                 pass

@@ -7,17 +7,26 @@ process 1 can reap every child without taking an exit status away from that work
 import os
 import signal
 
-_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}  # of this process itself
+_NOT_PASSED_ON = {
+    signal.SIGSEGV,  # a fault of this process itself
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGTSTP,  # the terminal sends these to the child as well
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+    signal.SIGCONT,
+}
 
 
 def stay_as_init() -> None:
     """Return in a child if this process is process 1, and at once in any other process.
 
-    Process 1 itself passes each signal on to the child, reaps, and ends with the exit code of the child.
+    Process 1 itself passes signals on to the child, reaps, and ends with the exit code of the child.
     """
     if os.getpid() != 1:
         return
-    handled = signal.valid_signals() - _FAULTS
+    handled = signal.valid_signals() - _NOT_PASSED_ON
     before = signal.pthread_sigmask(signal.SIG_BLOCK, handled)
     child = os.fork()
     if child == 0:

@@ -7,8 +7,7 @@ this process as well, so that the shell continues.
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 STDIN = 0
 
@@ -17,6 +16,8 @@ class Terminal:
     """The terminal on standard input, if this process is in its foreground group when the command begins."""
 
     def __init__(self) -> None:
+        """Keep the kernel from stopping this process when it writes to the terminal from the background."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
         self._lent = False
 
     def lend(self, pgid: int) -> None:
@@ -66,17 +67,8 @@ def _is_ours() -> bool:
 
 
 def _set_foreground(pgid: int) -> bool:
-    with _unstopped(), suppress(OSError):  # the group, or the terminal, may be gone
-        os.tcsetpgrp(STDIN, pgid)
-        return True
-    return False
-
-
-@contextmanager
-def _unstopped() -> Iterator[None]:
-    """Keep the kernel from stopping this process because it is in the background."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
     try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.tcsetpgrp(STDIN, pgid)
+    except OSError:  # the group, or the terminal, is gone
+        return False
+    return True

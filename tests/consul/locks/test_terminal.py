@@ -45,9 +45,11 @@ class Session:
         """Send keys to the terminal."""
         os.write(self._master, keys)
 
-    def lock(self, script: str, options: str = "") -> None:
-        """Run ``lock`` with a shell as its command, in the foreground."""
-        lock = " ".join((*COMMAND, "lock", options, self.lockers.key, "--", "sh", "-c", f"'{script}'"))
+    def lock(self, script: str, options: str = "", before: str = "") -> None:
+        """Run ``lock`` with a shell as its command, in the foreground. ``before``: what starts ``lock``."""
+        lock = " ".join(
+            (before, *COMMAND, "lock", options, self.lockers.key, "--", "sh", "-c", f"'{script}'")
+        )
         self.type(f"{lock}; echo ended=$?")
 
     def wait(self, text: str) -> None:
@@ -131,6 +133,29 @@ def test_ctrl_z_stops_lock_and_fg_continues_both(session: Session) -> None:
     session.type("echo shell''=2")
     session.wait("shell=2")
     until(lambda: session.lockers.session() == "", "the lock is released")
+
+
+def test_ctrl_z_in_a_container_stops_nothing_for_long(session: Session) -> None:
+    """No shell could continue the command, so it is continued at once."""
+    container = "unshare --pid --fork --kill-child --mount-proc setsid --ctty --wait"
+    session.lock(
+        'sleep 0.3; echo ready""=1; while read line; do echo "read=$line"; exit 3; done', before=container
+    )
+    session.wait("ready=1")
+    session.press(CTRL_Z)
+    session.type("goes on")
+    session.wait("read=goes on")
+    session.wait("ended=3")
+
+
+def test_lock_may_print_while_the_command_has_the_terminal(session: Session) -> None:
+    """With tostop the kernel stops a background process that writes."""
+    session.type("stty tostop")
+    session.lock('echo ready""=1; sleep 600', "--verbose --ttl 2s --lock-delay 3s --on-lost KILL")
+    session.wait("ready=1")
+    session.lockers.agent.session_destroy(session.lockers.session())
+    session.wait("the command has ended: stopped")
+    session.wait("ended=1")
 
 
 @pytest.mark.long
