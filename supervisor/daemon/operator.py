@@ -215,10 +215,16 @@ class Operator:
             for name, effect in sorted(reloaded.effects.items())
             if effect is not ReloadEffect.UNCHANGED
         }
-        await self._until(lambda: not any(self._pending(*each) for each in changed.items()), IN_FORCE_S)
+        await self._until(lambda: not any(self._is_under_way(*each) for each in changed.items()), IN_FORCE_S)
         items = (f"{name}: {effect}{self._pending(name, effect)}" for name, effect in changed.items())
         lines = [*reloaded.process, *items]
         return Reply(Result.DONE, "", tuple(lines) or ("nothing has changed",))
+
+    def _is_under_way(self, name: str, effect: ReloadEffect) -> bool:
+        """Return whether a part of a reload is still to come that needs no operator."""
+        contender = self._contenders.by_name.get(name)
+        is_stuck = contender is not None and contender.role is Role.STUCK
+        return not is_stuck and bool(self._pending(name, effect))
 
     def _pending(self, name: str, effect: ReloadEffect) -> str:
         """Return the work that a reload leaves to do, to be added to its line. Blank: nothing."""

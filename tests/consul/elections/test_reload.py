@@ -3,11 +3,13 @@
 import json
 import re
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from supervisor.daemon.operator import IN_FORCE_S
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_operator import operate
 from tests.support.consul import free_ports
@@ -126,6 +128,22 @@ def test_a_renamed_election_waits_for_the_end_of_the_old_on_lose(scene: Scene) -
     lose = scene.wait(node="a", event="lose", stage="end")
     again = scene.wait(node="a", event="acquire", stage="begin", name=f"{scene.name}-2")
     assert again.at >= lose.at
+
+
+@pytest.mark.long
+def test_a_reload_beside_a_stuck_election_does_not_wait_for_the_operator(scene: Scene) -> None:
+    scene.restarts = True
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
+    assert operate(a, "step-down", scene.name, "--for", "1s")[0] == 1
+    a.wait_line("role", role="stuck")
+    rewrite(scene, a)
+    began_at = time.monotonic()
+    code, lines = reload(a)
+    words = f"{scene.name}: changed, but in force only when Consul has confirmed it (role: stuck)"
+    assert (code, lines) == (0, [words])
+    assert time.monotonic() - began_at < IN_FORCE_S / 3
+    assert operate(a, "recover", scene.name) == (0, "")
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads again")
 
 
 @pytest.mark.long
