@@ -1,4 +1,4 @@
-"""One machine for all tests of this folder, which each test finds clean."""
+"""One machine for the tests of a worker: each finds it clean."""
 
 import os
 from collections.abc import Iterator

@@ -1,8 +1,12 @@
-"""One booted machine: a copy of a Debian's files in a systemd-nspawn of its own.
+"""One booted machine: a Debian in a systemd-nspawn of its own, whose writes stay in memory.
 
-Commands run in it by entering its namespaces. Nothing of it outlives the ``with`` block. Its processes end
-with the first of them, PDEATHSIG shuts it down with the test process, and its files, its cgroups and the
-files of nspawn in /run are removed.
+Commands are run in it by entering its namespaces. Nothing of it outlives the ``with`` block: its
+processes end with their first one, PDEATHSIG has it shut down with the test process, and its files, its
+cgroups and what nspawn leaves in /run are removed.
+
+The Debian is only read, and the changes to it lie in a tmpfs over it: a copy of 18,000 files took ten
+seconds to make and up to a minute to remove. The two are mounted in a namespace that a process keeps, so
+that they outlast a reboot and end with that process.
 """
 
 import os
@@ -28,30 +32,42 @@ ENVIRON = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 REBOOT_ASKED = 133  # exit code of a systemd-nspawn with --keep-unit: the machine is to boot again
 HOST_CGROUPS = Path("/sys/fs/cgroup")
+CHANGES_MAX = "2g"  # what one machine may write; two databases need a fifth of it
+KEEP = f"""
+cd "$1"
+mount -t tmpfs -o mode=755,size={CHANGES_MAX} tmpfs .
+cd "$1"
+mkdir upper work root
+mount -t overlay -o "lowerdir=$2,upperdir=upper,workdir=work" overlay root
+echo mounted
+exec sleep infinity
+"""
 
 Ran = subprocess.CompletedProcess[str]
 
 
 class Machine:
-    """One machine.
+    """A machine of its own; ``folder`` must not exist and gets its console.
 
-    folder: gets its files; it must not exist before.
-    bridge: the bridge to which its only network interface, host0, is connected. Blank: it has none.
+    bridge: the bridge that its only network interface, host0, is plugged into. Blank: none.
+    hostname: its name to the programs in it. Blank: the same as ``name``, by which the host knows it.
     """
 
-    def __init__(self, folder: Path, bridge: str = "") -> None:
+    def __init__(self, folder: Path, bridge: str = "", hostname: str = "") -> None:
         self.name = f"supervised-{uuid.uuid4().hex[:8]}"
+        self._hostname = hostname or self.name
         self._network = f"--network-bridge={bridge}" if bridge else "--private-network"
-        self.root = folder / "root"
+        self._mounted = folder / "mounted"
         self._log = folder / "console"
+        self._keeper: subprocess.Popen[str] | None = None
         self._nspawn: subprocess.Popen[bytes] | None = None
         self._cgroups: list[Path] = []
 
     def __enter__(self) -> Self:
-        self.root.parent.mkdir(parents=True)
+        self._mounted.mkdir(parents=True)
         try:
-            subprocess.run(["cp", "-a", TREE, self.root], check=True)
-            (self.root / "etc" / "hostname").write_text(f"{self.name}\n")
+            self._mount()
+            (self.root / "etc" / "hostname").write_text(f"{self._hostname}\n")
             self._boot()
         except BaseException:
             self._end()
@@ -63,10 +79,34 @@ class Machine:
     ) -> None:
         self._end()
 
+    def _mount(self) -> None:
+        """Begin the process that keeps the mounts."""
+        self._keeper = subprocess.Popen(
+            [
+                *("setpriv", "--pdeathsig", "KILL", "unshare", "--mount"),
+                *("sh", "-euc", KEEP, "sh", str(self._mounted), str(TREE)),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._keeper.stdout is not None
+        with self._keeper.stdout as told:
+            assert told.readline() == "mounted\n", "cannot mount the machine's files"
+
+    @property
+    def root(self) -> Path:
+        """The machine's files, as its keeper sees them."""
+        assert self._keeper is not None
+        return Path(f"/proc/{self._keeper.pid}/root{self._mounted}/root")
+
     def _boot(self) -> None:
+        assert self._keeper is not None
         command = [
+            *("nsenter", f"--mount=/proc/{self._keeper.pid}/ns/mnt"),
             *("setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "--quiet", "--boot", "--register=no"),
-            *(f"--machine={self.name}", f"--directory={self.root}", self._network, "--console=pipe"),
+            *(f"--machine={self.name}", f"--directory={self._mounted}/root", self._network, "--console=pipe"),
             *("--link-journal=no", "--resolv-conf=off", "--timezone=off", "--kill-signal=SIGRTMIN+3"),
         ]
         if not Path("/run/systemd/system").exists():  # without systemd here, it gets a cgroup of ours
@@ -188,7 +228,9 @@ class Machine:
             self._nspawn.wait(END_S)
         self._leave_cgroups()
         shutil.rmtree(Path("/run/systemd/nspawn/propagate") / self.name, ignore_errors=True)
-        shutil.rmtree(self.root)
+        if self._keeper is not None:
+            self._keeper.kill()
+            self._keeper.wait(END_S)
 
     def _leave_cgroups(self) -> None:
         for cgroup in self._cgroups:
