@@ -91,7 +91,7 @@ test-applications: setup
 test-systemd: root setup
 	@tests/system/machine/get_debian.sh
 	@tests/setup/get_ansible.sh
-	.venv/bin/python -m pytest -o faulthandler_timeout=600 tests/system/machine
+	.venv/bin/python -m pytest -n 3 --dist loadfile -o faulthandler_timeout=600 tests/system/machine
 
 test-semaphores: setup
 	.venv/bin/python -m tests.consul.semaphores --seed $(SEED)

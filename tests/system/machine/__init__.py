@@ -5,11 +5,13 @@ The map, one line a module:
     get_debian.sh   the Debian, made once below .cache/machine (needs root)
     wheels.py       the product and its dependencies, as packages for that Debian's Python
     machine.py      one booted machine: commands in it, its reboot, its end
-    node.py         the product in it, installed as documented, with Consul and the records of hooks
-    pair.py         two machines with a Consul of their own
-    fleet.py        two machines with Ansible
+    node.py         in it the product as the documentation installs it, Consul, and what hooks wrote
+    conftest.py     one machine for the tests of a worker; each finds it clean
+    group.py        several machines on one bridge, each with a Consul agent
+    pair.py         two of them, for the databases of the examples
+    fleet.py        two of them, with Ansible before them
+    trio.py         three of them, each with a server of Consul, for a rolling upgrade
     hung.py         a file system that does not answer
-    conftest.py     one machine for all tests, which each test finds clean
 
-`make test-systemd` runs it. The machine has a network of its own with nothing but loopback.
+`make test-systemd` runs it. A machine has a network of its own: loopback, or the bridge of its group.
 """
