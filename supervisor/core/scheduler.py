@@ -118,6 +118,8 @@ def _advance_session(contender: Contender, now: float) -> Begun:
             contender = replace(contender, session=session.abandoned(session.id))
     elif contender.tenure is None and contender.lock.queues and not contender.is_fit:
         contender = _out_of_line(contender, now)
+    elif contender.tenure is None and contender.paused:
+        contender = end_session(contender, now)
     elif contender.tenure is None:
         contender = want_session(contender, now)
     begun: list[Request] = []

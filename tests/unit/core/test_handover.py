@@ -237,7 +237,7 @@ def test_the_target_leaves_the_key_to_nobody() -> None:
 
 def test_a_hint_causes_no_try_of_a_node_that_may_not_try() -> None:
     play = behind()
-    play.hears(0.5, e.PauseAsked("n"), "paused")
+    play.hears(0.5, e.PauseAsked("n"), "destroy s, paused")
     play.does(1.0, WATCH, handed_over("s"), "watch 12")
     play.passes(30.0)
     assert play.times(ACQUIRE) == []

@@ -96,11 +96,16 @@ def test_recover_does_nothing_to_a_holder_that_is_not_stuck() -> None:
     assert play.role == "holding"
 
 
-def test_a_paused_contender_does_not_try() -> None:
+def test_a_paused_contender_has_no_session_and_does_not_try() -> None:
+    """A session would have other nodes take it for a candidate, and hand over to it."""
     play = waiting()
-    play.hears(0.15, e.PauseAsked("n"), "paused")
+    play.hears(0.15, e.PauseAsked("n"), "destroy s, paused")
     play.does(0.2, WATCH, FREE, "watch 5")
-    play.hears(0.3, e.ResumeAsked("n"), "acquire s, waiting")
+    play.does(0.25, DESTROY, o.Done(), "")
+    play.passes(20.0)
+    play.hears(20.0, e.ResumeAsked("n"), "create, waiting")
+    play.does(20.1, CREATE, o.Created("t"), "read")
+    play.does(20.2, READ, FREE, "acquire t")
 
 
 def test_the_newest_contact_is_recorded() -> None:
