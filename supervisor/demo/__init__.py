@@ -4,6 +4,7 @@ Everything is real except Consul. The embedded agent serves in this process, bec
 TTLs that are short enough to watch. The supervisors are processes of their own. Their hooks are commands that
 write to a FIFO, and one webhook. The demo shows the hooks' reports and decides nothing for the supervisors.
 
-    stage.py  the agent, the supervisors, and the reports of their hooks
-    play.py   the election and the semaphore, chapter by chapter
+    backstage.py  the folder and the child processes, of which nothing is left behind
+    stage.py      the agent, the supervisors, and the reports of their hooks
+    play.py       the election and the semaphore, chapter by chapter
 """

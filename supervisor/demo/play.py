@@ -6,19 +6,13 @@ after a crash. Real configurations have longer times.
 """
 
 import asyncio
-import shutil
 import signal
-import tempfile
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
-from supervisor.demo.stage import Act, DemoFailed, Stage
+from supervisor.demo.backstage import temporary_folder
+from supervisor.demo.stage import Act, Stage
 
 NODES = ("node-a", "node-b", "node-c")
-REMOVED_WITHIN_S = 10.0  # a hook of a supervisor that was killed ends by itself, in milliseconds
-RETRY_S = 0.05
 
 _HOOKS = """\
     value: "{node}"
@@ -64,7 +58,7 @@ async def play(say: Callable[[str], None], *, colours: bool, environ: Mapping[st
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that everything is ended
     say("Three nodes want to lead, and one may; then they want to rebuild, and two may.")
     say("This is what their hooks are told, and when.")
-    async with _folder() as folder:
+    async with temporary_folder("consul-supervisor-demo-") as folder:
         stage = Stage(folder, say, colours=colours, environ=environ)
         try:
             await stage.open()
@@ -133,29 +127,3 @@ async def _end(stage: Stage, title: str) -> None:
 
 def _without(name: str) -> tuple[str, ...]:
     return tuple(other for other in NODES if other != name)
-
-
-@asynccontextmanager
-async def _folder() -> AsyncIterator[Path]:
-    """Make a temporary folder, and remove it although hooks that still end may write into it.
-
-    A supervisor that is killed leaves its hooks, and ``>hooks`` makes a file in the place of the FIFO.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="consul-supervisor-demo-"))
-    try:
-        yield folder
-    finally:
-        give_up_at = time.monotonic() + REMOVED_WITHIN_S
-        while why := _not_removed(folder):
-            if time.monotonic() > give_up_at:
-                raise DemoFailed(f"cannot remove {folder}: {why}; remove it by hand")
-            await asyncio.sleep(RETRY_S)
-
-
-def _not_removed(folder: Path) -> str:
-    """Remove the folder, and return why it is still there. Blank: it is gone."""
-    try:
-        shutil.rmtree(folder)
-    except OSError as error:
-        return str(error) if folder.exists() else ""
-    return ""

@@ -7,15 +7,14 @@ ends. The stage must never print anything that no hook has reported.
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from supervisor.demo.backstage import ended, start_child
 from supervisor.devagent.agent import DevAgent
 from supervisor.errors import NotPossible
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
@@ -24,7 +23,6 @@ HOST = "127.0.0.1"
 EVENT_S = 60.0  # the longest wait for one event; a failover takes six seconds on an idle machine
 STOP_S = 5.0  # the longest wait for a supervisor to end by itself
 REPORT_BYTES_MAX = 4096  # one write, which a FIFO keeps in one piece
-PACKAGE_PARENT = Path(__file__).parents[2]
 # One line for each event of a hook; Stage._report reads the fields in this order.
 REPORT = (
     'echo "{node}|$CONSUL_SUPERVISOR_EVENT|$CONSUL_SUPERVISOR_REASON|$CONSUL_SUPERVISOR_FENCING_TOKEN'
@@ -71,8 +69,7 @@ class Stage:
         self._say = say
         self._colours = colours
         self._began_at = time.monotonic()
-        # The children import this package, whether it is installed or run from a checkout.
-        self._environ = {**environ, "PYTHONPATH": str(PACKAGE_PARENT)}
+        self._environ = environ
         self._agent = DevAgent()
         self._receiver = HttpServer(self._webhook)
         self._webhook_url = ""
@@ -140,16 +137,9 @@ class Stage:
         names = {"agent": self.agent_url, "webhook": self._webhook_url, "node": name}
         config.write_text(self._act.template.format(**names, report=REPORT.format(node=name)))
         own, fifo = str(self._folder / f"{name}.state"), str(self._folder / "hooks")
-        setpriv = shutil.which("setpriv")
-        prefix = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
-        with (self._folder / f"{name}.log").open("wb") as log:
-            self._supervisors[name] = subprocess.Popen(
-                [*prefix, sys.executable, "-P", "-m", "supervisor", "run", str(config)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**self._environ, "STATE_DIRECTORY": own, "RUNTIME_DIRECTORY": own, "DEMO_FIFO": fifo},
-            )
+        environ = {**self._environ, "STATE_DIRECTORY": own, "RUNTIME_DIRECTORY": own, "DEMO_FIFO": fifo}
+        log = self._folder / f"{name}.log"
+        self._supervisors[name] = start_child("supervisor", ["run", str(config)], log, environ)
         self.line(name, "its supervisor starts")
 
     async def stop(self, name: str) -> None:
@@ -165,13 +155,7 @@ class Stage:
         await self._ended(name)
 
     async def _ended(self, name: str) -> int:
-        child = self._supervisors.pop(name)
-        deadline = time.monotonic() + STOP_S
-        while (code := child.poll()) is None:
-            if time.monotonic() > deadline:
-                child.kill()
-            await asyncio.sleep(0.005)
-        return code
+        return await ended(self._supervisors.pop(name), STOP_S)
 
     # --- reports ---------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ class DevAgent:
 
     def __init__(self, settings: Settings | None = None, limits: Limits = LIMITS) -> None:
         self.model = Model(settings)
-        self.server = HttpServer(self._handle, limits)
+        self.server = HttpServer(self.handle, limits)
         self._promised: dict[int, asyncio.Future[Answer]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -36,8 +36,9 @@ class DevAgent:
             self._timer.cancel()
         await self.server.close()
 
-    async def _handle(self, http: HttpRequest) -> HttpAnswer:
-        request = Request(http.method, http.target, http.body, http.sized)
+    async def handle(self, http: HttpRequest, node: str = "") -> HttpAnswer:
+        """Answer a request as the agent of this node does. Blank: the cluster's first node."""
+        request = Request(http.method, http.target, http.body, http.sized, node)
         answer = self.model.handle(request, _now())
         if isinstance(answer, Waiting):
             answer = await self._promise(answer)
