@@ -4,6 +4,7 @@ The map has one line for each package, the highest floor first. A package import
 Each package's own docstring has a line for each of its modules.
 
     cli/          commands, options, exit codes: the only package that prints
+    drill/        rehearses a configuration: three supervisors, the embedded agent, and what must hold
     lock_command/ one lock around one command, without a configuration, a daemon or a record
     daemon/       wires the core to the world: the loop, signals, records, listeners
     preflight/    finds out, in a process of its own, whether the hooks can start on this machine

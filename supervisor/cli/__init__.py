@@ -14,6 +14,7 @@
     cluster_commands.py members, sessions, wait, status --cluster: requests about all nodes
     daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon
     event_commands.py   events: what happened on this node, also from before a restart
+    drilling.py         drill
     local_commands.py   demo, dev-agent, schema
     display/            tables, and pages that are drawn again and again
 

@@ -533,6 +533,39 @@ COMMANDS = {
         _QUIET,
         *_SOCKET,
     ),
+    "drill": CommandSpec(
+        "rehearse a configuration on this machine: hand-overs, crashes, a silent Consul, failing hooks",
+        "drill /etc/consul-supervisor",
+        "drilling:drill",
+        {
+            DONE: "every promise held",
+            NEGATIVE: "a promise was broken, or the drill could not be finished",
+            USAGE: "wrong usage, or the configuration has no such election or semaphore",
+            CONFIGURATION: "the configuration is invalid",
+        },
+        _argument("PATH", _PATH, Path),
+        _argument(
+            "names NAME",
+            f"{_CONFIGURED} (default: all of them)",
+            values.name,
+            nargs="*",
+        ),
+        _argument(
+            "--hooks KIND",
+            "recorders: hooks only record that they ran; real: the commands of the file run on this machine, "
+            "with their users, folders and times (default: %(default)s)",
+            default="recorders",
+            choices=["recorders", "real"],
+        ),
+        _argument(
+            "--speed N",
+            "divide ttl, lock_delay or prune_delay, acquire_delay and rejoin_delay by N, and with recorders "
+            "the times of hooks, but leave the lease 3 s of room; 1: divide nothing (default: %(default)s)",
+            values.speed,
+            default="10",
+        ),
+        _JSON,
+    ),
     "demo": CommandSpec(
         "watch an election, a failover and a semaphore, in about ten seconds",
         "demo",

@@ -124,6 +124,13 @@ def lock_delay(text: str) -> str:
     return text
 
 
+def speed(text: str) -> float:
+    """Return the number by which a drill divides durations."""
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,3})?", text) or float(text) < 1:
+        raise ArgumentTypeError(f"invalid speed {text}: must be a number from 1 to 9999")
+    return float(text)
+
+
 def note(text: str) -> str:
     """Return why an operator gives a command."""
     from supervisor.control.protocol import NOTE_CHARS_MAX, note_of

@@ -23,7 +23,9 @@ CORE = {
 }  # a hundred classes, made at each start
 CONSUL = LOOP | HTTP | CORE
 DAEMON = CONSUL | YAML | {"structlog", "prometheus_client", "wsgiref", "supervisor.daemon.loop"}
-HEAVY = DAEMON | VALIDATOR | {"hypothesis", "supervisor.demo", "supervisor.devagent"}
+HEAVY = (
+    DAEMON | VALIDATOR | {"hypothesis", "supervisor.demo", "supervisor.devagent", "supervisor.drill.stage"}
+)
 
 GOOD = """
 control_socket: /nonexistent
@@ -79,6 +81,8 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("check GOOD --json", 0, YAML | VALIDATOR),
         ("check BAD", 78, YAML | VALIDATOR),
         ("check GOOD --connect", 0, YAML | VALIDATOR | CONSUL),
+        ("drill BAD", 78, YAML | VALIDATOR),
+        ("drill GOOD none", 2, YAML | VALIDATOR),
         ("leader app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
         ("leader --key app/leader", 1, CONSUL),
         ("lock imports/key -- true", 0, CONSUL),

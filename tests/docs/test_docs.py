@@ -47,6 +47,7 @@ from tests.support.log_lines import undocumented
 from tests.support.pages import (
     DEV_AGENT,
     DOCS,
+    DRILL,
     FIRST_PAGES,
     HOOKS,
     HTTP,
@@ -73,7 +74,7 @@ COMMANDS = ROOT / "docs" / "commands.md"
 LOGS = ROOT / "docs" / "logs.md"
 SEMAPHORES = ROOT / "docs" / "semaphores.md"
 # Other tests of docs and tests/consul/test_rights.py have these pages.
-ELSEWHERE = (SECURITY, OPERATIONS, START, *FIRST_PAGES)
+ELSEWHERE = (DRILL, SECURITY, OPERATIONS, START, *FIRST_PAGES)
 SHOWN = Shown(*(page for page in DOCS if page not in ELSEWHERE))
 SYSTEMD = ROOT / "docs" / "systemd.md"
 

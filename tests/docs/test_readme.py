@@ -127,7 +127,7 @@ def run_all(shell: Shell, block: str, within_s: float) -> str:
 
 NODE = SHOWN.of(README, "With venv and systemd")
 WORKSTATION = SHOWN.of(README, "With pipx")
-DEMO, EXCERPT = SHOWN.of(README, "Try it")
+DEMO, EXCERPT, DRILLED = SHOWN.of(README, "Try it")
 DEVELOPMENT = SHOWN.of(README, "Development")
 
 
@@ -173,6 +173,12 @@ def test_the_installation_with_venv_and_systemd_works(checkout: Shell, tmp_path:
     assert start is not None
     assert checkout.ended(f"{here(start[1])} --version") == (0, f"consul-supervisor {__version__}\n")
     assert [file.name for file in Path(here(start[2])).iterdir()] == ["app.yaml"]
+
+
+@pytest.mark.long
+def test_the_shown_drill_keeps_every_promise(checkout: Shell) -> None:
+    checkout.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@"')
+    assert run_all(checkout, DRILLED.text, DEMO_S).endswith("all kept\n")
 
 
 # --- development ----------------------------------------------------------------------------------

@@ -30,8 +30,9 @@ TOP_LEVEL = {
 # The floors, the highest first, and what each package imports: the whole import rule. A package imports
 # from lower floors only, and a new import is a decision that is made here.
 FLOORS = {
-    "cli": "check config consul control core daemon demo devagent errors filesystem formats hooks journal"
-    " lock_command preflight telemetry",
+    "cli": "check config consul control core daemon demo devagent drill errors filesystem formats hooks"
+    " journal lock_command preflight telemetry",
+    "drill": "config core daemon demo devagent errors formats http_server telemetry",
     "lock_command": "config consul core daemon errors formats hooks",
     "daemon": "config consul control core filesystem formats hooks http_server journal preflight telemetry"
     " web",

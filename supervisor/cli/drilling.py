@@ -1,0 +1,60 @@
+"""``drill``: a rehearsal of a configuration on this machine."""
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
+from supervisor.cli.terminal import fail, run_async, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from supervisor.config import Config
+
+
+def drill(options: argparse.Namespace) -> int:
+    """Rehearse the configuration, print promises and measurements, and return the exit code."""
+    from supervisor.config import load
+    from supervisor.drill import NODES
+
+    configs = {node: load(options.path, os.environ, node) for node in NODES}
+    config = configs[NODES[0]]
+    unknown = [name for name in options.names if name not in {item.name for item in config.items}]
+    if unknown:
+        return fail(USAGE, f"{options.path} has no election or semaphore {unknown[0]}")
+    return _rehearse(options, configs)
+
+
+def _rehearse(options: argparse.Namespace, configs: "Mapping[str, Config]") -> int:
+    """Rehearse the items, and print what came of each.
+
+    configs: the configuration as each node loads it.
+    """
+    from supervisor.drill.rehearsal import plan, rehearse
+    from supervisor.drill.report import as_json, begin_lines, end_line, item_lines
+
+    environ = _environ(*configs.values())
+    planned = plan(configs, options.names, options.speed, real=options.hooks == "real")
+    tell = _progress if options.json else say
+    for line in begin_lines(options.path, planned):
+        tell(line)
+    drilled = []
+    for item in planned.items:
+        drilled.append(run_async(rehearse(planned, item, environ, _progress)))
+        for line in item_lines(drilled[-1], planned.speed):
+            if not options.json:
+                say(line)
+    print(as_json(options.path, planned, drilled) if options.json else f"\n{end_line(drilled)}")
+    return DONE if all(item.kept for item in drilled) else NEGATIVE
+
+
+def _environ(*configs: "Config") -> dict[str, str]:
+    """Return the environment without the secrets of the supervisor."""
+    withheld = {name for config in configs for name in config.withheld}
+    return {name: value for name, value in os.environ.items() if name not in withheld}
+
+
+def _progress(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

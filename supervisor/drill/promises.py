@@ -1,0 +1,70 @@
+"""A promise beside what was measured. Pure."""
+
+from dataclasses import dataclass
+
+from supervisor.formats.durations import format_duration
+
+NEVER = "none, it did not happen"
+ALLOWANCE_S = 1.0  # for a busy machine to start a hook, and for this process to see its record
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One promise.
+
+    what: what is promised, in a few words.
+    """
+
+    what: str
+    promised: str
+    measured: str
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the time line of a play; ``at_s`` counts from its begin."""
+
+    at_s: float
+    node: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a play.
+
+    skipped: why it was not played. Blank: it was played.
+    """
+
+    play: str
+    title: str
+    promises: tuple[Promise, ...] = ()
+    lines: tuple[Line, ...] = ()
+    skipped: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise held."""
+        return all(promise.kept for promise in self.promises)
+
+
+def at_most(what: str, limit_s: float, measured_s: float | None) -> Promise:
+    """Return the promise that something takes ``limit_s`` at most. None: it did not happen in time."""
+    promised = f"at most {format_duration(limit_s)}"
+    if measured_s is None:
+        return Promise(what, promised, NEVER, kept=False)
+    return Promise(what, promised, format_duration(measured_s), measured_s <= limit_s + ALLOWANCE_S)
+
+
+def at_least(what: str, limit_s: float, measured_s: float | None) -> Promise:
+    """Return the promise that something takes ``limit_s`` at least. None: it did not happen in time."""
+    promised = f"at least {format_duration(limit_s)}"
+    if measured_s is None:
+        return Promise(what, promised, NEVER, kept=False)
+    return Promise(what, promised, format_duration(measured_s), measured_s >= limit_s)
+
+
+def yes(what: str, kept: bool, otherwise: str = "no") -> Promise:
+    """Return a promise without a figure."""
+    return Promise(what, "yes", "yes" if kept else otherwise or "no", kept)

@@ -1,0 +1,255 @@
+"""Hooks that record when they begin and when they have ended.
+
+Each hook of each node has a FIFO. A shell script writes a line there when the hook begins, and one with the
+exit code when the hook ends. The kernel reports the end of the script by the end of the FIFO, also when the
+script was killed. A release cannot overtake this report, because a supervisor learns of the end no earlier.
+
+The drill makes a hook fail or hang by a file in the folder of cues. The first node whose hook finds the file
+is the one that fails or hangs, until the file is removed.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from supervisor.core.settings import Command, Hook, ItemSettings, Run
+from supervisor.drill.shortened import HOOK_LISTS
+
+READ_BYTES = 65536
+ALWAYS_RECORDERS = ("on_lose_failure",)  # the last resort ends a machine, which no rehearsal may do
+RUN, CHECK = "run", "candidate_check"
+FAIL, HANG = "fail", "hang"
+SCRIPT = """\
+#!/bin/sh
+# FIFO CUES NODE PLACE [COMMAND...]: run the hook at PLACE of the item, and record its begin and its end.
+fifo=$1 cue=$2/$4 node=$3 place=$4
+shift 4
+exec 9<>"$fifo"
+echo "begin $$ ${CONSUL_SUPERVISOR_REASON:--}" >&9
+if [ -e "$cue" ]; then
+    ln -s "$node" "$cue.node" 2>/dev/null
+    if [ "$(readlink "$cue.node")" = "$node" ]; then
+        if [ "$(cat "$cue")" = hang ]; then
+            trap '' TERM
+            exec sleep 86400
+        fi
+        echo "end 1" >&9
+        exit 1
+    fi
+fi
+if [ $# -gt 0 ]; then
+    trap : TERM # the command gets TERM, too, and this script waits until the command has ended
+    "$@" 9>&-
+    code=$?
+elif [ "$place" = run ]; then
+    exec sleep 86400
+else
+    code=0
+fi
+echo "end $code" >&9
+exit $code
+"""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt of one hook, or one life of the run child.
+
+    place: the list of the hook and its position there, as ``on_lose[0]``.
+    name: the hook's name in the file.
+    code: the exit code. None: it still runs, or it was killed.
+    ended_at: None: it still runs.
+    """
+
+    node: str
+    place: str
+    name: str
+    reason: str
+    pid: int
+    began_at: float
+    ended_at: float | None = None
+    code: int | None = None
+
+    @property
+    def list(self) -> str:
+        """The list of the hook, as ``on_lose``."""
+        return self.place.partition("[")[0]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self.ended_at is None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it has ended with the exit code 0."""
+        return self.code == 0
+
+    @property
+    def ending(self) -> str:
+        """The end of the attempt in words."""
+        if self.is_running:
+            return "still runs"
+        return "ended by a signal" if self.code is None else f"exit {self.code}"
+
+
+class _Fifo:
+    """The FIFO of one hook of one node, as a reader sees it."""
+
+    def __init__(self, path: Path, node: str, place: str, name: str) -> None:
+        os.mkfifo(path)
+        path.chmod(0o622)  # for hooks of other users; only the folder's mode lets them in
+        self._path = path
+        self.node, self.place, self.name = node, place, name
+        self.fd = self._opened()
+        self.attempt: Attempt | None = None
+
+    def _opened(self) -> int:
+        return os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
+
+    def reopen(self) -> None:
+        """Open the FIFO again, because a reader at its end would be woken without a pause."""
+        former, self.fd = self.fd, self._opened()
+        os.close(former)
+
+
+class Recorders:
+    """The recorders of all hooks of all nodes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Callable[[], float],
+        began: Callable[[Attempt], None],
+        ended: Callable[[Attempt], None],
+    ) -> None:
+        self._folder = folder
+        self._clock, self._began, self._ended = clock, began, ended
+        self._fifos: list[_Fifo] = []
+        self._cues = folder / "cues"
+        self._cues.mkdir()
+        self._cues.chmod(0o733)  # a hook of another user links its node's name there
+        self._script = folder / "recorder"
+        self._script.write_text(SCRIPT)
+        self._script.chmod(0o755)
+
+    def close(self) -> None:
+        """Kill what still runs, and stop reading."""
+        self.kill_all()
+        for fifo in self._fifos:
+            asyncio.get_running_loop().remove_reader(fifo.fd)
+            os.close(fifo.fd)
+        self._fifos.clear()
+
+    def kill_all(self, node: str | None = None) -> None:
+        """Kill the process groups of the hooks that run. None: of every node."""
+        self.drain()
+        for fifo in self._fifos:
+            if fifo.attempt is not None and node in (None, fifo.node):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(fifo.attempt.pid, signal.SIGKILL)
+
+    # --- cues ------------------------------------------------------------------------------------
+
+    def cue(self, place: str, what: str) -> None:
+        """Let the hook at ``place`` fail or hang on the first node that runs it."""
+        (self._cues / place).write_text(what)
+        (self._cues / place).chmod(0o644)
+
+    def clear(self, place: str) -> None:
+        """Let the hook at ``place`` work again."""
+        (self._cues / place).unlink(missing_ok=True)
+        (self._cues / f"{place}.node").unlink(missing_ok=True)
+
+    # --- settings --------------------------------------------------------------------------------
+
+    def recorded(self, item: ItemSettings, node: str, *, real: bool) -> ItemSettings:
+        """Return the item of a node with recorders for its hooks.
+
+        real: whether the commands of the file run inside the recorders.
+        """
+        lists: dict[str, Any] = {
+            name: tuple(
+                self._hook(hook, node, f"{name}[{position}]", real and name not in ALWAYS_RECORDERS)
+                for position, hook in enumerate(getattr(item, name))
+            )
+            for name in HOOK_LISTS
+        }
+        run, check = item.run, item.candidate_check
+        if run is not None:
+            run = Run(self._command(run.command, node, RUN, RUN, real), run.stop_timeout_s)
+        if check is not None:
+            hook = None if check.hook is None else self._hook(check.hook, node, CHECK, real)
+            check = replace(check, hook=hook)
+        return replace(item, **lists, run=run, candidate_check=check)
+
+    def _hook(self, hook: Hook, node: str, place: str, real: bool) -> Hook:
+        return replace(hook, call=self._command(hook.call, node, place, hook.name, real))
+
+    def _command(self, call: object, node: str, place: str, name: str, real: bool) -> Command:
+        """Return the command of a recorder.
+
+        A webhook is never sent, because its receiver would take a rehearsal for an event.
+        """
+        path = self._folder / f"{node}.{place}"
+        fifo = _Fifo(path, node, place, name)
+        self._fifos.append(fifo)
+        asyncio.get_running_loop().add_reader(fifo.fd, self._read, fifo)
+        argv = ("/bin/sh", str(self._script), str(path), str(self._cues), node, place)
+        if not isinstance(call, Command):
+            return Command(argv, kill_after_s=0.0)
+        if real:
+            return replace(call, argv=(*argv, *call.argv))
+        return Command(argv, kill_after_s=call.kill_after_s)
+
+    # --- records ---------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Read all that has been recorded by now."""
+        for fifo in self._fifos:
+            self._read(fifo)
+
+    def _read(self, fifo: _Fifo) -> None:
+        content, is_over = _content(fifo.fd)
+        for line in content.decode(errors="replace").splitlines():
+            self._take(fifo, line)
+        if not is_over:
+            return
+        if fifo.attempt is not None:
+            self._end(fifo)
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(fifo.fd)
+        fifo.reopen()
+        loop.add_reader(fifo.fd, self._read, fifo)
+
+    def _take(self, fifo: _Fifo, line: str) -> None:
+        what, number, *reason = line.split()
+        if what == "begin":
+            if fifo.attempt is not None:
+                self._end(fifo)
+            began_at = self._clock()
+            fifo.attempt = Attempt(fifo.node, fifo.place, fifo.name, " ".join(reason), int(number), began_at)
+            self._began(fifo.attempt)
+        elif fifo.attempt is not None:
+            fifo.attempt.code = int(number)
+
+    def _end(self, fifo: _Fifo) -> None:
+        attempt, fifo.attempt = fifo.attempt, None
+        assert attempt is not None
+        attempt.ended_at = self._clock()
+        self._ended(attempt)
+
+
+def _content(fd: int) -> tuple[bytes, bool]:
+    """Return what a FIFO holds now, and whether no process has it open for writing any more."""
+    content = b""
+    with suppress(BlockingIOError):
+        while part := os.read(fd, READ_BYTES):
+            content += part
+        return content, True
+    return content, False

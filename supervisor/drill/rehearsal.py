@@ -1,0 +1,139 @@
+"""All plays of all items, one after the other.
+
+After a play with a broken promise the next one begins on a new stage, so that no play suffers from another.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from supervisor.config import Config
+from supervisor.core.settings import ItemSettings
+from supervisor.demo.backstage import temporary_folder
+from supervisor.drill.bounds import hold_s, play_s
+from supervisor.drill.plays import Play, not_settled, perform, plays_of, settle, start
+from supervisor.drill.promises import Played
+from supervisor.drill.shortened import Shortened, shorten
+from supervisor.drill.stage import Stage
+from supervisor.errors import NotPossible
+
+NOT_HELD = "no node held the lock"
+PREFIX = "cs-drill-"  # short, because the path of a socket is
+
+
+@dataclass(frozen=True, slots=True)
+class Drilled:
+    """What came of the plays of one item."""
+
+    original: ItemSettings
+    shortened: Shortened
+    played: tuple[Played, ...] = ()
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise held."""
+        return all(play.kept for play in self.played)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a drill will do.
+
+    items: the items, shortened.
+    configs: the configuration as each node loads it.
+    real: whether the hooks of the file run.
+    """
+
+    items: tuple[Drilled, ...]
+    configs: Mapping[str, Config]
+    speed: float
+    real: bool
+
+    @property
+    def bound_s(self) -> float:
+        """How long the drill takes at most."""
+        return sum(_bound_s(each.shortened.settings) for each in self.items)
+
+
+def _bound_s(item: ItemSettings) -> float:
+    return sum(play_s(item) for play in plays_of(item) if not play.skipped(item)) + hold_s(item)
+
+
+def plan(configs: Mapping[str, Config], names: Sequence[str], speed: float, *, real: bool) -> Plan:
+    """Return the plan of a drill of these items. No names: of every item."""
+    items = next(iter(configs.values())).items
+    chosen = [item for item in items if not names or item.name in names]
+    shortened = tuple(Drilled(item, shorten(item, speed, real=real)) for item in chosen)
+    return Plan(shortened, configs, speed, real)
+
+
+async def rehearse(
+    planned: Plan, item: Drilled, environ: Mapping[str, str], progress: Callable[[str], None]
+) -> Drilled:
+    """Play every play of one item. Raises NotPossible when that takes longer than its bound.
+
+    progress: prints a line about the play that begins.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)  # so that everything is ended
+    try:
+        async with asyncio.timeout(_bound_s(item.shortened.settings)):
+            played = await _Rehearsal(planned, item, environ, progress).run()
+    except TimeoutError:
+        raise NotPossible(f"cannot finish the drill of {item.original.name} within its bound") from None
+    return Drilled(item.original, item.shortened, played)
+
+
+class _Rehearsal:
+    """The plays of one item."""
+
+    def __init__(
+        self, planned: Plan, item: Drilled, environ: Mapping[str, str], progress: Callable[[str], None]
+    ) -> None:
+        self._planned, self._environ, self._progress = planned, environ, progress
+        self._name, self._settings = item.original.name, item.shortened.settings
+        self._stage: Stage | None = None
+        self._opened = AsyncExitStack()
+
+    async def run(self) -> tuple[Played, ...]:
+        """Play every play, and return what came of each."""
+        plays = tuple(plays_of(self._settings))
+        played: list[Played] = []
+        try:
+            for number, play in enumerate(plays, 1):
+                self._progress(f"{self._name}: {number} of {len(plays)}, {play.title}")
+                played.append(await self._play(play, played))
+                if not played[-1].kept or play.breaks(self._settings):
+                    await self._close()
+        finally:
+            await self._close()
+        return tuple(played)
+
+    async def _play(self, play: Play, before: Sequence[Played]) -> Played:
+        if why := play.skipped(self._settings):
+            return Played(play.name, play.title, skipped=why)
+        if before and before[0].play == "start" and not before[0].kept:
+            return Played(play.name, play.title, skipped=NOT_HELD)
+        stage = self._stage or await self._open()
+        if play.act is not start and self._settings.contend and not await settle(stage):
+            return Played(play.name, play.title, (not_settled(stage),))
+        return await perform(play, stage)
+
+    async def _open(self) -> Stage:
+        folder = await self._opened.enter_async_context(temporary_folder(PREFIX))
+        stage = Stage(
+            folder, self._settings, self._planned.configs, real=self._planned.real, environ=self._environ
+        )
+        self._opened.push_async_callback(stage.close)
+        await stage.open()
+        self._stage = stage
+        return stage
+
+    async def _close(self) -> None:
+        self._stage = None
+        await self._opened.aclose()
+        self._opened = AsyncExitStack()

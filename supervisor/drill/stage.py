@@ -1,0 +1,368 @@
+"""The agent, three supervisors with one item, and their tenures.
+
+``close`` ends everything that was started. A supervisor also ends with this process, however this process
+ends.
+"""
+
+import asyncio
+import json
+import os
+import pickle
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from signal import SIGTERM
+
+from supervisor.config import Config, ConsulSettings, ControlSettings, LogSettings
+from supervisor.core.lease import Lease, lease_of
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.demo.backstage import POLL_S, ended, start_child
+from supervisor.devagent.agent import DevAgent
+from supervisor.drill import NODES
+from supervisor.drill.agents import NodeAgent, ask
+from supervisor.drill.recorders import CHECK, Attempt, Recorders
+from supervisor.drill.tenures import OF_TENURE, Tenure
+from supervisor.errors import NotPossible
+from supervisor.formats.semaphore_record import InvalidRecord, body, decoded
+
+STOP_S = 5.0  # for a supervisor to end, beyond the time that its hooks may take
+PATH_BYTES_MAX = 107  # of a unix socket
+SERVICE_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "JOURNAL_STREAM", "STATE_DIRECTORY")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One line of the time line.
+
+    node: blank: the line is about the drill itself.
+    """
+
+    at: float
+    node: str
+    text: str
+
+
+class Stage:
+    """The agent, the supervisors and the tenures of one item. The caller must close it.
+
+    renewed: when each session was last renewed.
+    answered: when each node got its last answer from Consul.
+    checks: the attempts of candidate_check.
+    changes: the attempts of on_change.
+    marks: the time line since ``begin``.
+    most: how many nodes acted at once at most since ``begin``.
+    disorder: the nodes that released before on_lose had ended, since ``begin``.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        item: ItemSettings,
+        configs: Mapping[str, Config],
+        *,
+        real: bool,
+        environ: Mapping[str, str],
+    ) -> None:
+        """Prepare a stage in an empty folder.
+
+        item: the item as the drill runs it, with the hooks of the file.
+        configs: the configuration for each node.
+        real: whether the hooks of the file run.
+        """
+        self._folder, self.item, self._configs, self._real = folder, item, configs, real
+        if real:
+            folder.chmod(0o711)  # so that hooks of other users reach their recorders
+        self._environ = {
+            name: value
+            for name, value in environ.items()
+            if not name.startswith("CONSUL_") and name not in SERVICE_VARIABLES
+        }
+        self.agent = DevAgent()
+        self._recorders = Recorders(folder, time.monotonic, self._hook_began, self._hook_ended)
+        self.cue, self.clear = self._recorders.cue, self._recorders.clear
+        self.agents = {node: NodeAgent(self.agent, node, self._on_answer) for node in NODES}
+        self._supervisors: dict[str, subprocess.Popen[bytes]] = {}
+        self._commands: list[subprocess.Popen[bytes]] = []
+        self._crashed: set[str] = set()
+        self._node_of: dict[str, str] = {}
+        self.renewed: dict[str, float] = {}
+        self.answered: dict[str, float] = {}
+        self.tenures: list[Tenure] = []
+        self.checks: list[Attempt] = []
+        self.changes: list[Attempt] = []
+        self.marks: list[Mark] = []
+        self.began_at = time.monotonic()
+        self.most = 0
+        self.disorder: list[str] = []
+
+    async def open(self) -> None:
+        """Let the nodes join, and write the configuration of each. Raises NotPossible."""
+        for node, agent in self.agents.items():
+            self.agent.model.join(node, time.monotonic())
+            await agent.open()
+            socket = self.socket(node)
+            if len(os.fsencode(socket)) > PATH_BYTES_MAX:
+                raise NotPossible(f"cannot make a socket in {self._folder}: set TMPDIR to a shorter path")
+            config = replace(
+                self._configs[node],
+                consul=ConsulSettings(agent.url),
+                log=LogSettings("info", "json"),
+                items=(self._recorders.recorded(self._own(node), node, real=self._real),),
+                state_dir=str(self._folder / f"{node}.state"),
+                control=ControlSettings(str(socket), configured=True),
+                http=None,
+                warnings=(),
+                places=None,
+            )
+            path = self._folder / f"{node}.config"
+            path.touch(0o600)
+            path.write_bytes(pickle.dumps(config))
+
+    def _own(self, node: str) -> ItemSettings:
+        """Return the item with the value and the session name of this node."""
+        (own,) = (item for item in self._configs[node].items if item.name == self.item.name)
+        session = replace(self.item.session, name=own.session.name)
+        value = own.value
+        if isinstance(self.item, SemaphoreSettings):
+            value = body(json.loads(value), self.item.prune_delay_s)
+        return replace(self.item, value=value, session=session)
+
+    def socket(self, node: str) -> Path:
+        """Return the control socket of a node."""
+        return self._folder / f"{node}.sock"
+
+    async def close(self) -> None:
+        """End everything that was started: in order where that is possible, else by force.
+
+        Where real hooks run, a supervisor that was killed comes back first, so that its on_lose runs.
+        """
+        try:
+            for node in sorted(self._crashed if self._real else ()):
+                self.start(node)
+            self._recorders.clear("on_acquire[0]")
+            self._recorders.clear("on_lose[0]")
+            for agent in self.agents.values():
+                agent.thaw()
+            for child in (*self._commands, *self._supervisors.values()):
+                child.send_signal(SIGTERM)
+            for child in (*self._commands, *self._supervisors.values()):
+                await ended(child, self.stop_s)
+        finally:
+            for child in (*self._commands, *self._supervisors.values()):
+                child.kill()
+                child.wait()
+            self._recorders.close()
+            for agent in self.agents.values():
+                await agent.close()
+            await self.agent.close()
+
+    @property
+    def stop_s(self) -> float:
+        """How long a supervisor may take to stop."""
+        return STOP_S + self.lease.lose_time_s
+
+    @property
+    def lease(self) -> Lease:
+        """The lease of the item, by the code whose figures ``check`` prints."""
+        return lease_of(self.item)
+
+    @property
+    def limit(self) -> int:
+        """How many nodes may hold at once."""
+        return self.item.limit if isinstance(self.item, SemaphoreSettings) else 1
+
+    # --- supervisors -----------------------------------------------------------------------------
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The nodes whose supervisors run."""
+        return tuple(node for node, child in self._supervisors.items() if child.poll() is None)
+
+    def start(self, node: str) -> None:
+        """Start the supervisor of a node. A tenure that Consul still shows may be adopted."""
+        self._crashed.discard(node)
+        for tenure in self.tenures:
+            if tenure.node == node and tenure.is_held and tenure.session in self.sessions:
+                tenure.is_dead = False
+        config, log = str(self._folder / f"{node}.config"), self._folder / f"{node}.log"
+        self._supervisors[node] = start_child(
+            "supervisor.drill.node", [config, node], log, self._environ, own_session=True
+        )
+        self.mark(node, "its supervisor starts")
+
+    async def stop(self, node: str) -> int:
+        """Stop a supervisor as systemd does, and return its exit code."""
+        self.mark(node, "is stopped with TERM")
+        self._supervisors[node].send_signal(SIGTERM)
+        return await ended(self._supervisors.pop(node), self.stop_s)
+
+    async def kill(self, node: str, *, with_hooks: bool) -> None:
+        """End a supervisor as a crash does.
+
+        with_hooks: whether its hooks die with it, as in a crash of the machine.
+        """
+        child = self._supervisors.pop(node)
+        child.kill()
+        for tenure in self.tenures:
+            tenure.is_dead = tenure.is_dead or tenure.node == node
+        self._crashed.add(node)
+        await ended(child, STOP_S)
+        if with_hooks:
+            self._recorders.kill_all(node)
+
+    def command(self, *arguments: str, node: str) -> subprocess.Popen[bytes]:
+        """Start a command to the supervisor of a node, as an operator does."""
+        log = self._folder / f"{node}.command"
+        log.unlink(missing_ok=True)
+        given = [*arguments, "--socket", str(self.socket(node))]
+        child = start_child("supervisor", given, log, self._environ, own_session=True)
+        self._commands.append(child)
+        self.mark(node, f"`consul-supervisor {' '.join(arguments)}`")
+        return child
+
+    def output(self, node: str) -> str:
+        """Return the output of the last command to this node, in one line."""
+        return " ".join((self._folder / f"{node}.command").read_text(errors="replace").split())
+
+    # --- Consul ----------------------------------------------------------------------------------
+
+    @property
+    def sessions(self) -> dict[str, str]:
+        """The node of each session that Consul has."""
+        return {session.id: session.node for session in self.agent.model.store.sessions.sorted()}
+
+    async def destroy(self, session: str) -> None:
+        """Destroy a session as an operator does."""
+        await ask(self.agent, "PUT", f"/v1/session/destroy/{session}")
+        self.look()
+
+    def _holders(self) -> set[str]:
+        """Return the sessions that Consul shows as holders."""
+        entry = self.agent.model.store.kv.get(self.item.key)
+        if entry is None:
+            return set()
+        if not isinstance(self.item, SemaphoreSettings):
+            return {entry.session} - {""}
+        try:
+            return set(decoded(entry.value).holders)
+        except InvalidRecord:
+            return set()
+
+    def _on_answer(self, node: str, method: str, target: str) -> None:
+        """Take note of an answer to a request of a node's supervisor."""
+        now = self.answered[node] = time.monotonic()
+        _, is_renewal, session = target.partition("/v1/session/renew/")
+        if is_renewal:
+            self.renewed[session.partition("?")[0]] = now
+        self.look(written_by=node if method == "PUT" else "")
+
+    def look(self, written_by: str = "") -> None:
+        """Compare the holders in Consul with those of the last time.
+
+        written_by: the node whose write Consul has just carried out. Blank: none.
+        """
+        self._node_of |= self.sessions
+        holders, now = self._holders(), time.monotonic()
+        for tenure in self.tenures:
+            if tenure.is_held and tenure.session not in holders:
+                self._recorders.drain()
+                tenure.freed_at = now
+                released = tenure.node == written_by and tenure.session in self.sessions
+                unfinished = tenure.is_running or (tenure.has_begun and not tenure.has_lost)
+                if released and unfinished and not tenure.is_dead:
+                    self.disorder.append(tenure.node)
+                self.mark(tenure.node, "has released" if released else "is no longer holder in Consul")
+        known = {tenure.session for tenure in self.tenures}
+        for session in sorted(holders - known):
+            if (node := self._node_of.get(session, "")) in NODES:
+                self.tenures.append(Tenure(self.item, node, session, now))
+                self.mark(node, "is holder in Consul")
+                self._count()
+
+    # --- tenures ---------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin a play: time line and counts start from here."""
+        self.marks, self.disorder = [], []
+        self.began_at = time.monotonic()
+        self.most = 0
+        self._count()
+
+    def mark(self, node: str, text: str) -> None:
+        """Add a line to the time line."""
+        self.marks.append(Mark(time.monotonic(), node, text))
+
+    @property
+    def holding(self) -> list[Tenure]:
+        """The tenures whose node holds."""
+        return [tenure for tenure in self.tenures if tenure.holds and tenure.session in self.sessions]
+
+    @property
+    def candidates(self) -> list[str]:
+        """The running nodes that have a session and no tenure."""
+        busy = {tenure.session for tenure in self.tenures}
+        return [
+            node for session, node in self.sessions.items() if session not in busy and node in self.running
+        ]
+
+    def since(self, at: float) -> list[Tenure]:
+        """Return the tenures that began after this moment."""
+        return [tenure for tenure in self.tenures if tenure.since > at]
+
+    def _count(self) -> None:
+        self.most = max(self.most, len({tenure.node for tenure in self.tenures if tenure.acts}))
+
+    def _hook_began(self, attempt: Attempt) -> None:
+        if attempt.list not in OF_TENURE:
+            (self.checks if attempt.place == CHECK else self.changes).append(attempt)
+            return
+        own = [tenure for tenure in self.tenures if tenure.node == attempt.node]
+        if own:
+            own[-1].attempts.append(attempt)
+        self.mark(attempt.node, f"{_title(attempt)} begins{_why(attempt)}")
+        self._count()
+
+    def _hook_ended(self, attempt: Attempt) -> None:
+        if attempt.list in OF_TENURE:
+            self.mark(attempt.node, f"{_title(attempt)}: {attempt.ending}")
+
+    async def until(self, happened: Callable[[], bool], within_s: float) -> bool:
+        """Wait until something has happened. Return whether it has."""
+        deadline = time.monotonic() + within_s
+        while not happened():
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(POLL_S)
+        return True
+
+    def why_none(self) -> str:
+        """Return what is known of the reasons why a node does not hold: its last hook that failed."""
+        reasons = []
+        for node in NODES:
+            own = [one for tenure in self.tenures if tenure.node == node for one in tenure.attempts]
+            checks = [one for one in self.checks if one.node == node]
+            failed = [one for one in (*checks, *own) if not one.is_running and not one.succeeded]
+            reasons += [f"{_title(one)} of {node}: {one.ending}" for one in failed[-1:]]
+        return "; ".join(reasons)
+
+    def last_problem(self, node: str) -> str:
+        """Return the last warning or error that a supervisor has logged, without its values."""
+        path = self._folder / f"{node}.log"
+        for line in reversed(path.read_text(errors="replace").splitlines() if path.exists() else []):
+            try:
+                found = json.loads(line)
+            except ValueError:
+                return line
+            if found.get("level") in ("warning", "error"):
+                return f"{found.get('event')} {found.get('why', '')}".strip()
+        return ""
+
+
+def _title(attempt: Attempt) -> str:
+    return attempt.place if attempt.name == attempt.place else f"{attempt.place} {attempt.name}"
+
+
+def _why(attempt: Attempt) -> str:
+    return f" ({attempt.reason})" if attempt.list == "on_lose" and attempt.reason != "-" else ""

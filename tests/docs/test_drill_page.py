@@ -1,0 +1,76 @@
+"""drill.md is true: the shown file is drilled, and prints the shown lines, except for figures."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from supervisor.cli.commands import codes_of
+from supervisor.config import load
+from supervisor.drill.plays import CONTENDER
+from supervisor.drill.promises import ALLOWANCE_S
+from supervisor.drill.shortened import HOOK_MIN_S, ROOM_S, TTL_MIN_S
+from tests.support.pages import DRILL, Shown, rows
+from tests.support.supervisor import command
+
+SHOWN = Shown(DRILL)
+(FILE, PRINTED) = SHOWN.of(DRILL, "What it prints")
+WITHIN_S = 120.0
+TEXT = DRILL.read_text()
+
+
+def test_every_block_of_the_page_has_a_test() -> None:
+    assert SHOWN.untested() == []
+
+
+@SHOWN.by(DRILL, "", "sh")
+def test_the_shown_command_names_a_configuration(shown: str) -> None:
+    program, verb, path = shown.split()
+    assert (program, verb, path.startswith("/")) == ("consul-supervisor", "drill", True)
+
+
+def form(line: str) -> str:
+    """Return a line without its figures, and without the names of nodes."""
+    return re.sub(r"node-[abc]", "node-X", re.sub(r"\b\d+(\.\d+)?", "N", line)).strip()
+
+
+@pytest.mark.long
+def test_the_shown_lines_are_printed(tmp_path: Path) -> None:
+    (tmp_path / "app.yaml").write_text(FILE.text)
+    done = subprocess.run(
+        [sys.executable, "-m", "supervisor", "drill", "app.yaml"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(DRILL.parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    printed = map(form, done.stdout.splitlines())
+    for line in filter(None, map(form, PRINTED.text.splitlines())):
+        assert line == "…" or line in printed, f"not printed, or not in this place: {line}"
+
+
+def test_the_shown_file_is_valid(tmp_path: Path) -> None:
+    file = tmp_path / "app.yaml"
+    file.write_text(FILE.text)
+    assert load(file, {}, "node-a").warnings == ()
+
+
+def test_the_page_names_each_play() -> None:
+    assert len(rows(DRILL, "play")) == len(CONTENDER)
+
+
+def test_the_page_names_each_exit_code() -> None:
+    listed = {int(row[0]) for row in rows(DRILL, "exit code")}
+    assert listed == codes_of("drill").keys() - {70, 130}
+
+
+def test_the_figures_of_the_page_are_those_of_the_code() -> None:
+    assert f"ttl is at least {TTL_MIN_S:g} s, a timeout of a recorder {HOOK_MIN_S:g} s" in TEXT
+    assert f"leaves at least {ROOM_S:g} s of room" in TEXT
+    assert f"{ALLOWANCE_S:g} s more is allowed" in TEXT
+    assert f"leave the lease {ROOM_S:g} s of room" in " ".join(command("drill", "--help").stdout.split())

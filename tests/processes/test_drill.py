@@ -1,0 +1,208 @@
+"""`drill`: it keeps the promises of a good file, finds a bad one, and leaves nothing behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.support.examples import CONFIGURATIONS, VARIABLES
+from tests.support.supervisor import PATIENCE_S, until
+
+COMMAND = [sys.executable, "-m", "supervisor", "drill"]
+FAST = ["--speed", "1000"]
+WITHIN_S = 600.0  # a drill prints its own bound; this one only ends a test that hangs
+OBSERVER = "elections: {app: {contend: false, on_change: [{exec: [/nonexistent]}]}}"
+SECRET = "Tr0ub4dor"
+WITH_SECRETS = f"""
+consul: {{address: "https://consul.invalid:8501", token: {SECRET}, tls: {{ca_file: /nonexistent/ca.pem}}}}
+state_dir: /nonexistent/state
+control_socket: /nonexistent/control.sock
+control_group: nonexistent
+http: {{listen: "192.0.2.1:80"}}
+elections:
+  app:
+    on_acquire: [{{exec: [/nonexistent], env: {{PASSWORD: {SECRET}}}, user: nobody, cwd: /nonexistent}}]
+    on_lose: [{{webhook: "https://hooks.invalid/{SECRET}"}}]
+"""
+RARE = {
+    "no TTL, retries": """
+elections:
+  app:
+    session: {ttl: none, lock_delay: 45s}
+    acquire_delay: 3s
+    acquire_failure: keep
+    on_adopt: acquire
+    on_acquire: [{shell: a, retries: 2}]
+    on_lose: [{shell: b, retries: 1}]
+""",
+    "accept_overlap": """
+elections:
+  app:
+    session: {ttl: 10s, lock_delay: 5s}
+    accept_overlap: true
+    on_lose: [{shell: b, timeout: 20s}]
+""",
+    "semaphore without TTL": """
+semaphores:
+  app:
+    limit: 1
+    prune_delay: 20s
+    session: {ttl: none}
+    run: {exec: [a]}
+""",
+}
+TOO_SLOW = """
+elections:
+  app:
+    on_acquire: [{exec: ["true"], timeout: 1s}]
+    on_lose: [{name: stop, shell: sleep 9, timeout: 1s, kill_after: 100ms}]
+"""
+NEVER_FIT = """
+elections:
+  app:
+    candidate_check: {exec: ["false"], interval: 1s, timeout: 1s}
+    on_lose: [{exec: ["true"], timeout: 1s}]
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Return the parent of the drill's folders, short for sockets, with a name that a shell must quote."""
+    with TemporaryDirectory(prefix="it's-") as made:
+        yield Path(made)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, **VARIABLES, "TMPDIR": str(folder)}
+
+
+def drill(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+    )
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Return files of drills, and processes that name their folder."""
+    processes = []
+    for process in psutil.process_iter():
+        try:
+            processes.append(" ".join(process.cmdline()))
+        except psutil.Error:
+            continue
+    return [*map(str, folder.iterdir()), *(line for line in processes if str(folder) in line)]
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "c.yaml"
+    file.write_text(text)
+    return file
+
+
+def broken(document: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the broken promises of each play of the first item."""
+    return {
+        play["play"]: [one["what"] for one in play["promises"] if not one["kept"]]
+        for play in document["items"][0]["plays"]
+        if not play["kept"]
+    }
+
+
+def test_an_observer_is_drilled_without_consul_and_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    done = drill(folder, written(tmp_path, OBSERVER), "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["kept"] and document["items"][0]["plays"][0]["play"] == "observe"
+    assert "app: 1 of 1, an observer looks on" in done.stderr and "at most" in done.stderr
+    assert left_behind(folder) == []
+
+
+def test_a_name_that_the_file_lacks_is_wrong_usage(folder: Path, tmp_path: Path) -> None:
+    done = drill(folder, written(tmp_path, OBSERVER), "other")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no election or semaphore other" in done.stderr
+
+
+def test_a_bad_file_is_not_drilled(folder: Path, tmp_path: Path) -> None:
+    done = drill(folder, written(tmp_path, "elections: {app: {keey: a}}"))
+    assert (done.returncode, done.stdout) == (78, "")
+
+
+@pytest.mark.parametrize("speed", ["0", "fast", "99999"])
+def test_a_speed_is_a_number_from_1(folder: Path, tmp_path: Path, speed: str) -> None:
+    assert drill(folder, written(tmp_path, OBSERVER), "--speed", speed).returncode == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_each_example_keeps_its_promises(path: Path, folder: Path) -> None:
+    done = drill(folder, path, *FAST)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("all kept\n") and "BROKEN" not in done.stdout
+    assert left_behind(folder) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("text", RARE.values(), ids=RARE)
+def test_rare_settings_keep_their_promises(text: str, folder: Path, tmp_path: Path) -> None:
+    done = drill(folder, written(tmp_path, text), *FAST)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert left_behind(folder) == []
+
+
+@pytest.mark.long
+def test_a_drill_uses_no_place_of_the_file_and_prints_no_secret(folder: Path, tmp_path: Path) -> None:
+    done = drill(folder, written(tmp_path, WITH_SECRETS), *FAST)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert SECRET not in done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_an_on_lose_that_is_slower_than_its_timeout_fails(folder: Path, tmp_path: Path) -> None:
+    file = written(tmp_path, TOO_SLOW)
+    done = drill(folder, file, "--hooks", "real", "--json", *FAST)
+    assert done.returncode == 1, done.stderr
+    found = broken(json.loads(done.stdout))
+    for play in ("stop", "step-down", "crash", "silence", "destroy"):
+        assert "on_lose succeeds" in found[play]
+    assert not {"start", "crash-and-return"} & found.keys()
+    assert all("holders at once" not in each for each in found.values())
+    assert left_behind(folder) == []
+
+
+@pytest.mark.long
+def test_a_candidate_check_that_never_passes_fails(folder: Path, tmp_path: Path) -> None:
+    done = drill(folder, written(tmp_path, NEVER_FIT), "--hooks", "real", *FAST)
+    assert done.returncode == 1, done.stderr
+    assert "candidate_check of node-a: exit 1" in done.stdout
+    assert "planned stop of the holder: not played, no node held the lock" in done.stdout
+    assert left_behind(folder) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("play", ["2 of 9", "5 of 9"])
+def test_an_interrupted_drill_leaves_nothing(
+    folder: Path, tmp_path: Path, number: signal.Signals, play: str
+) -> None:
+    """In the fifth play a supervisor has crashed."""
+    file = written(tmp_path, "elections: {app: {run: {exec: [a]}, on_lose: [{exec: [a]}]}}")
+    command = [*COMMAND, str(file), *FAST]
+    with subprocess.Popen(command, env=environment(folder), stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        assert any(play in line for line in running.stderr)
+        running.send_signal(number)
+        assert running.wait(PATIENCE_S) == 130
+    until(lambda: not left_behind(folder), f"the drill leaves nothing: {left_behind(folder)}")

@@ -1,0 +1,1 @@
+"""Tests of the drill's pure parts: durations, bounds, promises, tenures."""

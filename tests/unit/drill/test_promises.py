@@ -1,0 +1,30 @@
+"""A promise beside a measurement: a figure is kept within the allowance, and none is broken."""
+
+import pytest
+
+from supervisor.drill.promises import ALLOWANCE_S, Played, Promise, at_least, at_most, yes
+
+
+@pytest.mark.parametrize(
+    ("measured_s", "kept"),
+    [(6.9, True), (7.0 + ALLOWANCE_S, True), (7.1 + ALLOWANCE_S, False), (None, False)],
+)
+def test_a_time_has_a_longest_length(measured_s: float | None, kept: bool) -> None:
+    promise = at_most("failover", 7.0, measured_s)
+    assert promise.promised == "at most 7s" and promise.kept is kept
+
+
+@pytest.mark.parametrize(("measured_s", "kept"), [(0.5, True), (0.4, False), (None, False)])
+def test_a_shortest_length_allows_nothing(measured_s: float | None, kept: bool) -> None:
+    assert at_least("margin", 0.5, measured_s).kept is kept
+
+
+def test_a_promise_without_a_figure_says_what_was_found() -> None:
+    assert yes("on_lose succeeds", kept=False, otherwise="stop: exit 1").measured == "stop: exit 1"
+    assert yes("on_lose succeeds", kept=True, otherwise="stop: exit 1").measured == "yes"
+
+
+def test_a_play_is_kept_if_all_its_promises_are() -> None:
+    kept, broken = (Promise("a", "yes", "yes", kept=each) for each in (True, False))
+    assert Played("stop", "stop", (kept,)).kept and not Played("stop", "stop", (kept, broken)).kept
+    assert Played("stop", "stop", skipped="no on_lose").kept

@@ -1,0 +1,83 @@
+"""What a drill changes of an item: durations are divided, the lease keeps its room, each change is listed."""
+
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import load
+from supervisor.core.lease import ROOM_MIN_S, lease_of
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.drill.shortened import LIMIT_MAX, ROOM_S, shorten
+from tests.support.examples import CONFIGURATIONS, VARIABLES
+
+ELECTION = """
+elections:
+  app:
+    session: {ttl: 20s, lock_delay: 60s, node_checks: [serfHealth], service_checks: [{id: "service:app"}]}
+    acquire_delay: 5s
+    on_acquire: [{shell: a, timeout: 20s}]
+    on_lose: [{name: stop, shell: b, timeout: 6s}]
+"""
+
+
+@pytest.fixture
+def election(tmp_path: Path) -> ItemSettings:
+    return loaded(tmp_path, ELECTION)
+
+
+def loaded(folder: Path, text: str) -> ItemSettings:
+    file = folder / "c.yaml"
+    file.write_text(text)
+    (item,) = load(file, {}, "node-a").items
+    return item
+
+
+def test_with_recorders_all_durations_are_divided_and_listed(election: ItemSettings) -> None:
+    short = shorten(election, 10, real=False)
+    assert (short.settings.session.ttl_s, short.settings.on_lose[0].timeout_s) == (2.0, 0.6)
+    assert short.settings.on_acquire[0].timeout_s == 2.0
+    assert "ttl 20s to 2s" in short.changes and "stop timeout 6s to 0.6s" in short.changes
+    assert "acquire_delay 5s to 0.5s" in short.changes
+
+
+def test_with_real_hooks_their_times_are_those_of_the_file(election: ItemSettings) -> None:
+    short = shorten(election, 10, real=True)
+    assert short.settings.on_lose == election.on_lose and short.settings.on_acquire == election.on_acquire
+    assert lease_of(short.settings).lose_time_s == lease_of(election).lose_time_s
+    assert not any("timeout" in change for change in short.changes)
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_the_lease_keeps_its_room(election: ItemSettings, real: bool) -> None:
+    assert lease_of(shorten(election, 1000, real=real).settings).room_s >= ROOM_S > ROOM_MIN_S
+
+
+def test_a_speed_of_1_changes_no_duration(election: ItemSettings) -> None:
+    short = shorten(election, 1, real=False)
+    assert lease_of(short.settings) == lease_of(election)
+    assert short.changes == ("without the checks service:app, which the embedded agent does not have",)
+
+
+def test_checks_that_the_embedded_agent_lacks_are_left_out(election: ItemSettings) -> None:
+    session = shorten(election, 10, real=False).settings.session
+    assert (session.node_checks, session.service_checks) == (("serfHealth",), ())
+
+
+def test_one_of_three_nodes_waits_for_a_slot(tmp_path: Path) -> None:
+    item = loaded(tmp_path, "semaphores: {app: {limit: 5, prune_delay: 2m}}")
+    short = shorten(item, 10, real=False)
+    assert isinstance(short.settings, SemaphoreSettings) and short.settings.limit == LIMIT_MAX
+    assert "limit 5 to 2, so that one of three nodes waits" in short.changes
+
+
+def test_an_observer_is_not_changed(tmp_path: Path) -> None:
+    item = loaded(tmp_path, "elections: {app: {contend: false, on_change: [{shell: a}]}}")
+    assert shorten(item, 10, real=False).settings is item
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.stem)
+def test_no_example_gets_a_longer_duration(path: Path) -> None:
+    for item in load(path, VARIABLES, "node-a").items:
+        if item.contend:
+            lease, short = lease_of(item), lease_of(shorten(item, 10, real=False).settings)
+            assert short.lock_delay_s <= lease.lock_delay_s and short.lose_time_s <= lease.lose_time_s
