@@ -64,7 +64,7 @@ def test_the_page_names_no_other_place() -> None:
     ("constant", "words"),
     [
         ("POLL_MS = 1000", "The page asks each second"),
-        ("POLL_HIDDEN_MS = 15000", "each 15 seconds while nobody sees it"),
+        ("POLL_HIDDEN_MS = 15000", "each 15 seconds while it is hidden"),
         ("ANSWER_MS = 3000", "no answer for 3 seconds"),
         ("RECENT_S = 300", "an error that goes on, or was over in the last five minutes"),
         ("EVENTS_SHOWN = 100", "opens the last 100 events"),

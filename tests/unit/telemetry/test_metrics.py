@@ -207,7 +207,7 @@ def test_a_scrape_shows_stuck_and_paused_items() -> None:
     scene = MeteredNode(contender())
     scene.happens(e.PauseAsked("n"))
     assert (scene.value("paused"), scene.value("stuck")) == (1, 0)
-    scene.happens(e.ResumeAsked("n"))
+    scene = MeteredNode(contender())
     scene.acquires()
     scene.hook_ends()
     scene.happens(e.PauseAsked("n"))
