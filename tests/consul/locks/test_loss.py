@@ -11,6 +11,8 @@ from tests.support.consul import Agent
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
+pytestmark = pytest.mark.long
+
 SHORT_TERM = ("--ttl", "2s", "--lock-delay", "9s")  # room 3.5 s, and 5 s between TERM and KILL
 
 
@@ -28,7 +30,6 @@ def test_a_destroyed_session_ends_the_command_by_term(either_lockers: Lockers) -
     lockers.assert_nothing_left()
 
 
-@pytest.mark.long
 def test_a_command_that_ignores_term_is_killed_before_a_rival_holds(lockers: Lockers) -> None:
     holder = lockers.holder(*SHORT_TERM, body="trap '' TERM; note deaf; while :; do sleep 1; done")
     shell = lockers.wait_line("a", "deaf").pid
@@ -80,7 +81,6 @@ def test_a_command_that_ends_with_0_after_a_loss_is_no_success(lockers: Lockers)
     assert holder.wait() == 1
 
 
-@pytest.mark.long
 def test_the_lock_is_renewed_for_longer_than_its_ttl(either_lockers: Lockers) -> None:
     """Renewal: Consul ends a session that is not renewed after 2 x TTL, which is 4 s here."""
     holder = either_lockers.holder(*SHORT, body="sleep 10")
@@ -89,7 +89,6 @@ def test_the_lock_is_renewed_for_longer_than_its_ttl(either_lockers: Lockers) ->
     assert holder.wait() == 0 and session
 
 
-@pytest.mark.long
 def test_a_silence_shorter_than_the_room_changes_nothing(
     persistent_agent: Agent, make_lockers: MakeLockers
 ) -> None:
@@ -104,7 +103,6 @@ def test_a_silence_shorter_than_the_room_changes_nothing(
     assert lockers.session() == ""
 
 
-@pytest.mark.long
 def test_a_silent_consul_ends_the_command_before_a_rival_can_hold(
     persistent_agent: Agent, make_lockers: MakeLockers
 ) -> None:
@@ -121,7 +119,6 @@ def test_a_silent_consul_ends_the_command_before_a_rival_can_hold(
     lockers.assert_nothing_left()
 
 
-@pytest.mark.long
 def test_after_a_kill_a_rival_waits_for_the_ttl_and_the_lock_delay(lockers: Lockers) -> None:
     holder = lockers.holder(*SHORT)
     lockers.start(*SHORT, name="b", body=SLEEP)

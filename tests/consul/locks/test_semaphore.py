@@ -9,6 +9,8 @@ from tests.consul.locks.lockers import SHORT, SLEEP, Lockers
 from tests.consul.locks.test_exclusion import assert_never_more_than
 from tests.support.supervisor import until
 
+pytestmark = pytest.mark.long
+
 
 def test_at_most_n_commands_act_at_once(either_lockers: Lockers) -> None:
     """Contention for two slots."""

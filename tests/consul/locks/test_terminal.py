@@ -15,6 +15,8 @@ from tests.consul.locks.lockers import Lockers
 from tests.support.patience import patient
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
 
+pytestmark = pytest.mark.long
+
 CTRL_C, CTRL_Z = b"\x03", b"\x1a"
 
 
@@ -158,7 +160,6 @@ def test_lock_may_print_while_the_command_has_the_terminal(session: Session) -> 
     session.wait("ended=1")
 
 
-@pytest.mark.long
 def test_a_command_that_was_stopped_for_longer_than_the_lease_does_not_go_on(session: Session) -> None:
     session.lock(
         'sleep 0.3; echo ready""=1; while :; do sleep 0.05; done', "--ttl 2s --lock-delay 3s --on-lost KILL"

@@ -12,6 +12,8 @@ from tests.support.consul import Agent, free_ports
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
+pytestmark = pytest.mark.long
+
 
 def test_without_a_wait_a_lock_that_is_held_ends_with_1_in_silence(either_lockers: Lockers) -> None:
     either_lockers.holder()

@@ -96,7 +96,9 @@ def checked(tmp_path: Path, wishes: Wishes, block: str) -> tuple[Candidate, str]
 # --- both ways -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("on_lose_s", ON_LOSE_S)
+@pytest.mark.parametrize(
+    "on_lose_s", [5.0, *(pytest.param(each, marks=pytest.mark.long) for each in ON_LOSE_S if each != 5.0)]
+)
 def test_an_answer_meets_its_wishes_and_a_contradiction_is_real(tmp_path: Path, on_lose_s: float) -> None:
     """The loader judges each answer as ``check`` does. The search finds nothing for a contradiction."""
     met = 0
@@ -112,6 +114,7 @@ def test_an_answer_meets_its_wishes_and_a_contradiction_is_real(tmp_path: Path, 
     assert (met > 0) is (on_lose_s <= 55)  # the longest lock_delay less the margin and the least room
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wishes", [Wishes(45.0, 5.0), Wishes(28.0, 5.0, 1.0), Wishes(50.0, 10.0, 20.0)])
 def test_no_wish_of_a_contradiction_is_needless(wishes: Wishes) -> None:
     answer = plan(wishes)
@@ -130,6 +133,7 @@ def only(wishes: Wishes, kept: tuple[str, ...]) -> Wishes:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "wishes", [Wishes(45.0, 5.0), Wishes(20.0, 5.0), Wishes(100.0, 50.0), Wishes(50.0, 10.0, 20.0)]
 )
