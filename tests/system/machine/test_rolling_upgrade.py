@@ -1,0 +1,147 @@
+"""A kernel upgrade of three machines moves the lock once, and ``members`` of a cluster with a fault.
+
+The steps are those of docs/operations.md. `pytest -s` prints how long nobody led, and what ``members`` wrote.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from tests.support.supervisor import until
+from tests.support.tenures import most_between
+from tests.system.machine.trio import FAILS, Trio, gaps_s
+
+HEADINGS = ("step", "led before", "leads after", "nobody led for")
+AT_ONCE_S = 2.0  # a hand-over takes some milliseconds; the rest is patience with a busy machine
+
+
+@pytest.fixture(scope="module")
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
+    """Three machines whose daemons take part in one election; each test leaves them so."""
+    assert os.geteuid() == 0, "cannot boot a machine: this needs root"
+    with Trio(tmp_path_factory.mktemp("trio")) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def never_two(trio: Trio) -> Iterator[None]:
+    """Whatever a test does, no two nodes act at once."""
+    yield
+    trio.wait_consul()
+    trio.wait_candidates()
+    stamps = trio.stamps()
+    assert most_between([(stamp.event, stamp.node) for stamp in stamps], "acquire", "lose") == 1, stamps
+
+
+def others(trio: Trio, *left_out: str) -> list[str]:
+    """Return the other nodes, by their names."""
+    return sorted(set(trio.machines) - {*left_out})
+
+
+def columns(table: Sequence[Sequence[str]]) -> str:
+    """Return the rows with their cells below each other."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    rows = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    )
+    return "".join(f"{row}\n" for row in rows)
+
+
+def show(title: str, text: str) -> None:
+    """Print what a reader of the documentation sees."""
+    print(f"\n{title}\n\n{text}", end="")
+
+
+def test_a_rolling_upgrade_of_three_machines_moves_the_lock_once(trio: Trio) -> None:
+    holder = trio.wait_candidates()
+    heir, third = others(trio, holder)
+    before = len(trio.stamps())
+    table = [HEADINGS]
+
+    def reboot(node: str) -> None:
+        trio.machines[node].reboot()
+        trio.wait_consul()
+        trio.wait_candidates()
+
+    def step(what: str, does: Callable[[], object]) -> None:
+        leader, known = trio.leader(), len(trio.stamps())
+        does()
+        gaps = gaps_s(trio.stamps()[known:])
+        table.append((what, leader, trio.leader(), f"{sum(gaps):.3f} s" if gaps else "0"))
+
+    def hand_over() -> None:
+        said = trio.did(holder, f"step-down app --to {heir} --reason 'kernel upgrade'")
+        assert re.fullmatch(rf"app: {heir} holds it, [\d.]+ s after this node released it\n", said)
+
+    step(f"reboot {heir}", lambda: reboot(heir))
+    step(f"reboot {third}", lambda: reboot(third))
+    step(f"step-down app --to {heir}", hand_over)
+    step(f"reboot {holder}", lambda: reboot(holder))
+    new = trio.stamps()[before:]
+    assert [stamp[1:] for stamp in new] == [("lose", "step-down", holder), ("acquire", "acquired", heir)]
+    assert sum(gaps_s(new)) < AT_ONCE_S
+    show("a rolling upgrade", columns(table))
+
+
+def test_members_leaves_a_paused_node_out_and_goes_on_naming_a_paused_holder(trio: Trio) -> None:
+    holder = trio.wait_candidates()
+    paused, third = others(trio, holder)
+    trio.did(paused, "pause app --reason 'disk swap'")
+    trio.wait_members(third, {holder: "holder", third: "candidate"})
+    shown = trio.did(third, "members app")
+    assert shown.startswith("app: election service/app/leader, 1 holder, 1 candidate\n")
+    assert "(paused, resting, stopped, an observer) has no session, so it is not listed" in shown
+    show(f"{paused} is paused", shown)
+    assert trio.role(paused) == "paused"
+    trio.did(holder, "pause app")
+    assert trio.members(third)[holder] == "holder" and trio.role(holder) == "holding"
+    trio.did(holder, "resume app")
+    trio.did(paused, "resume app")
+
+
+def test_members_names_a_candidate_that_is_cut_off_until_its_session_ends(trio: Trio) -> None:
+    holder = trio.wait_candidates()
+    cut = others(trio, holder, trio.leading_server())[0]
+    (third,) = others(trio, holder, cut)
+    known = trio.stamps()
+    with trio.cut_off(cut):
+        trio.wait_members(third, {holder: "holder", third: "candidate", cut: "candidate"})
+        until(lambda: trio.run(cut, "members app").returncode == 69, "it shows nothing itself", 30.0)
+        show(f"{cut} is cut off, by its own members", trio.run(cut, "members app").stderr)
+        assert trio.role(cut) == "waiting"
+        trio.wait_members(third, {holder: "holder", third: "candidate"})
+    trio.wait_candidates()
+    assert trio.stamps() == known
+
+
+def test_members_names_a_holder_that_is_cut_off_and_then_nobody_and_then_its_successor(trio: Trio) -> None:
+    """It does not lead Consul itself, because Consul answers nobody until it has another leader."""
+    cut = trio.wait_candidates()
+    if cut == trio.leading_server():
+        trio.did(cut, f"step-down app --for 1s --to {others(trio, cut)[0]}")
+        cut = trio.wait_candidates()
+    one, two = others(trio, cut)
+    with trio.cut_off(cut):
+        trio.wait_members(one, {cut: "holder", one: "candidate", two: "candidate"})
+        show(f"{cut}, the holder, is cut off", trio.did(one, "members app"))
+        trio.wait_members(one, {one: "candidate", two: "candidate"})
+        show("its session has ended", trio.did(one, "members app"))
+        until(lambda: sorted(trio.members(one).values()) == ["candidate", "holder"], "one takes over", 60.0)
+    assert trio.wait_candidates() != cut
+    lost, won = trio.stamps()[-2:]
+    assert lost[1:] == ("lose", "lease-expired", cut) and won.event == "acquire"
+
+
+def test_members_names_a_stuck_node_as_holder_and_its_status_says_that_it_is_stuck(trio: Trio) -> None:
+    stuck = trio.wait_candidates()
+    one, two = others(trio, stuck)
+    trio.machines[stuck].did(f"touch {FAILS}")
+    assert trio.run(stuck, "step-down app --for 1s").returncode == 1
+    until(lambda: trio.role(stuck) == "stuck", "on_lose has failed")
+    assert trio.members(one) == {stuck: "holder", one: "candidate", two: "candidate"}
+    show(f"{stuck} is stuck", trio.did(one, "members app"))
+    trio.end_by_hand(stuck)
+    trio.did(stuck, "recover app")

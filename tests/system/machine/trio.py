@@ -1,0 +1,167 @@
+"""Three booted machines, as a small production has them: a server of Consul and our daemon on each.
+
+All have one file with the election ``app``. Its hooks leave a line with the time in a file of their machine.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import yaml
+
+from tests.support.supervisor import until
+from tests.system.machine.group import Group
+from tests.system.machine.machine import Machine, Ran
+from tests.system.machine.node import CONFIG, EVENTS, UNIT, install_product
+from tests.system.machine.pair import ADDRESSES
+from tests.system.machine.wheels import make_wheels
+
+COMMAND = "consul-supervisor"
+FAILS = "/srv/fails"  # while a machine has this file, its on_lose fails
+HEALTH = "http://127.0.0.1:8500/v1/operator/autopilot/health"
+# This command fails while one of Consul's servers does not follow the others.
+HEALTHY = ("python3", "-c", f"import urllib.request as r; r.urlopen('{HEALTH}')")
+ROLES_S = 90.0  # twice the ttl, the lock-delay, and a busy machine
+SESSION = {"ttl": "10s", "lock_delay": "25s"}
+
+
+def stamp(words: str) -> str:
+    """Return a shell command that records these words with the time."""
+    return f'echo "$(date +%s.%N) {words}" >>{EVENTS}'
+
+
+class Stamp(NamedTuple):
+    """A line that a hook left.
+
+    at: seconds of the clock that all machines share.
+    event: acquire, or lose once on_lose has done its work.
+    """
+
+    at: float
+    event: str
+    reason: str
+    node: str
+
+
+class Trio(Group):
+    """Machines ``one``, ``two`` and ``three``; the election goes on from test to test."""
+
+    addresses = {**ADDRESSES, "three": "10.20.30.3"}
+    servers = tuple(addresses)
+
+    def _build(self) -> None:
+        make_wheels(self.folder / "wheels")
+        super()._build()
+        by_hook = stamp("$CONSUL_SUPERVISOR_EVENT $CONSUL_SUPERVISOR_REASON")
+        election = {
+            "key": "service/app/leader",
+            "session": SESSION,
+            "on_acquire": [{"shell": by_hook, "timeout": "2s"}],
+            "on_lose": [{"shell": f"test ! -e {FAILS} && {by_hook}", "timeout": "2s"}],
+        }
+        for machine in self.machines.values():
+            install_product(machine, self.folder / "wheels")
+            machine.write(CONFIG, yaml.safe_dump({"elections": {"app": election}}))
+        for machine in self.machines.values():
+            machine.did(f"systemctl enable -q --now {UNIT}")
+        self.wait_candidates()
+
+    def _consul_config(self, name: str) -> dict[str, Any]:
+        """Have a server that is cut off stay known, so that its sessions live as long as their TTL."""
+        return {**super()._consul_config(name), "autopilot": {"cleanup_dead_servers": False}}
+
+    # --- as an operator types them --------------------------------------------------------------------
+
+    def run(self, node: str, words: str) -> Ran:
+        """Run a command of the product on this machine; its exit code is not judged."""
+        return self.machines[node].sh(f"{COMMAND} {words}")
+
+    def did(self, node: str, words: str) -> str:
+        """Return what a command of the product wrote there. AssertionError: it failed."""
+        ran = self.run(node, words)
+        assert ran.returncode == 0, f"{words} on {node}: {ran}\n{self.log(node)}"
+        return ran.stdout
+
+    def leading_server(self) -> str:
+        """Return the machine whose server leads Consul itself."""
+        peers = self.machines["one"].did("consul operator raft list-peers").splitlines()
+        return next(line.split()[0] for line in peers if " leader " in line)
+
+    def members(self, seen_from: str) -> dict[str, str]:
+        """Return by node the part that ``members`` shows on this machine; empty without an answer."""
+        said = self.run(seen_from, "members app --json").stdout
+        listed = json.loads(said)["items"][0]["members"] if said else []
+        return {member["consul_node"]: member["part"] for member in listed}
+
+    def role(self, node: str) -> str:
+        """Return the role that ``status`` shows on this machine."""
+        return str(self._item(node)["role"])
+
+    def _item(self, node: str) -> dict[str, Any]:
+        said = self.did(node, "status app --json")
+        item: dict[str, Any] = json.loads(said)["items"][0]
+        return item
+
+    # --- what the machines do --------------------------------------------------------------------------
+
+    def leader(self) -> str:
+        """Return the node that ``leader`` names. AssertionError: nobody leads."""
+        return str(json.loads(self.did("one", "leader app"))["Node"])
+
+    def wait_candidates(self) -> str:
+        """Return the holder, once every machine shows it and two candidates."""
+
+        def shown() -> dict[str, str]:
+            first, *rest = (self.members(node) for node in self.machines)
+            whole = sorted(first.values()) == ["candidate", "candidate", "holder"]
+            return first if whole and all(each == first for each in rest) else {}
+
+        logs = "\n".join(map(self.log, self.machines))
+        parts = until(shown, f"one holds and two are candidates\n{logs}", ROLES_S)
+        return next(node for node, part in parts.items() if part == "holder")
+
+    def wait_consul(self) -> None:
+        """Return when Consul can do without any one of its servers."""
+        self.wait_whole()
+        until(lambda: self.machines["one"].run(*HEALTHY).returncode == 0, "all servers follow", ROLES_S)
+
+    def wait_members(self, seen_from: str, shown: dict[str, str]) -> None:
+        """Return when ``members`` shows these parts there."""
+        until(lambda: self.members(seen_from) == shown, f"{seen_from} shows {shown}", ROLES_S)
+
+    @contextmanager
+    def cut_off(self, node: str) -> Iterator[None]:
+        """Unplug this machine from the other two within the block."""
+        machine = self.machines[node]
+        machine.did("ip link set host0 down")
+        try:
+            yield
+        finally:
+            machine.did("ip link set host0 up")
+
+    def end_by_hand(self, node: str) -> None:
+        """Mend on_lose, and do its work once as an operator does before ``recover``."""
+        self.machines[node].did(f"rm {FAILS}; {stamp('lose by-hand')}")
+
+    # --- what the hooks recorded ----------------------------------------------------------------------
+
+    def stamps(self) -> list[Stamp]:
+        """Return the lines of all machines, oldest first."""
+        return sorted(each for node, machine in self.machines.items() for each in _stamps(machine, node))
+
+
+def _stamps(machine: Machine, node: str) -> Iterator[Stamp]:
+    for line in machine.read(EVENTS).splitlines():
+        at, event, reason = line.split()
+        yield Stamp(float(at), event, reason, node)
+
+
+def gaps_s(stamps: list[Stamp]) -> list[float]:
+    """Return for how long nobody led after each loss that another tenure follows."""
+    return [
+        later.at - earlier.at
+        for earlier, later in pairwise(stamps)
+        if (earlier.event, later.event) == ("lose", "acquire")
+    ]
