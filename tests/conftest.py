@@ -11,6 +11,7 @@ import pytest
 
 from supervisor.filesystem.mounts import is_local
 from tests.support.consul import WAYS, Agent
+from tests.support.guarded import EACH_WAY
 from tests.support.staging import reported
 from tests.support.surroundings import make_our_own
 
@@ -58,7 +59,7 @@ def shared_client(shared_agent: Agent, tmp_path_factory: pytest.TempPathFactory)
         yield running
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=EACH_WAY)
 def either_agent(request: pytest.FixtureRequest) -> Agent:
     """Return a server, and in a second run of the test a client agent of that server."""
     name = "shared_agent" if request.param == WAYS[0] else "shared_client"

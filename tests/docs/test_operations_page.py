@@ -136,6 +136,7 @@ def test_the_commands_of_the_first_look_print_output(shown: str, nodes: Nodes) -
     run_all(nodes, ours)
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Who takes part?", "sh")
 def test_both_nodes_take_part(shown: str, nodes: Nodes) -> None:
     nodes.start()
@@ -211,6 +212,7 @@ def test_a_drained_node_stays_paused_over_a_restart(drain: str, nodes: Nodes) ->
     until(lambda: len(nodes.first.lines("role", item="app", role="paused")) == 2, "it is paused still")
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Hand over to a named node", "sh", "shown")
 @SHOWN.by(OPERATIONS, "Hand over to a named node", "text", "printed")
 def test_the_named_node_takes_over(shown: str, printed: str, nodes: Nodes, shared_agent: Agent) -> None:
