@@ -22,6 +22,8 @@ from tests.support.guarded import Guarded, below
 from tests.support.proxy import Proxy
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
 
+pytestmark = pytest.mark.long
+
 DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78
 EVIL = "\x1b[2J\x1b]0;owned\x07\n日本"
 NO_SESSION = "2f8e9dd4-3c55-4c9a-9a0e-0f3c1c7a8a11"

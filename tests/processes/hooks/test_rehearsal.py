@@ -29,6 +29,8 @@ from tests.support.pages import HOOKS, rows
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
 
+pytestmark = pytest.mark.long
+
 OK, FAILED, USAGE, CONFIGURATION, INTERRUPTED = 0, 1, 2, 78, 130
 FACTS = f"env | grep ^{PREFIX} | sort; cat"
 ITEM = {
