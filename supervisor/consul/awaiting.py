@@ -16,6 +16,7 @@ from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 WAIT_S = 30.0  # of one query; Consul keeps the connection of a client that vanished for that long
 JITTER = 16  # Consul waits for up to a sixteenth longer
+LEAST_S = 0.002  # a shorter wait could become 0, which Consul takes for its default of five minutes
 FAILED_PAUSE_S = 1.0
 ANSWER_S = 1.0  # how much longer than the time that is left an answer may take
 
@@ -46,7 +47,9 @@ async def wait_until(
     deadline, spacing, index = clock() + timeout_s, Spacing(), 0
     async with Questions(settings) as consul:
         while True:
-            left_s = max(0.0, deadline - clock())
+            left_s = deadline - clock()
+            if left_s < LEAST_S:
+                left_s = 0.0
             try:
                 view = await _look(consul, item, index, left_s)
             except NotReadable:
@@ -68,11 +71,11 @@ async def wait_until(
 async def _look(consul: Questions, item: ItemSettings, index: int, left_s: float) -> View:
     """Return the item's keys when they differ from those at ``index``, or at the end of the time.
 
-    index: 0: return them at once.
+    index: 0: return them at once. So does a time of 0.
     """
-    wait_s = round(min(WAIT_S, left_s * JITTER / (JITTER + 1)), 3)
-    if index == 0 or wait_s == 0.0:  # Consul takes a wait of 0 for its default of five minutes
-        index, wait_s = 0, WAIT_S
+    if left_s == 0.0:
+        index = 0
+    wait_s = min(WAIT_S, round(left_s * JITTER / (JITTER + 1), 3))
     within_s = left_s + ANSWER_S
     if isinstance(item, SemaphoreSettings):
         slots = WatchSlots("", 0.0, within_s, item.prefix, index, wait_s, consistent=True)

@@ -144,7 +144,8 @@ def test_the_reference_of_commands_is_made_from_the_help() -> None:
 def test_each_command_is_described_as_in_its_help() -> None:
     """Usage, arguments and exit codes: the program's own help, line by line."""
     for name_of_command in commands.commands():
-        told = " ".join(command(name_of_command, "--help", environ={"COLUMNS": "1000"}).stdout.split())
+        printed = command(name_of_command, "--help", environ={"COLUMNS": "1000"}).stdout
+        told = " ".join(printed.replace("`", "").split())
         section = commands.reference().partition(f"### {name_of_command}\n")[2].partition("\n### ")[0]
         (usage,) = re.findall(r"^`(.*)`$", section, re.MULTILINE)
         assert usage in told.replace("[-h] ", "").replace(" [-h]", "")
