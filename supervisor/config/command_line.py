@@ -22,7 +22,7 @@ SESSION_NAMES = "consul-supervisor:lock "  # no item has a blank in its name, so
 
 @dataclass(frozen=True, slots=True)
 class LockLine:
-    """What the command line of ``lock`` asks for.
+    """The lock and the command that the command line of ``lock`` names.
 
     key: the key, or the prefix of a semaphore.
     limit: how many may hold a slot of the semaphore. None: it is a key.

@@ -1,6 +1,7 @@
 """The daemon: the one package that wires the core to the world.
 
     loop.py              the event loop with its parts: Consul, hooks, records, listeners, signals, stop
+    background.py        the tasks that no other code awaits
     clock.py             the clock of the core
     driver.py            a step: event to the core, its actions carried out in order, then records
     operator.py          an operator's commands as events for the core, and the replies

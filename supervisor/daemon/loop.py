@@ -12,7 +12,7 @@ import secrets
 import signal
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -43,6 +43,7 @@ from supervisor.core.events import (
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Request
 from supervisor.daemon import signals
+from supervisor.daemon.background import Background
 from supervisor.daemon.clock import boottime
 from supervisor.daemon.driver import Driver, Effects
 from supervisor.daemon.events import Events
@@ -133,7 +134,7 @@ class Daemon:
             lambda: (*contenders.by_name, *contenders.waiting),
         )
         self._observers: tuple[Observer, ...] = (log, history, metrics, self._operator, self._notifier)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[Event, list[Action]]] = deque()
         self._ended = asyncio.Event()
         self._only_wind_up = load is None
@@ -175,7 +176,7 @@ class Daemon:
             self.dispatch(StopAsked())
         else:  # after the first step, so that no adoption waits for the lookout
             loop.call_soon(self._start_lookout)
-        self._start(self._events.restore())
+        self._background.start(self._events.restore())
         await self._ended.wait()
         await self._close()
         clean = self._clean and not self._interrupted
@@ -221,19 +222,7 @@ class Daemon:
 
     def request(self, request: Request) -> None:
         """Send a request to Consul, before this returns if a connection is ready."""
-        self._start(self._client.begin(request, self.dispatch))
-
-    def _start(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_unhandled_exception(
-                asyncio.get_running_loop(), {"message": "a task failed", "exception": error}
-            )
+        self._background.start(self._client.begin(request, self.dispatch))
 
     def write_record(self, write: WriteRecord) -> str:
         """Write a record to the journal. Return blank, or why it could not be written."""
@@ -290,19 +279,18 @@ class Daemon:
         self._lookout.close()
         if self._timer is not None:
             self._timer.cancel()
-        for task in tuple(self._tasks):
-            task.cancel()
+        self._background.cancel()
         await self._hooks.close()
         await self._client.close()
         self._flush.close()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._background.ended()
         self._notify_observers()
 
     # --- reloading -------------------------------------------------------------------------------
 
     def _on_sighup(self) -> None:
         """Reload the configuration. The log reports the result."""
-        self._start(self._reload_for_signal())
+        self._background.start(self._reload_for_signal())
 
     async def _reload_for_signal(self) -> None:
         with suppress(CannotReload):
@@ -357,7 +345,7 @@ class Daemon:
         self._items_to_preload = config.items
         asyncio.get_running_loop().call_soon(self._preload_users, 0)
         if self._listeners.follow(config, {*contenders.by_name, *wanted}):
-            self._start(self._listeners.move())
+            self._background.start(self._listeners.move())
         self._client.follow(config)
         going_on = [
             name

@@ -66,7 +66,6 @@ class Operator:
             why = f"no such election or semaphore, there are {', '.join(sorted(known)) or 'none'}"
             return _cannot(command.verb, command.name, why, Result.UNKNOWN)
         if command.verb is Verb.STEP_DOWN:
-            assert command.name is not None, "step-down has the name of an item"
             return await self._step_down(command)
         contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
         names = contending if command.name is None else [command.name]
@@ -113,7 +112,8 @@ class Operator:
 
     async def _step_down(self, command: OperatorCommand) -> Reply:
         """Give the lock up. Return the reply when another node holds it, or when none took it in time."""
-        name = command.name or ""
+        name = command.name
+        assert name is not None, "step-down has the name of an item"
         try:
             target = await self._target(name, command.to) if command.to else None
         except NoTarget as error:

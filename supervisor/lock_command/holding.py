@@ -12,7 +12,7 @@ import secrets
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +38,7 @@ from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StopAsk
 from supervisor.core.outcomes import Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import ItemSettings, Wanted
+from supervisor.daemon.background import Background
 from supervisor.daemon.clock import boottime
 from supervisor.daemon.driver import Driver, Effects
 from supervisor.daemon.signal_callbacks import listen
@@ -128,7 +129,7 @@ class Holding:
         self._driver = Driver(self._contenders, self, effects)
         self._observed: list[Action] = []
         self._terminal = Terminal()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background(self._on_unhandled_exception)
         self._ended = asyncio.Event()
 
     async def run(self) -> int:
@@ -269,7 +270,7 @@ class Holding:
 
     def request(self, request: Request) -> None:
         """Send a request to Consul."""
-        self._start(self._client.begin(request, self.dispatch))
+        self._background.start(self._client.begin(request, self.dispatch))
 
     def write_record(self, write: WriteRecord) -> str:
         """Write nothing, and return blank, because no later process has anything to wind up."""
@@ -301,24 +302,13 @@ class Holding:
             case _:
                 pass
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_unhandled_exception(asyncio.get_running_loop(), {"exception": error})
-
     async def _close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        for task in tuple(self._tasks):
-            task.cancel()
+        self._background.cancel()
         await self._hooks.close()
         await self._client.close()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._background.ended()
 
     def _on_unhandled_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """End the process and so the command, because an exception that nobody awaits is our bug."""

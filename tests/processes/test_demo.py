@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
-from tests.support.supervisor import PATIENCE_S, until
+from tests.support.supervisor import PATIENCE_S, left_behind, until
 
 COMMAND = [sys.executable, "-m", "supervisor", "demo"]
 CHAPTERS = (
@@ -42,17 +41,6 @@ def folder(tmp_path: Path) -> Path:
 
 def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "TMPDIR": str(folder)}
-
-
-def left_behind(folder: Path) -> list[str]:
-    """Return files of the demo, and processes that name its folder."""
-    processes = []
-    for process in psutil.process_iter():
-        try:
-            processes.append(" ".join(process.cmdline()))
-        except psutil.Error:
-            continue
-    return [*map(str, folder.iterdir()), *(line for line in processes if str(folder) in line)]
 
 
 @pytest.mark.long

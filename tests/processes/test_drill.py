@@ -10,11 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.support.examples import CONFIGURATIONS, VARIABLES
-from tests.support.supervisor import PATIENCE_S, until
+from tests.support.supervisor import PATIENCE_S, left_behind, until
 
 COMMAND = [sys.executable, "-m", "supervisor", "drill"]
 FAST = ["--speed", "1000"]
@@ -92,17 +91,6 @@ def drill(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[s
         text=True,
         timeout=WITHIN_S,
     )
-
-
-def left_behind(folder: Path) -> list[str]:
-    """Return files of drills, and processes that name their folder."""
-    processes = []
-    for process in psutil.process_iter():
-        try:
-            processes.append(" ".join(process.cmdline()))
-        except psutil.Error:
-            continue
-    return [*map(str, folder.iterdir()), *(line for line in processes if str(folder) in line)]
 
 
 def written(folder: Path, text: str) -> Path:

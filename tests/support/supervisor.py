@@ -216,6 +216,11 @@ def processes_of(mark: str) -> list[psutil.Process]:
     return found
 
 
+def left_behind(folder: Path) -> list[str]:
+    """Return the files in this folder, and the processes that name the folder."""
+    return [*map(str, folder.iterdir()), *map(str, processes_of(str(folder)))]
+
+
 def assert_none_left(processes: Callable[[], list[psutil.Process]]) -> None:
     """Check that none of these processes is left, except a ``sync`` of a record, which is awaited.
 
