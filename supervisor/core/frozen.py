@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 else:
     from dataclasses import fields
 
-    _Slots = tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], None]], ...]
-    _SLOTS: dict[type, _Slots] = {}
-    """The fields of each class: the name, the reader and the setter of each."""
+    _Copy = Callable[[Any], Any]
+    _Setters = dict[str, Callable[[Any, Any], None]]
+    _COPIES: dict[type, tuple[_Copy, _Setters]] = {}
+    """For each class: a function that copies a value, and the function that sets each field of a copy."""
 
     def replace(value, /, **changes):
         """Return the value with these fields changed, or the value itself when nothing changes."""
@@ -25,20 +26,22 @@ else:
             return value
         cls = value.__class__
         try:
-            slots = _SLOTS[cls]
+            copied, setters = _COPIES[cls]
         except KeyError:
-            slots = _slots(cls)
-        copy = cls.__new__(cls)
-        for name, read, write in slots:
-            write(copy, changes[name] if name in changes else read(value))
+            copied, setters = _COPIES[cls] = _copying(cls)
+        copy = copied(value)
+        for name in changes:
+            setters[name](copy, changes[name])
         return copy
 
-    def _slots(cls):
+    def _copying(cls):
+        """Make the functions for this class: one line for each field, as dataclasses make ``__init__``."""
         assert not hasattr(cls, "__post_init__"), f"{cls.__name__} must be made by its own __init__"
-        slots = [(field.name, getattr(cls, field.name)) for field in fields(cls)]
-        found = tuple((name, slot.__get__, slot.__set__) for name, slot in slots)
-        _SLOTS[cls] = found
-        return found
+        setters = {field.name: getattr(cls, field.name).__set__ for field in fields(cls)}
+        lines = "".join(f"    set_{name}(copy, value.{name})\n" for name in setters)
+        scope = {f"set_{name}": setter for name, setter in setters.items()} | {"new": cls.__new__, "cls": cls}
+        exec(f"def copied(value):\n    copy = new(cls)\n{lines}    return copy\n", scope)
+        return scope["copied"], setters
 
 
 __all__ = ["replace"]
