@@ -81,6 +81,7 @@ CHECK = "candidate_check"  # the name of that hook
 # Of all hooks together in ten seconds. journald drops the lines of a service beyond 10,000 in 30 s
 # (RateLimitBurst= in journald.conf(5)), those of a failover as well as those of a chatty hook.
 OUTPUT_LINES_MAX = 2000
+TICK_S = 1.0  # between looks for the end of a notice, of a failure, or of lines that were dropped
 
 
 class Log:
@@ -110,11 +111,13 @@ class Log:
         self._begun_at: dict[StartHook | StartRun, float] = {}
         self._lose_failures: dict[str, str] = {}
         self._roles: dict[str, Role] = {}
+        self._tick_at = float("-inf")
         self.keep: Callable[[Name, dict[str, Any]], None] = lambda event, fields: None
 
     def adjust(self, level: Level, form: str) -> None:
         """Use this level and this form from now on."""
         self._least = PRIORITIES[level]
+        self._debugs = level == "debug"
         self._logger = logger(form, self._outlet, journal=self._journal)
 
     def line(self, level: Level, event: Name, **fields: Any) -> None:
@@ -134,14 +137,19 @@ class Log:
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """Log an event and the actions that followed, as far as they are worth a line."""
+        if (now := self._clock()) >= self._tick_at:
+            self._tick_at = now + TICK_S
+            self._tick()
+        self._happened(event)
+        note = event.note if isinstance(event, StepDownAsked) else ""
+        for action in sorted(actions, key=_is_no_role) if len(actions) > 1 else actions:
+            self._decided(action, note)
+
+    def _tick(self) -> None:
         self._recurring.tick()
         self._notices.tick()
         if not self._output.exhausted:
             self._log_dropped_output()
-        self._happened(event)
-        note = event.note if isinstance(event, StepDownAsked) else ""
-        for action in sorted(actions, key=_is_no_role):
-            self._decided(action, note)
 
     def delayed(self, started: StartHook | StartRun, why: str) -> None:
         """Log that a hook cannot start yet. The line of its end reports the result."""
@@ -218,10 +226,12 @@ class Log:
             self.failed("check-failed", item, detail)
 
     def _answered(self, request: Request, outcome: Outcome) -> None:
-        item, kind = request.item, in_words(type(request).__name__)
         failure = _FAILURES.get(type(outcome))
+        if failure is None and not self._recurring.going_on and not self._debugs:
+            return
+        item, kind = request.item, in_words(type(request).__name__)
         for name in _FAILURES.values():
-            if name != failure:
+            if name != failure and name in self._recurring.going_on:
                 for works in (type(request), *endpoint_of(request).shows):
                     self._recurring.recovered(name, item, in_words(works.__name__), since=request.at)
         match outcome:
@@ -260,7 +270,7 @@ class Log:
                 self._roles.pop(item, None)
                 if not clean:
                     self.line("error", "finished-stuck", item=item, remedy=remedy(item, ended=True))
-            case Request():
+            case Request() if self._debugs:
                 line, kind = endpoint_of(action).line, in_words(type(action).__name__)
                 about = {"kind": kind} if line == "request" else {"session": getattr(action, "session", None)}
                 self.line("debug", line, item=action.item, **about)

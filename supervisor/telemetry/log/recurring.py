@@ -17,7 +17,6 @@ GATHER_S = 5.0  # after the first line: by then every item has met the same fail
 REPEAT_S = 60.0  # between lines of one failure that spreads or flaps
 REMIND_S = 600.0  # between lines of one failure that does not change
 FORGET_S = 90.0  # an exchange that fails is repeated long before (a watch after its wait of 30 s)
-LOOK_EVERY_S = 1.0
 NAMES_MAX = 5  # in a line; `status` shows them all
 REASONS_MAX = 4  # that count as news, because some reasons carry a number that changes each time
 
@@ -113,7 +112,10 @@ class _Failure:
 
 
 class RecurringFailures:
-    """All kinds of recurring failures. ``write`` writes a line; ``clock`` returns seconds."""
+    """All kinds of recurring failures. ``write`` writes a line; ``clock`` returns seconds.
+
+    going_on: the kinds that have a failure now.
+    """
 
     def __init__(
         self, write: Callable[[Level, Name, dict[str, Any]], None], clock: Callable[[], float]
@@ -121,12 +123,13 @@ class RecurringFailures:
         self._write = write
         self._clock = clock
         self._failures = {name: _Failure() for name in KINDS}
-        self._look_at = float("-inf")
+        self.going_on: set[Name] = set()
 
     def failed(self, name: Name, item: str, why: str, what: str = "") -> None:
         """Note a failure, the first or a further one. ``what`` is the kind of request, if there is one."""
         now, failure = self._clock(), self._failures[name]
         failure.failed((item, what), why, now)
+        self.going_on.add(name)
         if failure.is_due(now):
             self._log(name, now)
 
@@ -144,16 +147,15 @@ class RecurringFailures:
 
         A failure that only this item had ends without a line.
         """
-        for failure in self._failures.values():
+        for name, failure in self._failures.items():
             for about in [about for about in failure.failing if about[0] == item]:
                 del failure.failing[about]
+            if not failure.failing:
+                self.going_on.discard(name)
 
     def tick(self) -> None:
-        """Write the lines that are due, at most once in LOOK_EVERY_S."""
+        """Write the lines that are due."""
         now = self._clock()
-        if now < self._look_at:
-            return
-        self._look_at = now + LOOK_EVERY_S
         for name, failure in self._failures.items():
             if failure.failing:
                 self._forget(name, now)
@@ -175,7 +177,10 @@ class RecurringFailures:
         A failure without a line is counted in the next line.
         """
         failure = self._failures[name]
-        if failure.failing or not failure.lines:
+        if failure.failing:
+            return
+        self.going_on.discard(name)
+        if not failure.lines:
             return
         duration_s = round(max(0.0, at - failure.began_at), 3)
         fields = {"after": name, "duration_s": duration_s, "failures": failure.failures}
