@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass
 from math import log
 from statistics import fmean
 
-from supervisor.consul.shared import prefixes_for, queries_for
+from supervisor.consul.shared import queries_for, read_prefixes, watch_prefixes
 from supervisor.core.contender import Contender
 from supervisor.core.creation import new_contender
 from supervisor.core.frozen import replace
@@ -129,47 +129,54 @@ def total(parts: Iterable[tuple[float, Load]]) -> Load:
 
 
 def of_node(node: Node) -> Load:
-    """Return the load of one node at rest: by items with a query of their own, and by shared queries."""
-    groups = groups_of(node)
-    alone = node.items - sum(groups)
-    renewals = alone * renewals_of(node, shared=False) + sum(groups) * renewals_of(node, shared=True)
+    """Return the load of one node at rest: by items with queries of their own, and by shared queries."""
+    watched, read = groups_of(node)
+    watched_alone, read_alone = node.items - sum(watched), node.items - sum(read)
+    renewals = read_alone * renewals_of(node, shared=False) + sum(read) * renewals_of(node, shared=True)
     interval_s = _contender(node.settings, 0.0).lease.interval_s
-    some_held = [1 - (1 - node.held) ** size for size in groups]
-    reads = alone * node.held * reads_of(node) + sum(some_held) / interval_s
-    watches = (alone + len(groups)) / WATCH_S
-    consistent = reads + (alone * node.held + sum(some_held)) / WATCH_S
-    own, others = list_bytes(node.settings, node.candidates), [size * KEY_BYTES for size in groups]
-    answered = alone * (node.held * reads_of(node) + 1 / WATCH_S) * own + sum(
-        (share / interval_s + 1 / WATCH_S) * size for share, size in zip(some_held, others, strict=True)
+    alone_reads = read_alone * node.held * reads_of(node)
+    group_reads = [_some_held(node, size) / interval_s for size in read]
+    reads = alone_reads + sum(group_reads)
+    watches = (watched_alone + len(watched)) / WATCH_S
+    held_watches = watched_alone * node.held + sum(_some_held(node, size) for size in watched)
+    own = list_bytes(node.settings, node.candidates)
+    answered = (alone_reads + watched_alone / WATCH_S) * own + KEY_BYTES * (
+        sum(rate * size for rate, size in zip(group_reads, read, strict=True)) + sum(watched) / WATCH_S
     )
     return Load(
         renewals=renewals,
         reads=reads,
         watches=watches,
-        consistent=consistent,
+        consistent=reads + held_watches / WATCH_S,
         bytes=renewals * RENEWAL_BYTES + (reads + watches) * QUERY_BYTES + answered,
         sessions=node.items,
-        queries=alone + len(groups),
-        connections=alone + len(groups) + SPARES + min(IDLE_MAX, 1 + (renewals + reads) * TICK_S),
+        queries=watched_alone + len(watched),
+        connections=watched_alone + len(watched) + SPARES + min(IDLE_MAX, 1 + (renewals + reads) * TICK_S),
     )
 
 
-def groups_of(node: Node) -> list[int]:
-    """Return how many elections share each query that is shared."""
+def _some_held(node: Node, size: int) -> float:
+    """Return the chance that this node holds some of that many elections."""
+    return 1 - (1 - node.held) ** size
+
+
+def groups_of(node: Node) -> tuple[list[int], list[int]]:
+    """Return how many elections share each watch that is shared, and each read that is shared."""
     if isinstance(node.settings, SemaphoreSettings):
-        return []
-    keys = [KEY.format(number) for number in range(node.items)]
-    return list(Counter(prefixes_for(keys, queries_for(node.items, 0)).values()).values())
+        return [], []
+    keys, watches = [KEY.format(number) for number in range(node.items)], queries_for(node.items, 0)
+    watched, read = watch_prefixes(keys, watches), read_prefixes(keys, watches)
+    return list(Counter(watched.values()).values()), list(Counter(read.values()).values())
 
 
 def listed_by(node: Node) -> float:
     """Return how many elections stand in the answer to the watch of an election, on average."""
-    groups = groups_of(node)
-    return (node.items - sum(groups) + sum(size * size for size in groups)) / node.items
+    watched, _ = groups_of(node)
+    return (node.items - sum(watched) + sum(size * size for size in watched)) / node.items
 
 
 def renewals_of(node: Node, *, shared: bool) -> float:
-    """Return the renewals a second of one contender; those of shared elections are aligned to ticks."""
+    """Return the renewals a second of one contender; those that are read together are aligned to ticks."""
     offset = 0.0 if shared else None
 
     def rate(holds: float) -> float:

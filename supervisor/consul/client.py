@@ -7,10 +7,10 @@ close just as the request is written, and then the write may or may not have bee
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from functools import partial
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import requests
 
@@ -22,9 +22,12 @@ from supervisor.consul.shared import (
     READ_S,
     Listing,
     ListQuery,
+    PrefixReader,
     PrefixWatcher,
-    prefixes_for,
+    SharedQuery,
     queries_for,
+    read_prefixes,
+    watch_prefixes,
 )
 from supervisor.consul.spacing import Spacing
 from supervisor.consul.token import Token
@@ -55,6 +58,7 @@ TOO_LARGE_PAUSE_S = 2.0  # because Consul sends much of a list before its size i
 NOT_SENT = Unknown(f"not sent: {CONCURRENT_MAX} requests were already in flight")
 
 
+_Query = TypeVar("_Query", bound=SharedQuery)
 Deliver = Callable[[Answered], None]
 Report = Callable[[Literal["error", "info"], Literal["token-file", "token-renewed", "tls-files"], str], None]
 
@@ -121,16 +125,21 @@ class ConsulClient:
         self._released_at: dict[str, float] = {}  # by item whose release has no answer yet
         self._watchers: dict[str, PrefixWatcher] = {}  # by prefix
         self._watcher_of: dict[str, PrefixWatcher] = {}  # by key
+        self._readers: dict[str, PrefixReader] = {}  # by prefix
+        self._reader_of: dict[str, PrefixReader] = {}  # by key
         self.follow(config)
 
     def follow(self, config: Config) -> None:
         """Query the keys of this configuration from now on."""
-        prefixes = shared_prefixes(config)
-        busy = {prefix: watcher for prefix, watcher in self._watchers.items() if not watcher.is_idle}
-        for prefix in set(prefixes.values()) - busy.keys():
-            busy[prefix] = PrefixWatcher(prefix, self._list, self._clock)
-        self._watchers = busy
-        self._watcher_of = {key: self._watchers[prefix] for key, prefix in prefixes.items()}
+        watched, read = watched_together(config), read_together(config)
+        self._watchers = _busy(self._watchers)
+        for prefix in set(watched.values()) - self._watchers.keys():
+            self._watchers[prefix] = PrefixWatcher(prefix, self._list, self._clock)
+        self._watcher_of = {key: self._watchers[prefix] for key, prefix in watched.items()}
+        self._readers = _busy(self._readers)
+        for prefix in set(read.values()) - self._readers.keys():
+            self._readers[prefix] = PrefixReader(prefix, self._list, self._clock)
+        self._reader_of = {key: self._readers[prefix] for key, prefix in read.items()}
         names = {settings.name for settings in config.items}
         self._spacings = {name: spacing for name, spacing in self._spacings.items() if name in names}
 
@@ -145,9 +154,10 @@ class ConsulClient:
         outcome is Unknown when no answer comes within the request's time.
         """
         if isinstance(request, WatchKey | ReadKey):
-            watcher = self._watcher_of.get(request.key)
-            if watcher is not None and watcher.is_shared:
-                return self._shared(request, watcher, deliver)
+            reads = isinstance(request, ReadKey) or not request.index
+            shared = (self._reader_of if reads else self._watcher_of).get(request.key)
+            if shared is not None and shared.is_shared:
+                return self._shared(request, shared, deliver)
         if isinstance(request, Watch):
             wait_s = self._spacings.setdefault(request.item, Spacing()).wait_s(self._clock())
             return self._send_after(wait_s, request, deliver) if wait_s else self._send(request, deliver)
@@ -164,8 +174,8 @@ class ConsulClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        for watcher in self._watchers.values():
-            await watcher.close()
+        for query in (*self._watchers.values(), *self._readers.values()):
+            await query.close()
         await self._transport.close()
         self.token.close()
 
@@ -256,22 +266,23 @@ class ConsulClient:
 
     # --- one query for many keys ----------
 
-    async def _shared(self, request: WatchKey | ReadKey, watcher: PrefixWatcher, deliver: Deliver) -> None:
-        outcome = await watcher.answer(request)
+    async def _shared(self, request: WatchKey | ReadKey, query: SharedQuery, deliver: Deliver) -> None:
+        outcome = await query.answer(request)
         if isinstance(request, WatchKey) and request.lag_s:
             await asyncio.sleep(request.lag_s)  # as ``_delay_s`` does, because the core relies on the lag
         if outcome is ASK_SINGLY:
-            outcome = await self._single(request, watcher)
+            outcome = await self._single(request)
         assert isinstance(outcome, Outcome)
         deliver(Answered(request, outcome))
 
-    async def _single(self, request: WatchKey | ReadKey, watcher: PrefixWatcher) -> Outcome:
+    async def _single(self, request: WatchKey | ReadKey) -> Outcome:
         left_s = min(READ_S, request.at + request.timeout_s - self._clock())
         alone = ReadKey(request.item, self._clock(), left_s, request.key)
         answers: list[Answered] = []
         await self._queued(alone, answers.append)
         [answered] = answers
-        watcher.observe(request.key, answered.outcome)
+        if (watcher := self._watcher_of.get(request.key)) is not None:
+            watcher.observe(request.key, answered.outcome)
         return answered.outcome
 
     async def _list(self, query: ListQuery) -> Listing | Unknown | Denied | None:
@@ -297,10 +308,10 @@ class ConsulClient:
 def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, ...]:
     """Return the items of the file, each with its pace.
 
-    Items of one shared prefix read at one time, and items that begin do so one after the other.
+    Items that are read together read at one time, and items that begin do so one after the other.
     ``going_on``: the names of items that have begun already, which do not wait.
     """
-    prefixes = shared_prefixes(config)
+    prefixes = read_together(config)
     starts = count()
     offsets = {prefix: random.random() for prefix in sorted(set(prefixes.values()))}
     return tuple(
@@ -315,7 +326,25 @@ def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, .
     )
 
 
-def shared_prefixes(config: Config) -> dict[str, str]:
-    """Return, by key, the prefix of the keys that are queried together."""
-    keys = [settings.key for settings in config.items if isinstance(settings, ElectionSettings)]
-    return prefixes_for(keys, queries_for(len(keys), len(config.items) - len(keys)))
+def watched_together(config: Config) -> dict[str, str]:
+    """Return, by key, the prefix of the keys that share a watch."""
+    return watch_prefixes(_keys(config), _watches(config))
+
+
+def read_together(config: Config) -> dict[str, str]:
+    """Return, by key, the prefix of the keys that are read together."""
+    return read_prefixes(_keys(config), _watches(config))
+
+
+def _keys(config: Config) -> list[str]:
+    return [settings.key for settings in config.items if isinstance(settings, ElectionSettings)]
+
+
+def _watches(config: Config) -> int:
+    elections = len(_keys(config))
+    return queries_for(elections, len(config.items) - elections)
+
+
+def _busy(queries: Mapping[str, _Query]) -> dict[str, _Query]:
+    """Return the queries for which requests wait."""
+    return {prefix: query for prefix, query in queries.items() if not query.is_idle}

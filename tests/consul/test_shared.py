@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.consul.client import ConsulClient, shared_prefixes
+from supervisor.consul.client import ConsulClient, read_together, watched_together
 from supervisor.consul.shared import WATCHES_MAX
+from supervisor.consul.shared.reader import SHOWN_MAX
 from supervisor.consul.spacing import BURST, EVERY_S
 from supervisor.core.events import Answered
 from supervisor.core.outcomes import Denied, KeyView, Outcome, Unknown
@@ -82,7 +83,8 @@ def played(play: Play, settings: Config) -> None:
         finally:
             await exchanges.close()
 
-    assert len(set(shared_prefixes(settings).values())) < MANY
+    for together in (watched_together(settings), read_together(settings)):
+        assert len(set(together.values())) < MANY
     asyncio.run(run())
 
 
@@ -283,12 +285,35 @@ def test_each_key_is_read_alone_where_lists_are_forbidden(tmp_path: Path, unique
         async def play(asker: Asker) -> None:
             outcomes = await asyncio.gather(*map(asker.read, keys))
             assert [type(outcome) for outcome in outcomes] == [KeyView, KeyView]
-            task = asker.watch(keys[0], outcomes[0].index)  # type: ignore[union-attr]
+            before = outcomes[0]
+            assert await asker.watch(keys[0], before.index) == before  # type: ignore[union-attr]
+            task = asker.watch(keys[0], before.index)  # type: ignore[union-attr]
             await asyncio.sleep(QUIET_S)
+            assert not task.done()
             guarded.kv_put(keys[0], b"1")
             assert (await task).value == b"1"  # type: ignore[union-attr]
 
         played(play, config(unique, guarded.url, token))
+
+
+def test_keys_among_many_of_other_programs_are_read_alone(
+    shared_agent: Agent, proxy: Proxy, unique: str
+) -> None:
+    """A list of hundreds of keys takes more time than the few reads that it saves."""
+    put_all(shared_agent, unique)
+    keys = [key_of(unique, 11), key_of(unique, 12)]
+
+    async def play(asker: Asker) -> None:
+        await asyncio.gather(*map(asker.read, keys))
+        assert len(targets(proxy, "recurse")) == 1
+        for number in range(2 * SHOWN_MAX):
+            shared_agent.kv_put(f"{keys[0]}/of-another-program/{number}", b"x")
+        for _ in range(3):
+            outcomes = await asyncio.gather(*map(asker.read, keys))
+            assert all(isinstance(outcome, KeyView) for outcome in outcomes)
+        assert len(targets(proxy, "recurse")) == 2  # the second shows them all
+
+    played(play, config(unique, proxy.url))
 
 
 def test_a_key_that_changes_without_pause_wakes_subscribers_some_times_a_second(

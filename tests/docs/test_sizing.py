@@ -40,7 +40,7 @@ def test_the_sums_on_the_page_are_those_of_the_core(settings: ItemSettings, held
 def test_a_file_of_many_elections_shares_queries_and_keeps_its_sessions() -> None:
     load = demand.of_node(Node(sizing.DEFAULTS, 1000, 5, 0.2))
     assert load.sessions == 1000 and load.queries <= 64
-    assert demand.groups_of(Node(sizing.DEFAULTS, 64, 5, 0.2)) == []
+    assert demand.groups_of(Node(sizing.DEFAULTS, 64, 5, 0.2)) == ([], [])
 
 
 def test_the_load_of_a_fleet_is_that_of_its_nodes() -> None:

@@ -1,13 +1,16 @@
 """Which keys share a query: keys that begin alike, so that one prefix covers them all.
 
-Pure. A shared prefix must never be blank, because the blank prefix covers every key in Consul.
+Pure. A shared prefix must never be blank, because the blank prefix covers every key in Consul. Watches and
+reads are divided by themselves. A watch keeps a connection for itself, so the number of watches has a limit.
+A read takes milliseconds, so only the number of elections that one answer concerns has a limit.
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from os.path import commonprefix
 
 WATCHES_MAX = 64  # a third of Consul's limit for one address, because other programs here also use it
+READ_TOGETHER_MAX = 16  # elections: the steps that follow from one answer take some 5 ms
 
 _Group = tuple[str, ...]
 
@@ -21,7 +24,7 @@ def queries_for(elections: int, semaphores: int) -> int:
     return min(elections, max(WATCHES_MAX // 4, WATCHES_MAX - semaphores))
 
 
-def prefixes_for(keys: Collection[str], at_most: int) -> dict[str, str]:
+def watch_prefixes(keys: Collection[str], at_most: int) -> dict[str, str]:
     """Return, by key, the prefix of each key that shares a query. Any other key is queried alone.
 
     The queries are ``at_most`` in number, or a few more when keys have no beginning in common. No key
@@ -41,7 +44,30 @@ def prefixes_for(keys: Collection[str], at_most: int) -> dict[str, str]:
             groups += parts
         else:
             whole.append(largest)
-    return {key: commonprefix(group) for group in whole if len(group) > 1 for key in group}
+    return _by_key(whole)
+
+
+def read_prefixes(keys: Collection[str], at_most: int) -> dict[str, str]:
+    """Return, by key, the prefix of each key that is read together with others. Any other key is read alone.
+
+    At most READ_TOGETHER_MAX keys are read together. No key is when each can have ``at_most`` watches.
+    """
+    if len(keys) <= at_most:
+        return {}
+    groups = [tuple(sorted(set(keys)))]
+    whole: list[_Group] = []
+    while groups:
+        group = groups.pop()
+        if len(group) > READ_TOGETHER_MAX or not commonprefix(group):
+            groups += _divided(group)
+        else:
+            whole.append(group)
+    return _by_key(whole)
+
+
+def _by_key(groups: Iterable[_Group]) -> dict[str, str]:
+    """Return, by key, the prefix of each group of more than one key."""
+    return {key: commonprefix(group) for group in groups if len(group) > 1 for key in group}
 
 
 def _divided(group: _Group) -> list[_Group]:

@@ -32,7 +32,7 @@ def test_a_new_item_does_not_wait_for_items_that_go_on() -> None:
     assert [each.delay_s for each in wanted] == [0.0] * 4
 
 
-def test_each_item_has_a_spread_of_its_own_and_items_of_one_query_one_read_offset() -> None:
+def test_each_item_has_a_spread_of_its_own_and_items_read_together_one_read_offset() -> None:
     few, many = wanted_of(config(WATCHES_MAX)), wanted_of(config(2 * WATCHES_MAX))
     assert {each.read_offset for each in few} == {None}
     assert len({each.spread for each in many}) == len(many)
