@@ -62,9 +62,17 @@ class Cast:
             one.close()
 
 
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    """An agent for two such nodes and the test, which all have one address and so share Consul's limit."""
+    limits = {"limits": {"http_max_conns_per_client": 1000}}
+    with Agent(tmp_path_factory.mktemp("many") / "consul", config=limits) as made:
+        yield made
+
+
 @pytest.fixture
-def cast(tmp_path: Path, shared_agent: Agent, unique: str) -> Iterator[Cast]:
-    made = Cast(tmp_path, shared_agent, unique)
+def cast(tmp_path: Path, agent: Agent, unique: str) -> Iterator[Cast]:
+    made = Cast(tmp_path, agent, unique)
     try:
         yield made
     finally:
@@ -90,12 +98,10 @@ def test_all_elections_go_over_to_the_other_node_and_run_each_hook_once(cast: Ca
 
 
 @pytest.mark.long
-def test_an_election_taken_by_force_is_lost_and_no_other_one(
-    cast: Cast, shared_agent: Agent, unique: str
-) -> None:
+def test_an_election_taken_by_force_is_lost_and_no_other_one(cast: Cast, agent: Agent, unique: str) -> None:
     a = cast.join("a")
     until(lambda: cast.told("a", "on_acquire") == each("acquired"), "a leads all")
-    shared_agent.kv_delete(f"{unique}/e007/leader")
+    agent.kv_delete(f"{unique}/e007/leader")
     until(lambda: cast.told("a", "on_lose") == ["e007 key-deleted"], "it is told")
     until(lambda: cast.led_by("a") == MANY, "it leads all again")
     assert a.stop() == 0
