@@ -49,7 +49,7 @@ def text(entry: object, name: str, default: str | None = None) -> str:
 def number(entry: object, name: str) -> int:
     """Return this field of ``entry``, which must be a whole number from 0 on."""
     value = entry.get(name) if isinstance(entry, dict) else None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    if type(value) is not int or value < 0:  # a bool is an int
         raise MalformedResponse(f"no {name}")
     return value
 

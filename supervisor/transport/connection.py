@@ -83,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             exchange.unsent = messages.encode(exchange.request, self._peer)
         except ExchangeFailed as failure:
-            exchange.answer.set_exception(failure)
+            exchange.fail(failure)
             return
         if self._is_quiet():
             self._send(exchange)
@@ -252,9 +252,9 @@ class Connection(asyncio.BufferedProtocol):
             if self._closed:
                 raise lost_failure(self._peer, self._lost, self.has_received, self._tls)
         except h11.RemoteProtocolError as exc:
-            exchange.answer.set_exception(self._unreadable(exc))
+            exchange.fail(self._unreadable(exc))
         except ExchangeFailed as failure:
-            exchange.answer.set_exception(failure)
+            exchange.fail(failure)
 
     def _take_in(self, received: bytes) -> None:
         if self._http is None:

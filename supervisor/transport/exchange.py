@@ -57,8 +57,16 @@ class Exchange:
     def begin(self) -> None:
         """Start an attempt, and forget an earlier attempt on another connection."""
         self.answer = asyncio.get_running_loop().create_future()
-        self.answer.add_done_callback(_mark_retrieved)
         self.unsent, self.head, self.body, self.pieces, self.informational = b"", None, bytearray(), 0, 0
+
+    def fail(self, failure: Exception) -> None:
+        """End this attempt without an answer.
+
+        The failure is marked as retrieved, because a task that was cancelled before it began never retrieves
+        it.
+        """
+        self.answer.set_exception(failure)
+        self.answer.exception()
 
     @property
     def answered(self) -> bool:
@@ -70,9 +78,3 @@ class Exchange:
         """Return for how many seconds the answer is not read. From the second call on this is 0."""
         delay, self.delay = self.delay, no_delay
         return delay()
-
-
-def _mark_retrieved(answer: "asyncio.Future[requests.Response]") -> None:
-    """Mark a failure as retrieved, because a task that was cancelled before it began never retrieves it."""
-    if not answer.cancelled():
-        answer.exception()

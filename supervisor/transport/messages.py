@@ -8,7 +8,7 @@ coding can be a bomb. So ``Response.text`` must never be used.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -41,6 +41,13 @@ class KeptRequest(requests.PreparedRequest):
         kept = cls()
         vars(kept).update(vars(request))
         return kept
+
+
+class Headers(CaseInsensitiveDict[str]):
+    """Headers of which each name comes once, made in one pass because each event waits for them."""
+
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        self._store = {name.lower(): (name, value) for name, value in pairs}
 
 
 class WholeResponse(requests.Response):
@@ -108,7 +115,7 @@ def ordinary_answer(request: requests.PreparedRequest, received: bytes) -> reque
         return None
     status, reason, fields = found.groups()
     pairs = _HEADER.findall(fields)
-    headers = CaseInsensitiveDict[str](pairs)
+    headers = Headers(pairs)
     if len(headers) != len(pairs) or _DECIDES.search(fields):
         return None
     if headers.get("Content-Length") != str(len(body)):
