@@ -15,7 +15,7 @@ from bench.stamps import PATIENCE_S
 MANY = 100
 MEMORY_LIMIT_MB = 50.0
 THREADS_LIMIT = 1
-CPU_LIMIT_PERCENT = 6.0  # of one core, with MANY elections
+CPU_LIMIT_PERCENT = 3.0  # of one core, with MANY elections
 IDLE_S, IDLE_QUICK_S = 60.0, 15.0
 SETTLE_S = 3.0  # after the last election is won
 LOOK_EVERY_S = 0.005
