@@ -35,9 +35,12 @@ def reference() -> str:
     return "\n".join([_shared_section(), *sections])
 
 
-def commands() -> dict[str, argparse.ArgumentParser]:
-    """Return the parser of each command, by its name."""
-    (choices,) = (action.choices for action in _actions(parser()) if action.nargs == argparse.PARSER)
+def commands(whole: argparse.ArgumentParser | None = None) -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each command, by its name.
+
+    whole: the parser of the command line to which they belong. None: a new one.
+    """
+    (choices,) = (action.choices for action in _actions(whole or parser()) if action.nargs == argparse.PARSER)
     return dict(choices) if isinstance(choices, dict) else {}
 
 

@@ -15,7 +15,8 @@
     daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon
     event_commands.py   events: what happened on this node, also from before a restart
     drilling.py         drill
-    local_commands.py   demo, dev-agent, schema
+    completing.py       complete: names for the completion of shells
+    local_commands.py   demo, dev-agent, schema, help, version
     display/            tables, and pages that are drawn again and again
 
 This module calls the command's function and does no work itself. A command imports what it needs when it

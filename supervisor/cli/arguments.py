@@ -1,22 +1,27 @@
 """The parser of the command line, made from the table of commands. It runs no command."""
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from supervisor import __version__
 from supervisor.cli.commands import ARGV, COMMANDS, Argument, CommandSpec, OneOf, codes_of
+from supervisor.cli.exit_codes import USAGE
 
 _EPILOG = """\
-consul-supervisor COMMAND --help shows an example, and what each exit code of the command means.
+consul-supervisor help COMMAND shows an example, and what each exit code of the command means.
 
 exit codes: 0 done, 1 negative answer, 2 usage, 69 not reachable, 70 a bug of ours, 78 configuration
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line. Its result has the command's name as ``command``."""
-    parser = argparse.ArgumentParser(
+def parser(*, unfinished: bool = False) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line. Its result has the command's name as ``command``.
+
+    unfinished: no argument of a command is required.
+    """
+    parser = _Parser(
         prog="consul-supervisor",
         description="Takes part in Consul leader elections and semaphores as a YAML file declares them,\n"
         "and runs hooks when this node acquires or loses a lock.",
@@ -38,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        _add_arguments(added, command.arguments)
+        _add_arguments(added, command.arguments, unfinished)
         if takes_command(command):
             added.runs_command()
     return parser
@@ -47,6 +52,24 @@ def parser() -> argparse.ArgumentParser:
 def takes_command(command: CommandSpec) -> bool:
     """Return whether the command runs another command, which follows ``--``."""
     return ARGV in command.arguments
+
+
+class _Parser(argparse.ArgumentParser):
+    """The parser of the command line. It refuses an unknown command with the one that was probably meant."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse the whole command line, without which the help is printed as an error."""
+        given = list(sys.argv[1:] if args is None else args)
+        if not given:
+            self.print_help(sys.stderr)
+            self.exit(USAGE)
+        at = next((at for at, word in enumerate(given) if not word.startswith("-")), len(given))
+        _refuse_unknown_options(self, given[:at], "those of a command stand behind its name")
+        if given[at:] and given[at] not in COMMANDS:
+            self.error(_unknown("command", given[at], COMMANDS, "consul-supervisor help lists them"))
+        return super().parse_known_args(given, namespace)
 
 
 class _CommandParser(argparse.ArgumentParser):
@@ -65,10 +88,14 @@ class _CommandParser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """Parse the part before ``--`` as usual, and take the rest as the other command."""
         given = list(args or ())
-        if not self._runs_command:
-            return super().parse_known_args(given, namespace)
         at = given.index("--") if "--" in given else len(given)
         before, argv = given[:at], given[at + 1 :]
+        _refuse_unknown_options(self, before, f"{self.prog} --help lists them")
+        if not self._runs_command:
+            known, unknown = super().parse_known_args(given, namespace)
+            if unknown:  # refused here, so that the printed usage is that of the command
+                self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            return known, unknown
         if not argv and not {"-h", "--help"} & set(before):
             self.error("the command is missing: write it behind --")
         known, unknown = super().parse_known_args([*before, "--", *argv[:1]], namespace)
@@ -76,11 +103,45 @@ class _CommandParser(argparse.ArgumentParser):
         return known, unknown
 
 
-def _add_arguments(parser: argparse.ArgumentParser, arguments: Iterable[Argument | OneOf]) -> None:
+def _refuse_unknown_options(parser: argparse.ArgumentParser, words: Iterable[str], remedy: str) -> None:
+    """End the process if one of the words is an option that the parser does not have.
+
+    argparse reports such an option only if nothing else is wrong, and not which option was probably meant.
+    """
+    actions = parser._actions  # argparse has no public way to list them
+    known = [option for action in actions for option in action.option_strings]
+    short = tuple(option for option in known if len(option) == 2)  # -n5 is -n 5
+    for word in words:
+        option = word.partition("=")[0]
+        is_option = word.startswith("-") and len(word) > 2 and " " not in word
+        if is_option and option not in known and not word.startswith(short):
+            parser.error(_unknown("option", option, known, remedy))
+
+
+def _unknown(kind: str, name: str, known: Iterable[str], remedy: str) -> str:
+    from supervisor.config.problems import nearest
+
+    match = nearest(name, list(known))
+    return f"no such {kind} '{name}'" + (f", did you mean '{match}'?" if match else f": {remedy}")
+
+
+def _add_arguments(
+    parser: argparse.ArgumentParser, arguments: Iterable[Argument | OneOf], unfinished: bool
+) -> None:
     for each in arguments:
         if isinstance(each, Argument):
-            parser.add_argument(each.name, **each.details)
+            parser.add_argument(each.name, **_details(each, unfinished))
             continue
-        group = parser.add_mutually_exclusive_group(required=each.required)
+        group = parser.add_mutually_exclusive_group(required=each.required and not unfinished)
         for argument in (each.first, each.second):
-            group.add_argument(argument.name, **argument.details)
+            group.add_argument(argument.name, **_details(argument, unfinished))
+
+
+def _details(argument: Argument, unfinished: bool) -> dict[str, Any]:
+    """Return the details of an argument, which an unfinished command line need not have."""
+    if not unfinished:
+        return argument.details
+    if argument.name.startswith("-"):
+        return {**argument.details, "required": False}
+    nargs = argument.details.get("nargs")
+    return {**argument.details, "nargs": {None: "?", "+": "*"}.get(nargs, nargs)}

@@ -601,6 +601,26 @@ COMMANDS = {
         "local_commands:schema",
         {DONE: "the schema was printed"},
     ),
+    "complete": CommandSpec(
+        "print the names that can follow in a command line, for the completion of shells",
+        "complete 'consul-supervisor step-down '",
+        "completing:complete",
+        {DONE: "the names of elections or semaphores were printed, as far as they are found within a second"},
+        _argument("LINE", "a command line up to the cursor"),
+    ),
+    "help": CommandSpec(
+        "print this help, or the help of one command",
+        "help step-down",
+        "local_commands:help",
+        {DONE: "the help was printed"},
+        _argument("topic COMMAND", "the command (default: all commands)", nargs="?"),
+    ),
+    "version": CommandSpec(
+        "print the version",
+        "version",
+        "local_commands:version",
+        {DONE: "the version was printed"},
+    ),
 }
 
 

@@ -11,8 +11,6 @@ from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import fail, run_async
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from supervisor.config import Config, ConsulSettings
     from supervisor.core.settings import ItemSettings
 
@@ -111,19 +109,12 @@ def not_found(kind: str, config: "Config", options: argparse.Namespace) -> int:
 
     kind: a kind of item, or several.
     """
+    from supervisor.config.problems import known_names
+
     known = known_names(options.name, sorted(item.name for item in config.items if item.kind in kind))
     return fail(
         USAGE, f"cannot find {kind} {options.name} in {options.config or DEFAULT_CONFIG}: it has {known}"
     )
-
-
-def known_names(name: str, known: "Iterable[str]") -> str:
-    """Return the known names, and which of them was probably meant by ``name``."""
-    from supervisor.config.problems import nearest
-
-    names = list(known)
-    match = nearest(name, names)
-    return (", ".join(names) or "none") + (f", did you mean {match}?" if match else "")
 
 
 def _settings_alone(options: argparse.Namespace) -> "ConsulSettings":

@@ -150,7 +150,9 @@ def _held_within(path: str, name: str, timeout_s: float) -> bool | None:
 
 def no_such_item(name: str, status: Mapping[str, Any]) -> int:
     """Print that the daemon has no item of this name, and return the exit code."""
-    known = ", ".join(sorted(item["name"] for item in status["items"])) or "none"
+    from supervisor.config.problems import known_names
+
+    known = known_names(name, sorted(item["name"] for item in status["items"]))
     return fail(USAGE, f"cannot find {name}: no such election or semaphore, there are {known}")
 
 

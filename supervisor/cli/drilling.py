@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 def drill(options: argparse.Namespace) -> int:
     """Rehearse the configuration, print promises and measurements, and return the exit code."""
     from supervisor.config import load
+    from supervisor.config.problems import known_names
     from supervisor.drill import NODES
 
     configs = {node: load(options.path, os.environ, node) for node in NODES}
     config = configs[NODES[0]]
-    unknown = [name for name in options.names if name not in {item.name for item in config.items}]
-    if unknown:
-        return fail(USAGE, f"{options.path} has no election or semaphore {unknown[0]}")
+    names = sorted(item.name for item in config.items)
+    if unknown := [name for name in options.names if name not in names]:
+        known = known_names(unknown[0], names)
+        return fail(
+            USAGE, f"cannot find election or semaphore {unknown[0]} in {options.path}: it has {known}"
+        )
     return _rehearse(options, configs)
 
 

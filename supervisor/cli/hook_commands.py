@@ -7,7 +7,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from supervisor.cli.consul_commands import known_names, not_found
+from supervisor.cli.consul_commands import not_found
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import fail, run_async, say
 
@@ -25,6 +25,7 @@ def test_hook(options: argparse.Namespace) -> int:
     """Run one hook, print its output and its figures, and return DONE if it succeeded."""
     from supervisor.check.report import as_lines
     from supervisor.config import load
+    from supervisor.config.problems import known_names
 
     hostname = socket.gethostname()
     config = load(options.config, os.environ, hostname)

@@ -1,9 +1,11 @@
-"""Commands that need neither Consul nor the daemon: demo, dev-agent, schema."""
+"""Commands that need neither Consul nor the daemon: demo, dev-agent, schema, help, version."""
 
 import argparse
 import os
 import sys
 
+from supervisor import __version__
+from supervisor.cli.arguments import parser
 from supervisor.cli.exit_codes import DONE, NEGATIVE
 from supervisor.cli.terminal import fail, run_async, say
 
@@ -34,4 +36,17 @@ def schema(options: argparse.Namespace) -> int:
     from supervisor.config import schema_text
 
     print(schema_text(), end="")
+    return DONE
+
+
+def help(options: argparse.Namespace) -> int:
+    """Print the help of all commands or of one. An unknown command ends the process."""
+    topic = [] if options.topic is None else [options.topic]
+    parser().parse_args([*topic, "--help"])  # ends the process, too
+    return DONE
+
+
+def version(options: argparse.Namespace) -> int:
+    """Print the version."""
+    print(f"consul-supervisor {__version__}")
     return DONE

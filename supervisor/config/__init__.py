@@ -52,6 +52,7 @@ __all__ = [
     "Problem",
     "consul_settings",
     "control_settings",
+    "items_at",
     "load",
     "load_drop_in",
     "load_for_question",
@@ -98,6 +99,13 @@ def load_drop_in(
     from supervisor.config import drop_in
 
     return drop_in.load(drop_in.DropIn(file, folder, name), environ, hostname, schema())
+
+
+def items_at(path: Path) -> list[tuple[str, str]]:
+    """Return kind and name of each item of the configuration at ``path``, whatever its faults."""
+    from supervisor.config import loader
+
+    return loader.items_at(path)
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from supervisor.config.build import default_values, state_dir
 from supervisor.config.defaults import apply_defaults
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.literal import refuse_references
-from supervisor.config.problems import SECTIONS, Places, Report
+from supervisor.config.problems import SECTIONS, Places, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import Config, LogSettings
 from supervisor.config.validation import validate
@@ -98,6 +98,12 @@ def _validated(
 
 def _check_keys(data: dict[str, Any], report: Report, defaults: Defaults) -> None:
     cross_checks.check_keys(data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"])
+
+
+def items_at(path: Path) -> list[tuple[str, str]]:
+    """Return kind and name of each item in files that may have any fault."""
+    data = config_files.read(path, Report(Places(str(path)))).data
+    return [(section.removesuffix("s"), str(name)) for section, name, _ in items_of(data)]
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:

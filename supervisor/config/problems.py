@@ -5,7 +5,7 @@ secret, such as a token, a header, a URL, or any text that was filled in from th
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -173,3 +173,10 @@ def nearest(name: str, known: list[str]) -> str | None:
 
     matches = difflib.get_close_matches(name[:QUOTED_CHARS_MAX], known, n=1, cutoff=0.65)
     return matches[0] if matches else None
+
+
+def known_names(name: str, known: Iterable[str]) -> str:
+    """Return the known names, and which of them was probably meant by ``name``."""
+    names = list(known)
+    match = nearest(name, names)
+    return (", ".join(names) or "none") + (f", did you mean {match}?" if match else "")

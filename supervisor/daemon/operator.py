@@ -7,6 +7,7 @@ takes time is answered when it is complete: ``on_step`` checks after every step.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from supervisor.config.problems import known_names
 from supervisor.control import OperatorCommand, Reply, Result, Verb
 from supervisor.core.actions import Action, Role
 from supervisor.core.contender import Contender
@@ -63,7 +64,7 @@ class Operator:
             return await self._reloaded()
         known = {**self._contenders.by_name, **self._contenders.waiting}
         if command.name is not None and command.name not in known:
-            why = f"no such election or semaphore, there are {', '.join(sorted(known)) or 'none'}"
+            why = f"no such election or semaphore, there are {known_names(command.name, sorted(known))}"
             return _cannot(command.verb, command.name, why, Result.UNKNOWN)
         if command.verb is Verb.STEP_DOWN:
             return await self._step_down(command)

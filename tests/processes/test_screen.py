@@ -1,106 +1,22 @@
 """``status --watch`` in a pseudo-terminal of the test, which computes the picture on its screen."""
 
-import fcntl
 import json
-import os
-import re
-import select
 import signal
-import struct
-import subprocess
 import tempfile
-import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import psutil
 import pytest
 
 from supervisor.cli.display.screen import CLEAR_LINE, ENTER, HOME, LEAVE, frame
 from supervisor.cli.display.text import width
-from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
+from tests.support.supervisor import PATIENCE_S, until
+from tests.support.terminal import COLOURS, Terminal
 from tests.support.unix_peer import UnixPeer, answer_of
 from tests.unit.cli.test_table import USUAL, item, status
-
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class Terminal:
-    """A command in a terminal of this size.
-
-    before: the attributes of the terminal before the command began.
-    text: all that the command wrote and was read so far.
-    """
-
-    def __init__(
-        self, *arguments: str, columns: int = 80, rows: int = 24, environ: dict[str, str] | None = None
-    ):
-        self._ours, theirs = os.openpty()
-        self._theirs = theirs
-        self.resize(columns, rows)
-        self.before = termios.tcgetattr(theirs)
-        self.text = ""
-        # setsid makes this the session's terminal, so that Ctrl-C and resizes become signals
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "setsid", "--ctty", *COMMAND, *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=ROOT,
-            env={**ENVIRON, "TERM": "xterm", **(environ or {})},
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._theirs)
-        os.close(self._ours)
-
-    def resize(self, columns: int, rows: int) -> None:
-        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def type(self, keys: bytes) -> None:
-        os.write(self._ours, keys)
-
-    def read(self) -> str:
-        while select.select([self._ours], [], [], 0)[0]:
-            self.text += os.read(self._ours, 1 << 16).decode()
-        return self.text
-
-    def frames(self) -> list[str]:
-        """Return the pictures that were drawn; the newest may be incomplete."""
-        return self.read().split(HOME)[1:]
-
-    def picture(self) -> list[str]:
-        """Return the rows of the newest picture, without colours."""
-        rows = COLOURS.sub("", self.frames()[-1]).replace("\x1b[J", "").split("\r\n")
-        return [row.removeprefix(CLEAR_LINE) for row in rows]
-
-    def wait_for(self, text: str, since: int = 0) -> None:
-        until(lambda: text in self.read()[since:], f"{text!r} in {self.text[-2000:]!r}")
-
-    def attributes(self) -> list[Any]:
-        return termios.tcgetattr(self._theirs)
-
-    def ended(self) -> int:
-        """Wait for the end, read all that was written, and return the exit code."""
-
-        def code() -> bool:
-            self.read()
-            return self.process.poll() is not None
-
-        until(code, "the command ends")
-        self.read()
-        assert self.process.returncode is not None
-        return self.process.returncode
 
 
 class Daemon(UnixPeer):

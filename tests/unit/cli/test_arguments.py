@@ -1,0 +1,113 @@
+"""The parser of the command line: what is unknown is refused with the word that was probably meant."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from supervisor.cli import main
+from supervisor.cli.arguments import parser
+from supervisor.cli.commands import COMMANDS
+from supervisor.cli.exit_codes import DONE, USAGE
+
+UUID = "f5b4bd9f-fb9c-50a3-0ab3-8ba6a4f1b2b5"
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
+    """Return the first and the last line that the parser prints when it refuses the command line."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(words)
+    assert ended.value.code == USAGE
+    printed = capsys.readouterr()
+    assert not printed.out
+    lines = printed.err.splitlines()
+    return lines[0], lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["stats"], "error: no such command 'stats', did you mean 'status'?"),
+        (["fly"], "error: no such command 'fly': consul-supervisor help lists them"),
+        (["--versoin"], "error: no such option '--versoin', did you mean '--version'?"),
+        (
+            ["--config", "c", "status"],
+            "error: no such option '--config': those of a command stand behind its name",
+        ),
+        (["status", "--wacth"], "status: error: no such option '--wacth', did you mean '--watch'?"),
+        (["status", "--jsn=x", "a"], "status: error: no such option '--jsn', did you mean '--json'?"),
+        (["drill", "-speed", "1"], "drill: error: no such option '-speed', did you mean '--speed'?"),
+        (["wait", "a", "--fro", "free"], "wait: error: no such option '--fro', did you mean '--for'?"),
+        (
+            ["holds", "a", "--now"],
+            "holds: error: no such option '--now': consul-supervisor holds --help lists them",
+        ),
+        (
+            ["lock", "k", "--wiat", "0", "--", "ls"],
+            "lock: error: no such option '--wiat', did you mean '--wait'?",
+        ),
+        (["status", "a", "b"], "status: error: unrecognized arguments: b"),
+    ],
+    ids=" ".join,
+)
+def test_an_unknown_word_is_refused_with_the_one_that_was_meant(
+    words: Sequence[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usage, last = refused(capsys, *words)
+    place, _, why = why.rpartition("error: ")
+    name = " ".join(["consul-supervisor", *filter(None, [place.removesuffix(": ")])])
+    assert usage.startswith(f"usage: {name} ")
+    assert last == f"{name}: error: {why}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["lock", "-n5", "k", "--", "ls", "--unknown", "-la"],
+        ["pause", "a", "--reason", "--no such option"],
+        ["step-down", "a", "--for=5m"],
+    ],
+    ids=" ".join,
+)
+def test_a_word_that_only_looks_like_an_option_is_taken(words: Sequence[str]) -> None:
+    assert parser().parse_args(words).command == words[0]
+
+
+def test_no_command_at_all_prints_the_help_as_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    refused(capsys)
+    with pytest.raises(SystemExit):
+        parser().parse_args([])
+    assert capsys.readouterr().err == parser().format_help()
+
+
+@pytest.mark.parametrize("topic", [[], ["step-down"], ["help"]], ids=" ".join)
+def test_help_prints_the_help_of_all_commands_or_of_one(
+    topic: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def printed(*words: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == DONE
+        return capsys.readouterr().out
+
+    assert printed("help", *topic) == printed(*topic, "--help") != ""
+
+
+def test_help_of_an_unknown_command_names_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["help", "stats"])
+    assert ended.value.code == USAGE
+    assert "no such command 'stats', did you mean 'status'?" in capsys.readouterr().err
+
+
+def test_version_prints_the_same_line_as_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == DONE
+    line = capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == line
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"lock"}))
+def test_nothing_is_required_of_an_unfinished_command_line(command: str) -> None:
+    """A lock needs a command, but takes no NAME."""
+    assert parser(unfinished=True).parse_args([command]).command == command
