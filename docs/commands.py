@@ -69,7 +69,7 @@ def _section(name: str, command: argparse.ArgumentParser) -> str:
     arguments = f"{ARGUMENTS}{rows}\n" if rows else ""
     codes = "".join(row for row in _codes(name) if not _is_shared(row))
     return (
-        f"### {name}\n\n{command.description}\n\n`{_usage(command)}`\n\nFor example `{example}`.\n\n"
+        f"### {name}\n\n{command.description}\n\n`{usage_of(command)}`\n\nFor example `{example}`.\n\n"
         f"{arguments}{CODES}{codes}"
     )
 
@@ -97,7 +97,8 @@ def _is_shared(row: str) -> bool:
     return _rows_of_all()[row] >= SHARED_MIN
 
 
-def _usage(command: argparse.ArgumentParser) -> str:
+def usage_of(command: argparse.ArgumentParser) -> str:
+    """Return the usage of a command in one line, without its option for help."""
     formatter = argparse.HelpFormatter(command.prog, width=COLUMNS)
     formatter.add_usage(command.usage, command._actions, command._mutually_exclusive_groups, prefix="")
     return formatter.format_help().strip().replace("[-h] ", "").replace(" [-h]", "")

@@ -40,12 +40,11 @@ SECTIONS = (  # title and definition; the first section that has a key describes
 
 def reference() -> str:
     """Return all sections as Markdown, then the keys that are refused for now."""
-    schema = json.loads((ROOT / "schemas" / "config.schema.json").read_text(encoding="utf-8"))
-    definitions: Rule = {**schema["$defs"], "": schema}
+    schema = _schema()
     described: dict[tuple[str, str], str] = {}
-    parts = [_section(title, definitions[name], definitions, described) for title, name in SECTIONS]
+    parts = [_section(title, definition, rules, described) for title, definition, rules in definitions()]
     owners = ("election", "semaphore")
-    rules = {"": schema, **{f"{owner}s.NAME.": definitions[owner] for owner in owners}}
+    rules = {"": schema, **{f"{owner}s.NAME.": schema["$defs"][owner] for owner in owners}}
     later = [
         f"- `{place}{key}`: {rule['description']}\n"
         for place, owner in rules.items()
@@ -55,6 +54,15 @@ def reference() -> str:
     return "\n".join([*parts, *(["### Refused for now\n\n" + "".join(later)] if later else [])])
 
 
+def definitions() -> Iterator[tuple[str, Rule, list[tuple[str, Rule]]]]:
+    """Yield the title of each section, its definition, and its keys that can be used, with their rules."""
+    schema = _schema()
+    known: Rule = {**schema["$defs"], "": schema}
+    for title, name in SECTIONS:
+        properties = _resolved_properties(known[name], known)
+        yield title, known[name], [(key, rule) for key, rule in properties if _available(rule)]
+
+
 def page(text: str) -> str:
     """Return the text of ``configuration.md`` with the present reference."""
     before, _, rest = text.partition(BEGIN)
@@ -62,18 +70,24 @@ def page(text: str) -> str:
     return f"{before}{BEGIN}\n{reference()}\n{END}{after}"
 
 
-def _section(title: str, definition: Rule, definitions: Rule, described: dict[tuple[str, str], str]) -> str:
+def _schema() -> Rule:
+    schema: Rule = json.loads((ROOT / "schemas" / "config.schema.json").read_text(encoding="utf-8"))
+    return schema
+
+
+def _section(
+    title: str, definition: Rule, rules: list[tuple[str, Rule]], described: dict[tuple[str, str], str]
+) -> str:
     """Return one section. ``described``: the section that describes each key and text already."""
-    rules = [(key, rule) for key, rule in _resolved_properties(definition, definitions) if _available(rule)]
     firsts = [described.setdefault((key, rule["description"]), title) for key, rule in rules]
     begin = f"### {title}\n\n{definition['description']}"
     if title not in firsts and len(set(firsts)) == 1:  # nothing is new but the defaults
-        rows = "".join(_row(f"`{key}`", _default(rule)) for key, rule in rules)
+        rows = "".join(_row(f"`{key}`", default_of(rule)) for key, rule in rules)
         return (
             f"{begin} The keys are those of {_link(firsts[0])}.\n\n{_row('key', 'default')}|---|---|\n{rows}"
         )
     rows = "".join(
-        _row(f"`{key}`", _kind(rule), _default(rule), _what(rule, title, first))
+        _row(f"`{key}`", kind_of(rule), default_of(rule), _what(rule, title, first))
         for (key, rule), first in zip(rules, firsts, strict=True)
     )
     head = _row("key", "what it takes", "default", "what it does") + "|---|---|---|---|\n"
@@ -106,7 +120,8 @@ def _available(rule: Rule) -> bool:
     return bool(rule.get("x-available", True))
 
 
-def _kind(rule: Rule) -> str:
+def kind_of(rule: Rule) -> str:
+    """Return the values that the rule allows, as Markdown."""
     if "enum" in rule:
         return ", ".join(f"`{value}`" for value in rule["enum"])
     if "durationMinimum" in rule:
@@ -130,7 +145,8 @@ def _item(rule: Rule) -> str:
     return "text" if members is None else "mappings with `" + "`, `".join(members) + "`"
 
 
-def _default(rule: Rule) -> str:
+def default_of(rule: Rule) -> str:
+    """Return the default of the rule as Markdown. Blank: it has none."""
     if "default" not in rule:
         return ""
     default = rule["default"]

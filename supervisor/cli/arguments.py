@@ -31,7 +31,7 @@ def parser(*, unfinished: bool = False) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"consul-supervisor {__version__}")
     parsers = parser.add_subparsers(
-        metavar="COMMAND", required=True, dest="command", parser_class=_CommandParser
+        title="commands", metavar="COMMAND", required=True, dest="command", parser_class=_CommandParser
     )
     for name, command in COMMANDS.items():
         codes = "".join(f"  {code:<3} {meaning}\n" for code, meaning in codes_of(name).items())

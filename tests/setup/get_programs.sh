@@ -1,9 +1,15 @@
 #!/bin/sh
 # Install the programs of Debian's packages that `make test-programs` runs beside ours: a browser, a load
-# balancer, Prometheus.
+# balancer, Prometheus, shells with their completion, readers of man pages.
 exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/chromium chromium
 /usr/sbin/haproxy haproxy
 /usr/bin/promtool prometheus
 /usr/bin/systemd-analyze systemd
+/usr/bin/zsh zsh
+/usr/bin/fish fish
+/usr/share/bash-completion/helpers bash-completion
+/usr/bin/groff groff
+/usr/bin/man man-db
+/usr/bin/mandoc mandoc
 END
