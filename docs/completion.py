@@ -17,7 +17,11 @@ from supervisor.cli import values
 from supervisor.cli.arguments import parser
 from supervisor.cli.commands import ARGV
 
-FILES = {"bash": "consul-supervisor", "zsh": "_consul-supervisor", "fish": "consul-supervisor.fish"}
+PLACES = {  # below /usr/share and the like
+    "bash": "bash-completion/completions/consul-supervisor",
+    "zsh": "zsh/site-functions/_consul-supervisor",
+    "fish": "fish/vendor_completions.d/consul-supervisor.fish",
+}
 NAMES = {
     "bash": "_consul_supervisor_names",
     "zsh": "_consul_supervisor_names",
@@ -37,8 +41,19 @@ _consul_supervisor_names() {
 }
 
 
-def completion(shell: str) -> str:
-    """Return the script for this shell."""
+def scripts() -> dict[str, str]:
+    """Return the script for each shell, by its place below ``share``."""
+    return {place: _script(shell) for shell, place in PLACES.items()}
+
+
+def write(folder: Path) -> None:
+    """Write the script for each shell into the folder, which is made if it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for place, text in scripts().items():
+        (folder / Path(place).name).write_text(text, encoding="utf-8")
+
+
+def _script(shell: str) -> str:
     whole = parser()
     for command in commands(whole).values():
         for action in command._actions:
@@ -56,13 +71,6 @@ def _add_completion(action: argparse.Action) -> None:
         action.complete = shtab.FILE  # type: ignore[attr-defined]
     elif action.dest == "topic":
         action.choices = list(commands())
-
-
-def write(folder: Path) -> None:
-    """Write the file of each shell into the folder, which is made if it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for shell, file in FILES.items():
-        (folder / file).write_text(completion(shell), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -64,15 +64,15 @@ elections:
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each page, by the name of its file."""
-    return {f"{NAME}.1": _of_commands(), f"{NAME}.yaml.5": _of_configuration()}
+    """Return the text of each page, by its place below ``share``."""
+    return {f"man/man1/{NAME}.1": _of_commands(), f"man/man5/{NAME}.yaml.5": _of_configuration()}
 
 
 def write(folder: Path) -> None:
     """Write each page into the folder, which is made if it is missing."""
     folder.mkdir(parents=True, exist_ok=True)
-    for file, text in pages().items():
-        (folder / file).write_text(text, encoding="utf-8")
+    for place, text in pages().items():
+        (folder / Path(place).name).write_text(text, encoding="utf-8")
 
 
 def _of_commands() -> str:

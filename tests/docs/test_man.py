@@ -11,7 +11,7 @@ from supervisor.cli.exit_codes import OF_ALL
 from tests.support.supervisor import ROOT
 
 PAGES = man.pages()
-COMMANDS, CONFIGURATION = PAGES["consul-supervisor.1"], PAGES["consul-supervisor.yaml.5"]
+COMMANDS, CONFIGURATION = PAGES.values()
 SECTIONS = re.split(r"^(?=\.S[SH] )", COMMANDS, flags=re.MULTILINE)
 REQUESTS = {"TH", "SH", "SS", "TP", "PP", "RS", "RE", "B", "BR", "nf", "fi"}
 
@@ -55,7 +55,7 @@ def test_each_key_of_the_configuration_is_described() -> None:
             assert f".TP {key} " in text and rule["description"].replace("`", "") in text
 
 
-@pytest.mark.parametrize("file", PAGES)
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.rpartition("/")[2])
 def test_no_line_of_text_is_taken_for_a_request(file: str) -> None:
     for line in PAGES[file].splitlines():
         if line.startswith((".", "'")):

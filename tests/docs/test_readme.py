@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import guarantees
+from docs import completion, guarantees, man
 from supervisor import __version__
 from supervisor.config import load
 from supervisor.core.actions import Role
@@ -149,6 +149,8 @@ def test_the_installation_with_pipx_works_and_the_demo_after_it(checkout: Shell,
     (install,) = WORKSTATION
     assert run_all(checkout, install.text, INSTALL_S).endswith(f"\nconsul-supervisor {__version__}\n")
     assert checkout.run("command -v consul-supervisor").strip() == str(tmp_path / "bin" / "consul-supervisor")
+    for place, text in man.pages().items():
+        assert (tmp_path / place).read_text() == text  # pipx has linked it
     assert_shows_the_excerpt(run_all(checkout, DEMO.text, DEMO_S))
 
 
@@ -160,8 +162,8 @@ def test_the_installation_with_venv_and_systemd_works(checkout: Shell, tmp_path:
         return re.sub(r"(?<!\S)/(?=(?:opt|etc|usr/local)/)", f"{tmp_path}/", text)
 
     units = tmp_path / "etc" / "systemd" / "system"
-    commands = tmp_path / "usr" / "local" / "bin"
-    for folder in (units, commands, tmp_path / "opt"):
+    commands, share = tmp_path / "usr" / "local" / "bin", tmp_path / "usr" / "local" / "share"
+    for folder in (units, commands, share, tmp_path / "opt"):
         folder.mkdir(parents=True)
     checkout.run(f"PATH={commands}:$PATH")
     install, check = NODE
@@ -173,6 +175,8 @@ def test_the_installation_with_venv_and_systemd_works(checkout: Shell, tmp_path:
     assert start is not None
     assert checkout.ended(f"{here(start[1])} --version") == (0, f"consul-supervisor {__version__}\n")
     assert [file.name for file in Path(here(start[2])).iterdir()] == ["app.yaml"]
+    for place, text in {**man.pages(), **completion.scripts()}.items():
+        assert (share / place).read_text() == text
 
 
 @pytest.mark.long

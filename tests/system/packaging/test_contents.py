@@ -7,24 +7,30 @@ import zipfile
 from pathlib import Path
 
 import supervisor
+from docs import completion, man
 from tests.support.supervisor import until
 from tests.system.packaging.builds import ROOT, SCHEMA, build, copy_tree
 from tests.system.packaging.conftest import Built
 
 PACKAGE = ROOT / "supervisor"
 LONG_AGO = 1_000_000_000  # a time that no checkout gives to a file
+# What a wheel installs below share/ of its environment.
+SHARED = {*man.pages(), *completion.PLACES.values()} | {
+    f"consul-supervisor/systemd/{file.name}" for file in (ROOT / "systemd").iterdir()
+}
 TICK_S = 2.0  # a zip file keeps times in even seconds
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(built: Built) -> None:
-    """The wheel has the package, its types marker and its licence: no tests, no bench, nothing twice."""
+    """The wheel has the package, its types marker, shared files and its licence: no tests, nothing twice."""
     info = f"consul_supervisor-{supervisor.__version__}.dist-info/"
     with zipfile.ZipFile(built.wheel) as files:
         names = files.namelist()
     assert len(set(names)) == len(names)
     modules = {str(module.relative_to(ROOT)) for module in PACKAGE.rglob("*.py")}
     others = {"supervisor/py.typed", f"supervisor/{SCHEMA}", "supervisor/web/page.html"}
-    assert {name for name in names if not name.startswith(info)} == modules | others
+    shared = {f"consul_supervisor-{supervisor.__version__}.data/data/share/{file}" for file in SHARED}
+    assert {name for name in names if not name.startswith(info)} == modules | others | shared
     about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
     assert {name.removeprefix(info) for name in names if name.startswith(info)} == about
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import supervisor
+from docs import completion, man
 from tests.support.supervisor import PATIENCE_S, until
 from tests.system.packaging.builds import ROOT, SCHEMA, clean_environ, run
 from tests.system.packaging.conftest import Built
@@ -115,6 +116,11 @@ def test_an_installed_package_is_whole_and_leads(installed: Installed) -> None:
     assert installed.command("schema").strip() == schema.strip()
     assert installed.python("-m", "supervisor", "schema") == installed.command("schema")
     assert json.loads(installed.command("check", "--json", str(EXAMPLE)))
+    share = installed.bin.parent / "share"
+    for place, text in {**man.pages(), **completion.scripts()}.items():
+        assert (share / place).read_text() == text
+    for file in (ROOT / "systemd").iterdir():
+        assert (share / "consul-supervisor" / "systemd" / file.name).read_text() == file.read_text()
     takes_part(installed)
 
 

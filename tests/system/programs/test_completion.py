@@ -32,19 +32,16 @@ CLEAR = b"\x15\x0c"  # an empty line on an empty screen
 class Shell(NamedTuple):
     """A shell, as its user has set it up.
 
-    place: the folder of its completions, below a folder of XDG_DATA_DIRS or of packages.
     start: the file that it reads first, and its text.
     """
 
     program: Sequence[str]
-    place: str
     start: tuple[str, str]
 
 
 SHELLS = {
     "bash": Shell(
         ("bash", "--noprofile", "--rcfile", "{folder}/rc"),
-        "bash-completion/completions",
         (
             "rc",
             ". /usr/share/bash-completion/bash_completion\nbind 'set show-all-if-ambiguous on'\nPS1='%%% '\n",
@@ -52,7 +49,6 @@ SHELLS = {
     ),
     "zsh": Shell(
         ("zsh", "-i"),
-        "zsh/site-functions",
         (
             ".zshrc",
             "fpath=({folder}/share/zsh/site-functions $fpath)\nautoload -U compinit\ncompinit -u\n"
@@ -61,7 +57,6 @@ SHELLS = {
     ),
     "fish": Shell(
         ("fish",),
-        "fish/vendor_completions.d",
         ("fish/config.fish", "set fish_greeting\nfunction fish_prompt; echo -n '%%% '; end\n"),
     ),
 }
@@ -115,11 +110,8 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
 @pytest.fixture(params=list(SHELLS))
 def user(request: pytest.FixtureRequest, tmp_path: Path, environ: Mapping[str, str]) -> Iterator[User]:
     shell = SHELLS[request.param]
-    completion.write(tmp_path / "all")
-    place = tmp_path / "share" / shell.place
-    place.mkdir(parents=True)
-    file = completion.FILES[request.param]
-    (tmp_path / "all" / file).rename(place / file)
+    script = tmp_path / "share" / completion.PLACES[request.param]
+    completion.write(script.parent)
     name, text = shell.start
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text.replace("{folder}", str(tmp_path)))
