@@ -117,6 +117,17 @@ def test_status_shows_one_item_and_reports_an_unknown_one(daemon: Daemon) -> Non
     )
 
 
+@pytest.mark.parametrize("command", ["status", "holds", "pause", "step-down"])
+def test_a_name_that_nearly_exists_is_refused_with_the_one_that_was_meant(
+    command: str, daemon: Daemon
+) -> None:
+    done = daemon.ask(command, "othr")
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert done.stderr.endswith(
+        " othr: no such election or semaphore, there are held, other, seen, slots, did you mean other?\n"
+    )
+
+
 @pytest.mark.long
 def test_holds_is_0_for_holders_and_1_for_all_others_without_output(daemon: Daemon) -> None:
     for name, code in (("held", DONE), ("slots", DONE), ("other", NEGATIVE), ("seen", NEGATIVE)):

@@ -118,9 +118,10 @@ def test_an_observer_is_drilled_without_consul_and_leaves_nothing(folder: Path, 
 
 
 def test_a_name_that_the_file_lacks_is_wrong_usage(folder: Path, tmp_path: Path) -> None:
-    done = drill(folder, written(tmp_path, OBSERVER), "other")
+    file = written(tmp_path, OBSERVER)
+    done = drill(folder, file, "ap")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no election or semaphore other" in done.stderr
+    assert f"cannot find election or semaphore ap in {file}: it has app, did you mean app?\n" in done.stderr
 
 
 def test_a_bad_file_is_not_drilled(folder: Path, tmp_path: Path) -> None:
