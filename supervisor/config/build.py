@@ -25,7 +25,7 @@ from supervisor.core.settings import (
     Tls,
     Webhook,
 )
-from supervisor.formats import semaphore_record
+from supervisor.formats import semaphore_record, templates
 from supervisor.formats.durations import parse_duration
 
 
@@ -75,7 +75,11 @@ def _hook(full: dict[str, Any]) -> Hook:
 
 
 def _webhook(full: dict[str, Any]) -> Webhook:
-    return Webhook(**{**_plain(Webhook, full), "url": full["webhook"], "tls": Tls(**full["tls"])})
+    parts: dict[str, Any] = {"url": templates.settled(full["webhook"]), "tls": Tls(**full["tls"])}
+    parts["headers"] = tuple((name, templates.settled(value)) for name, value in full["headers"].items())
+    if "body" in full:
+        parts["body"] = templates.settled(_encoded(full["body"]).decode())
+    return Webhook(**{**_plain(Webhook, full), **parts})
 
 
 def _run(full: dict[str, Any]) -> Run:

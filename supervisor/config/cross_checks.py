@@ -4,13 +4,14 @@ Each check looks at one finished election or semaphore, and reports the path of 
 ``supervisor.core.lease`` has the safety arithmetic. This module only puts its results into words.
 """
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from supervisor.config.consul import url_fault
-from supervisor.config.problems import HOOK_LISTS, SECTIONS, KeyPath, Report, items_of
+from supervisor.config.problems import HOOK_LISTS, SECTIONS, KeyPath, Report, hooks_of, items_of
 from supervisor.core.lease import (
     ROOM_MIN_S,
     SILENCE_MIN_S,
@@ -20,10 +21,12 @@ from supervisor.core.lease import (
     sufficient_guard_s,
 )
 from supervisor.core.settings import LOCK_SUFFIX, Hook, ItemSettings, Tls, Webhook
+from supervisor.formats import templates
 from supervisor.formats.durations import format_duration
 
 VALUE_BYTES_MAX = 64 * 1024  # hooks get the value in their environment, where the kernel allows 128 KiB
 SLOT_VALUE_BYTES_MAX = 4096  # each contender reads the values of all contenders at each change
+GIVEN_BODY_CHARS_MAX = 64 * 1024  # of a webhook's body before its facts, as JSON too
 KEY_CHARS_MAX = 512  # the schema refuses longer keys, so longer ones are not compared
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
 
@@ -32,8 +35,10 @@ WATCHDOG_S = 10.0  # WatchdogSec
 RESTART_S = 1.0  # RestartSec
 START_S = 1.0  # Python, the file and the records
 
+_SOME_URL = "http://localhost/"  # in the place of a URL that is refused already
 _OVERLAP = "or accept that both may act at once (accept_overlap: true)"
 _VALUE_DEPTH = 3  # elections.NAME.value
+_BODY_DEPTH = 5  # elections.NAME.on_change[0].body
 _OUR_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
 _SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
@@ -83,11 +88,31 @@ class _Keys:
 
 
 def check_ambiguous(ambiguous: set[KeyPath], report: Report) -> None:
-    """Refuse ambiguous scalars within a value's mapping or list, where the schema allows any type."""
+    """Refuse ambiguous scalars within the mapping or list of a value or body.
+
+    The schema allows any type there.
+    """
     for path in ambiguous:
-        if path[0] in SECTIONS and path[2:3] == ("value",) and len(path) > _VALUE_DEPTH:
+        in_value = path[2:_VALUE_DEPTH] == ("value",) and len(path) > _VALUE_DEPTH
+        in_body = path[4:_BODY_DEPTH] == ("body",) and len(path) > _BODY_DEPTH
+        if path[0] in SECTIONS and (in_value or in_body):
             message = "cannot be ambiguous: not every reader of YAML reads it as text, quote it if it is text"
             report.refuse(path, message)
+
+
+def check_bodies(data: dict[str, Any], report: Report) -> None:
+    """Refuse a webhook's body that is a mapping or list, and not sent as JSON.
+
+    The check reads raw data, because the settings have each body as text.
+    """
+    for path, hook in hooks_of(data):
+        given: dict[str, Any] = hook if isinstance(hook, dict) else {}
+        headers = given.get("headers", {})
+        if not isinstance(given.get("body", ""), dict | list) or not isinstance(headers, dict):
+            continue
+        if not templates.is_json((name, value) for name, value in headers.items() if isinstance(value, str)):
+            message = "cannot be a mapping or list with this Content-Type: remove the header, or write text"
+            report.refuse((*path, "body"), message)
 
 
 def check_item(settings: ItemSettings, report: Report) -> None:
@@ -129,7 +154,10 @@ def _check_hook_names(settings: ItemSettings, path: KeyPath, report: Report) -> 
 
 
 def _check_webhook(webhook: Webhook, path: KeyPath, report: Report) -> None:
-    if why := url_fault(webhook.url):
+    url = _check_templates(webhook, path, report)
+    if len(webhook.body or "") > GIVEN_BODY_CHARS_MAX:
+        report.refuse((*path, "body"), f"cannot be more than {GIVEN_BODY_CHARS_MAX} characters long as JSON")
+    if why := url_fault(url):
         report.refuse((*path, "webhook"), why)
     elif webhook.tls != Tls() and not webhook.url.startswith("https://"):
         report.refuse((*path, "tls"), "cannot be used with this webhook: begin its URL with https://")
@@ -148,6 +176,32 @@ def _check_webhook(webhook: Webhook, path: KeyPath, report: Report) -> None:
                 (*path, "headers", name), "cannot be set twice: upper and lower case are the same"
             )
         seen.add(name.lower())
+
+
+def _check_templates(webhook: Webhook, path: KeyPath, report: Report) -> str:
+    """Report what no facts can fill in, and return the URL as it is when all facts are blank."""
+    try:
+        blank = templates.filled(webhook, {})
+    except templates.Unfit as error:
+        report.refuse((*path, *error.key), f"cannot be filled in: {error}")
+        return _SOME_URL
+    if templates.lets_event_choose_receiver(webhook.url):
+        message = "cannot hold a fact before its path: an event must not choose the receiver, write the host"
+        report.refuse((*path, "webhook"), message)
+        return _SOME_URL
+    body = webhook.body or ""
+    if templates.is_template(body) and templates.is_json(webhook.headers) and not _is_json(blank.body or ""):
+        message = "cannot be sent: with its facts it is no JSON, write a mapping, or set another Content-Type"
+        report.refuse((*path, "body"), message)
+    return blank.url
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:

@@ -6,16 +6,18 @@ there. No message shows the value of a variable.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from supervisor.config.problems import KeyPath, Report, hooks_of, items_of
+from supervisor.config.problems import KeyPath, Report, hooks_of, items_of, nearest, quoted
+from supervisor.formats.templates import FACTS, PREFIX, literal
 
 ANY_TEXT = "\ufffc"  # in the session name of a query: a variable, whose value other nodes may not share
 EVERY_ITEM = "*"  # the name of a query about all items; no item has it
 FILLED_CHARS_MAX = 1024 * 1024  # of all references together, as much as a file may hold
 
-_WEBHOOK_FIELDS = ("webhook", "headers", "body", "secret_file", "tls")
+_TEMPLATES = ("webhook", "headers", "body")  # the fields of a webhook in which facts may stand
+_WEBHOOK_FIELDS = (*_TEMPLATES, "secret_file", "tls")
 _SOME_URL = "http://localhost/"
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)\})?")
 _UNSENDABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")  # surrogates: bytes that were not UTF-8
@@ -39,14 +41,31 @@ class Variables:
         """
         return _REFERENCE.sub(self._value, text) if "$" in text else text
 
+    def fill_template(self, text: str) -> str:
+        """Return ``text`` as a template: each dollar is doubled, except in references to facts of an event.
+
+        Every other reference is filled in. Raises CannotFill. Each reference counts against FILLED_CHARS_MAX.
+        """
+        return _REFERENCE.sub(self._template, text) if "$" in text else text
+
     def refers_to_unset(self, value: Any) -> bool:
         """Return whether a text in this value refers to a variable that is not set."""
-        if isinstance(value, dict):
-            value = list(value.values())
-        if isinstance(value, list):
-            return any(map(self.refers_to_unset, value))
-        names = _REFERENCE.findall(value) if isinstance(value, str) else ()
-        return any(name and name not in self._values for _, name in names)
+        names = (name for text in _texts(value) for _, name in _REFERENCE.findall(text))
+        return any(name and name not in self._values for name in names)
+
+    def _template(self, reference: re.Match[str]) -> str:
+        name = reference[2]
+        if name is None or not name.startswith(PREFIX):
+            return literal(self._value(reference))
+        known = [fact.upper() for fact in FACTS]
+        fact = name.removeprefix(PREFIX)
+        if fact not in known:
+            match = nearest(fact, known)
+            hint = (
+                f"did you mean {PREFIX}{match}?" if match else f"known behind {PREFIX} are {', '.join(known)}"
+            )
+            raise CannotFill(f"cannot be filled in: events have no {quoted(name)}, {hint}")
+        return reference[0]
 
     def _value(self, reference: re.Match[str]) -> str:
         dollar, name = reference.groups()
@@ -54,6 +73,8 @@ class Variables:
             return "$"
         if name is None:
             raise CannotFill("cannot hold a $ that begins no ${NAME}: write $$ for a dollar")
+        if name not in self._values and name.startswith(PREFIX):
+            raise CannotFill("cannot hold a fact: write it in the URL, a header or the body of a webhook")
         if name not in self._values:
             where = "in the unit for the daemon, in the shell for a command"
             raise CannotFill(f"cannot be filled in: the environment has no {name}, set it ({where})")
@@ -67,23 +88,32 @@ class Variables:
 
 
 def secret_variables(data: dict[str, Any]) -> frozenset[str]:
-    """Return the variables from which Consul's token, or the URL or a header of a webhook, is filled.
+    """Return the variables that fill Consul's token, or a webhook's URL, header, or body that is no text.
 
     Hooks must not inherit these variables. HOSTNAME is not among them, because a machine's name is no secret.
     """
     section = data.get("consul")
-    texts = [section.get("token")] if isinstance(section, dict) else []
+    values = [section.get("token")] if isinstance(section, dict) else []
     for hook in (hook for _, hook in hooks_of(data) if isinstance(hook, dict)):
-        headers = hook.get("headers")
-        texts += [hook.get("webhook"), *(headers.values() if isinstance(headers, dict) else ())]
-    found = (_REFERENCE.findall(text) for text in texts if isinstance(text, str))
-    return frozenset(name for names in found for _, name in names if name) - {"HOSTNAME"}
+        values += [hook.get("webhook"), hook.get("headers")]
+        values += [hook.get("body")] if not isinstance(hook.get("body"), str) else []
+    found = (name for value in values for text in _texts(value) for _, name in _REFERENCE.findall(text))
+    return frozenset(name for name in found if name and not name.startswith(PREFIX)) - {"HOSTNAME"}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield each text of a value, without the keys of mappings."""
+    if isinstance(value, str):
+        yield value
+    for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(member)
 
 
 def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
     """Fill in the texts of ``consul``, ``http.public_url``, and what each item may have, in place.
 
-    That is an item's key, prefix, value, session name and webhooks.
+    That is an item's key, prefix, value, session name and webhooks. A webhook's URL, headers and body become
+    templates, in which each dollar is doubled.
     ``data`` is not validated yet. A value of an unexpected shape is passed over: the schema refuses it later.
     """
     filler = _Filler(variables, report)
@@ -94,7 +124,8 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
         if isinstance(item, dict):
             filler.members(item.get("session"), (section, name, "session"), ("name",))
     for path, hook in hooks_of(data):
-        filler.members(hook, path, _WEBHOOK_FIELDS)
+        filler.members(hook, path, _TEMPLATES, variables.fill_template)
+        filler.members(hook, path, ("secret_file", "tls"))
 
 
 def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> None:
@@ -126,21 +157,23 @@ class _Filler:
         self._variables = variables
         self._report = report
 
-    def members(self, mapping: Any, path: KeyPath, names: tuple[str, ...]) -> None:
-        """Fill in those of the named members that ``mapping`` has."""
+    def members(
+        self, mapping: Any, path: KeyPath, names: tuple[str, ...], fill: Callable[[str], str] | None = None
+    ) -> None:
+        """Fill in those of the named members that ``mapping`` has, by ``fill`` or by ``Variables.fill``."""
         for name in names if isinstance(mapping, dict) else ():
             if name in mapping:
-                mapping[name] = self._filled(mapping[name], (*path, name))
+                mapping[name] = self._filled(mapping[name], (*path, name), fill or self._variables.fill)
 
-    def _filled(self, value: Any, path: KeyPath) -> Any:
+    def _filled(self, value: Any, path: KeyPath, fill: Callable[[str], str]) -> Any:
         if isinstance(value, dict):
-            return {key: self._filled(member, (*path, key)) for key, member in value.items()}
+            return {key: self._filled(member, (*path, key), fill) for key, member in value.items()}
         if isinstance(value, list):
-            return [self._filled(item, (*path, index)) for index, item in enumerate(value)]
+            return [self._filled(item, (*path, index), fill) for index, item in enumerate(value)]
         if not isinstance(value, str):
             return value
         try:
-            return self._variables.fill(value)
+            return fill(value)
         except CannotFill as error:
             self._report.refuse(path, str(error))
             return value

@@ -4,12 +4,14 @@ A shell reads ``shell``, and may read an argument of ``exec`` (``[sh, -c, 'echo 
 hold ``${``. No shell ever reads the program of ``exec``, a folder or the value of a variable.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from supervisor.config.problems import KeyPath, Report, hooks_of, items_of
 
 _REFERENCE = "${"
+_IN_KEY = re.compile(r"\$[${]")  # a lone dollar may stand in a key, as in JSON's $schema
 _CHECK = "write the check's id as Consul has it"
 _REMEDIES = {
     "cwd": "write the path, or leave cwd out and change to the folder in shell",
@@ -28,6 +30,10 @@ def refuse_references(data: dict[str, Any], report: Report) -> None:
     for path, text, remedy in _texts(data):
         if isinstance(text, str) and _REFERENCE in text:
             report.refuse(path, f"cannot hold ${{: no variable is filled in here; {remedy}")
+    for path, hook in hooks_of(data):
+        for place, key in _keys((*path, "body"), _mapping(hook).get("body")):
+            if _IN_KEY.search(key):
+                report.refuse_key(place, "cannot hold ${ or $$: only the values of a body are filled in")
 
 
 _Text = tuple[KeyPath, Any, str]
@@ -67,6 +73,15 @@ def _of_command(path: KeyPath, command: Any) -> Iterator[_Text]:
         yield (*path, "exec", 0), program, _REMEDIES["exec"]
     for name, value in _mapping(given.get("env")).items():
         yield (*path, "env", name), value, _REMEDIES["env"]
+
+
+def _keys(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Yield each key of the mappings in a value, with its path."""
+    for key, member in _mapping(value).items():
+        yield (*path, key), key
+        yield from _keys((*path, key), member)
+    for index, member in enumerate(_list(value)):
+        yield from _keys((*path, index), member)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -54,6 +54,7 @@ def load(
     if asked is None:  # for a query a key may have been left out
         _check_keys(read.data, report, defaults)
     cross_checks.check_ambiguous(read.ambiguous, report)
+    cross_checks.check_bodies(read.data, report)
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(valid.get("consul", {}), defaults, environ, report)
         consul.warn(settings_of_consul, report)

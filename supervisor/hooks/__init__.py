@@ -19,6 +19,7 @@ that end later, never the call that started or killed the attempt.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,8 +29,9 @@ from math import inf
 from supervisor.core.actions import LOSE_SIDE, KillHook, StartHook, StartRun, StopRun
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.settings import Command, ItemSettings, Webhook
+from supervisor.formats.templates import Fact
 from supervisor.hooks.command import HookProcess, Unwatched, keep_exit_statuses
-from supervisor.hooks.context import Fact, as_environment, as_json, base_environment, facts
+from supervisor.hooks.context import as_environment, as_json, base_environment, facts
 from supervisor.hooks.left import Left
 from supervisor.hooks.output import HookLine, LineBudget, Lines
 from supervisor.hooks.privileges import Privileges, PrivilegesRefused
@@ -291,7 +293,8 @@ class Hooks:
             self._report(RunEnded(action, detail, began, code))
 
     def _facts(self, action: Started, attempt: int) -> dict[str, Fact]:
-        return facts(action.context, attempt=attempt, node=self._node, now=self._clock())
+        now, at = self._clock(), time.time()
+        return facts(action.context, attempt=attempt, node=self._node, now=now, at=at)
 
     def _lines(self, action: Started, name: str) -> tuple[Lines, Lines]:
         budget, context = LineBudget(self._clock), action.context

@@ -7,21 +7,22 @@ variable that concerns the daemon alone, into the environment of a hook.
 import json
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 from supervisor.core.actions import Holder, HookContext
 from supervisor.formats.json_depth import DEPTH_MAX, is_deeper
+from supervisor.formats.templates import PREFIX, Fact, fact_text
 
-PREFIX = "CONSUL_SUPERVISOR_"
 ENV_STRING_BYTES_MAX = 131_072  # MAX_ARG_STRLEN in execve(2), for "NAME=value" with its final NUL
 SURELY_FITS_CHARS = 16_384  # four bytes each at most, and room for the name
 
-Fact = str | int | float | list[dict[str, Any]] | None
 
-
-def facts(context: HookContext, *, attempt: int, node: str, now: float) -> dict[str, Fact]:
+def facts(context: HookContext, *, attempt: int, node: str, now: float, at: float) -> dict[str, Fact]:
     """Return the facts of one attempt by their lower-case names, numbers as numbers.
+
+    ``now`` is the core's clock, and ``at`` the Unix time.
 
     ``leader`` and ``previous_leader`` are None when there is none; bytes that are not UTF-8 become
     replacement characters. A semaphore has ``holders`` instead. ``time_left`` (seconds, at least 0) is
@@ -40,6 +41,7 @@ def facts(context: HookContext, *, attempt: int, node: str, now: float) -> dict[
         "previous_leader": _text(context.previous_leader),
         "transition": context.transition,
         "attempt": attempt,
+        "time": datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",  # not +00:00
         "node": node,
         "note": context.note,
     }
@@ -64,7 +66,7 @@ def as_environment(event_facts: Mapping[str, Fact]) -> dict[str, str]:
     half a leader's value would be worse than none. Standard input has the whole value.
     """
     environment = {
-        _variable_name(fact): value if value.__class__ is str else _variable(value)
+        _variable_name(fact): value if value.__class__ is str else fact_text(value)
         for fact, value in event_facts.items()
     }
     together = "".join(environment.values())
@@ -109,12 +111,6 @@ def _holder(holder: Holder) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = _text(holder.value)
     return {"session": holder.session, "value": value}
-
-
-def _variable(fact: Fact) -> str:
-    if fact is None:
-        return ""
-    return json.dumps(fact, ensure_ascii=False) if isinstance(fact, list) else str(fact)
 
 
 def _text(value: bytes | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Sends webhooks: the event, or the operator's own body, signed when there is a secret.
+"""Sends webhooks: the event, or the operator's own body with facts of the event, signed with a secret.
 
 An outcome is a short text for the log. No path, query or user of the URL, no header, body or secret may ever
 be part of an outcome, because the path of a webhook's URL is often its password.
@@ -15,8 +15,10 @@ from requests.structures import CaseInsensitiveDict
 from supervisor import __version__
 from supervisor.core.settings import Webhook
 from supervisor.filesystem.children import WITHIN_S
+from supervisor.formats import templates
+from supervisor.formats.templates import Fact
 from supervisor.hooks import signature
-from supervisor.hooks.context import Fact, as_json
+from supervisor.hooks.context import as_json
 from supervisor.hooks.shortage import RETRY_PAUSE_S, is_passing
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
@@ -68,6 +70,8 @@ class Webhooks:
             transport = self._transport(webhook)
         except signature.SecretUnusable as error:
             return (False, str(error)), _cause(error)
+        except templates.Unfit as error:
+            return (False, f"cannot send: {error.key[0]} cannot be filled in: {error}"), None
         except (requests.RequestException, ValueError) as error:
             # The messages of these errors quote the URL or the header.
             return (False, f"cannot send: its url or a header is unusable ({type(error).__name__})"), None
@@ -97,6 +101,7 @@ def _cause(error: BaseException) -> OSError | None:
 async def _prepared(
     webhook: Webhook, event_facts: Mapping[str, Fact], within_s: float
 ) -> requests.PreparedRequest:
+    webhook = templates.filled(webhook, event_facts)
     body = as_json(event_facts) if webhook.body is None else webhook.body.encode()
     headers = CaseInsensitiveDict(
         {"User-Agent": f"consul-supervisor/{__version__}", "Content-Type": "application/json"}

@@ -36,8 +36,9 @@ from supervisor.core.lock.election import LAG_S_MAX
 from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
 from supervisor.core.settings import Hook, Webhook
 from supervisor.daemon.events import RETRY_S
+from supervisor.formats.templates import BODY_CHARS_MAX, FACTS, HEADER_CHARS_MAX, PREFIX, URL_CHARS_MAX
 from supervisor.hooks import Hooks, output
-from supervisor.hooks.context import ENV_STRING_BYTES_MAX, PREFIX, as_environment, facts
+from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
 from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.telemetry.event_log import EVENTS_MAX
 from tests.consul.web.reader import Reader
@@ -304,8 +305,8 @@ def test_the_shown_part_of_an_election_loads(shown: str, tmp_path: Path) -> None
 def all_facts() -> dict[str, Any]:
     """Return all variables that a hook of either kind can get."""
     context = HookContext("lose", "app", "service/app/leader", Reason.SHUTDOWN, "id", rival_at=1.0)
-    of_slot = facts(replace(context, kind="semaphore"), attempt=1, node="node1", now=0.0)
-    of_leader = facts(context, attempt=1, node="node1", now=0.0)
+    of_slot = facts(replace(context, kind="semaphore"), attempt=1, node="node1", now=0.0, at=0.0)
+    of_leader = facts(context, attempt=1, node="node1", now=0.0, at=0.0)
     (holders,) = set(of_slot) - set(of_leader)
     told = list(of_leader.items())
     after = list(of_leader).index("previous_leader") + 1
@@ -313,12 +314,26 @@ def all_facts() -> dict[str, Any]:
 
 
 def test_hooks_get_the_variables_of_the_table() -> None:
+    assert list(all_facts()) == list(FACTS)
     assert first_codes(HOOKS, "variable") == list(as_environment(all_facts()))
 
 
 def test_the_names_in_json_stand_beside_the_variables() -> None:
     for variable, in_json, _ in rows(HOOKS, "variable"):
         assert variable.strip("`") == PREFIX + in_json.strip("`").upper()
+
+
+def test_the_limits_of_facts_in_a_webhook_are_those_of_the_code() -> None:
+    assert URL_CHARS_MAX == HEADER_CHARS_MAX
+    assert f"have more than {URL_CHARS_MAX:,} characters" in HOOKS.read_text()
+    assert f"body more than {BODY_CHARS_MAX:,}" in HOOKS.read_text()
+
+
+@SHOWN.by(HOOKS, "Facts in a webhook", "yaml")
+def test_the_shown_webhook_with_facts_loads(shown: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump({"elections": {"app": yaml.safe_load(shown)}}))
+    assert load(file, {}, "node1").warnings == ()
 
 
 def test_every_reason_of_a_hook_is_explained() -> None:
@@ -381,7 +396,7 @@ def sent_webhook(tmp_path: Path, secret: str) -> tuple[dict[str, str], bytes]:
 
 
 @pytest.mark.parametrize("secret", ["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "a plain one"])
-@SHOWN.by(HOOKS, "Webhooks", "python", "snippet")
+@SHOWN.by(HOOKS, "Signatures", "python", "snippet")
 def test_the_receivers_snippet_knows_a_genuine_webhook(snippet: str, tmp_path: Path, secret: str) -> None:
     scope: dict[str, Any] = {}
     exec(compile(snippet, "hooks.md", "exec"), scope)

@@ -109,7 +109,7 @@ def test_a_hook_gets_the_shown_object(text: str, shared_agent: Agent, tmp_path: 
         one.close()
     seen = json.loads(told.read_text())
     assert list(seen) == list(shown)
-    for this_run in ("session", "fencing_token", "time_left", "key"):
+    for this_run in ("session", "fencing_token", "time", "time_left", "key"):
         assert type(seen.pop(this_run)) is type(shown.pop(this_run))
     host = socket.gethostname()
     assert constant(json.dumps(seen).replace(host, "vm1")) == constant(json.dumps(shown))

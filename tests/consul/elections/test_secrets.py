@@ -303,7 +303,17 @@ BAD = {
     ),
     "headers as a list": f"elections: {{app: {{on_change: [{{webhook: 'https://h/', headers: [{MARK}]}}]}}}}",
     "headers as text": f"elections: {{app: {{on_change: [{{webhook: 'https://h/', headers: {MARK}}}]}}}}",
-    "a body that is none": f"elections: {{app: {{on_change: [{{webhook: 'https://h/', body: [{MARK}]}}]}}}}",
+    "a body that is no text": (
+        "elections: {app: {on_change: [{webhook: 'https://h/', headers: {Content-Type: text/plain}, "
+        f"body: [{MARK}]}}]}}}}"
+    ),
+    "a body that is no JSON with its facts": (
+        "elections: {app: {on_change: [{webhook: 'https://h/', "
+        f"body: '{MARK} ${{CONSUL_SUPERVISOR_NAME}}'}}]}}}}"
+    ),
+    "a URL that is no path with its facts": (
+        f"elections: {{app: {{on_change: [{{webhook: 'https://{MARK}${{CONSUL_SUPERVISOR_NAME}}/'}}]}}}}"
+    ),
     "a body of a command": f"elections: {{app: {{on_change: [{{shell: ':', body: {MARK}}}]}}}}",
     "an environment as a list": f"elections: {{app: {{on_change: [{{shell: ':', env: [{MARK}]}}]}}}}",
     "an environment of lists": f"elections: {{app: {{on_change: [{{shell: ':', env: {{A: [{MARK}]}}}}]}}}}",

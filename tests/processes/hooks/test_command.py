@@ -8,7 +8,9 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +63,10 @@ def test_a_hook_sees_every_fact_in_its_environment_and_on_standard_input() -> No
             rival_at = one.hooks._clock() + 60
             assert await one.run(python(program), **losing, rival_at=rival_at) == (True, "exit 0")
         document, environ = json.loads(one.text()[0])
-        time_left = document.pop("time_left")
+        time_left, at = document.pop("time_left"), document.pop("time")
         assert document == FACTS
+        assert datetime.fromisoformat(at).timestamp() == pytest.approx(time.time(), abs=PATIENCE_S)
+        assert environ.pop("CONSUL_SUPERVISOR_TIME") == at
         assert 60 - 20 < time_left <= 60
         assert environ.pop("CONSUL_SUPERVISOR_TIME_LEFT") == str(time_left)
         ours = {name: value for name, value in environ.items() if name.startswith("CONSUL_SUPERVISOR_")}

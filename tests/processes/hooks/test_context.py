@@ -12,7 +12,7 @@ from tests.processes.hooks.trial import CONTEXT
 
 
 def test_the_environment_of_a_hook_has_every_name_of_the_contract() -> None:
-    given = facts(CONTEXT, attempt=2, node="node-1", now=100.0)
+    given = facts(CONTEXT, attempt=2, node="node-1", now=100.0, at=1_767_323_045.6789)
     assert as_environment(given) == {
         "CONSUL_SUPERVISOR_EVENT": "acquire",
         "CONSUL_SUPERVISOR_KIND": "election",
@@ -26,24 +26,25 @@ def test_the_environment_of_a_hook_has_every_name_of_the_contract() -> None:
         "CONSUL_SUPERVISOR_PREVIOUS_LEADER": "node-0",
         "CONSUL_SUPERVISOR_TRANSITION": "f3b1c5d0-0001",
         "CONSUL_SUPERVISOR_ATTEMPT": "2",
+        "CONSUL_SUPERVISOR_TIME": "2026-01-02T03:04:05.678Z",
         "CONSUL_SUPERVISOR_NODE": "node-1",
         "CONSUL_SUPERVISOR_NOTE": "",
     }
 
 
 def test_a_hook_gets_the_note_as_it_was_given() -> None:
-    told = facts(replace(CONTEXT, note="kernel update: ä $(x)"), attempt=1, node="n", now=0.0)
+    told = facts(replace(CONTEXT, note="kernel update: ä $(x)"), attempt=1, node="n", now=0.0, at=0.0)
     assert as_environment(told)["CONSUL_SUPERVISOR_NOTE"] == told["note"] == "kernel update: ä $(x)"
 
 
 def test_the_json_object_has_the_names_of_the_environment_and_keeps_numbers() -> None:
-    given = facts(CONTEXT, attempt=2, node="node-1", now=100.0)
+    given = facts(CONTEXT, attempt=2, node="node-1", now=100.0, at=0.0)
     seen = json.loads(as_json(given))
     names = [name.removeprefix("CONSUL_SUPERVISOR_").lower() for name in as_environment(given)]
     assert list(seen) == names
     assert (seen["lock_index"], seen["fencing_token"], seen["attempt"]) == (7, 4711, 2)
     assert seen["leader"] == "node-1"
-    assert b"\n" not in as_json(facts(replace(CONTEXT, leader=b"a\nb"), attempt=1, node="n", now=0.0))
+    assert b"\n" not in as_json(facts(replace(CONTEXT, leader=b"a\nb"), attempt=1, node="n", now=0.0, at=0.0))
 
 
 @pytest.mark.parametrize(
@@ -51,27 +52,27 @@ def test_the_json_object_has_the_names_of_the_environment_and_keeps_numbers() ->
 )
 def test_time_left_is_rounded_down_and_never_negative(rival_at: float, left: float) -> None:
     context = replace(CONTEXT, event="lose", reason=Reason.LEASE_EXPIRED, rival_at=rival_at)
-    given = facts(context, attempt=1, node="node-1", now=100.0)
+    given = facts(context, attempt=1, node="node-1", now=100.0, at=0.0)
     assert given["time_left"] == left
     assert as_environment(given)["CONSUL_SUPERVISOR_TIME_LEFT"] == str(left)
 
 
 def test_a_missing_leader_is_null_in_json_and_blank_in_the_environment() -> None:
-    given = facts(replace(CONTEXT, leader=None, previous_leader=None), attempt=1, node="n", now=0.0)
+    given = facts(replace(CONTEXT, leader=None, previous_leader=None), attempt=1, node="n", now=0.0, at=0.0)
     assert json.loads(as_json(given))["leader"] is None
     assert as_environment(given)["CONSUL_SUPERVISOR_LEADER"] == ""
     assert as_environment(given)["CONSUL_SUPERVISOR_PREVIOUS_LEADER"] == ""
 
 
 def test_a_value_that_is_not_utf_8_is_text_with_replacement_characters() -> None:
-    given = facts(replace(CONTEXT, leader=b"caf\xe9 \xc3\xa9"), attempt=1, node="n", now=0.0)
+    given = facts(replace(CONTEXT, leader=b"caf\xe9 \xc3\xa9"), attempt=1, node="n", now=0.0, at=0.0)
     assert json.loads(as_json(given))["leader"] == "caf\ufffd é"
     assert as_environment(given)["CONSUL_SUPERVISOR_LEADER"] == "caf\ufffd é"
 
 
 @pytest.mark.parametrize("value", [b"before\0after", b"x" * ENV_STRING_BYTES_MAX, "é".encode() * 65_536])
 def test_a_value_that_fits_no_environment_is_only_in_the_json_object(value: bytes) -> None:
-    given = facts(replace(CONTEXT, leader=value), attempt=1, node="n", now=0.0)
+    given = facts(replace(CONTEXT, leader=value), attempt=1, node="n", now=0.0, at=0.0)
     assert "CONSUL_SUPERVISOR_LEADER" not in as_environment(given)
     assert json.loads(as_json(given))["leader"] == value.decode()
 
@@ -80,7 +81,7 @@ def test_the_longest_value_in_the_environment_is_the_longest_that_the_kernel_tak
     name = "CONSUL_SUPERVISOR_LEADER"
     longest = b"x" * (ENV_STRING_BYTES_MAX - len(name) - 2)
     for value, passed in ((longest, True), (longest + b"x", False)):
-        env = as_environment(facts(replace(CONTEXT, leader=value), attempt=1, node="n", now=0.0))
+        env = as_environment(facts(replace(CONTEXT, leader=value), attempt=1, node="n", now=0.0, at=0.0))
         assert (name in env) == passed
     subprocess.run(["/bin/true"], env={name: longest.decode()}, check=True)
     with pytest.raises(OSError, match="Argument list too long"):

@@ -20,7 +20,7 @@ from supervisor.config import load
 from supervisor.config.problems import HOOK_LISTS
 from supervisor.core.actions import Reason
 from supervisor.core.lease import lease_of, lose_terms
-from supervisor.hooks.context import PREFIX
+from supervisor.formats.templates import PREFIX
 from supervisor.hooks.rehearsal import EVENTS, REASONS, SESSION, hooks_by_place
 from tests.processes.hooks.test_privileges import DAEMON, IS_ROOT, NOBODY, REFUSAL
 from tests.processes.hooks.test_webhook import Receiver, receiver, status

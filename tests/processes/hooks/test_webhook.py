@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote
 
 import pytest
 import trustme
@@ -139,6 +141,77 @@ def test_a_webhook_whose_secret_cannot_be_read_is_not_sent(tmp_path: Path) -> No
             outcome = await one.run(Webhook(peer.origin, secret_file=str(absent)))
             assert outcome == (False, f"cannot read secret_file: No such file or directory: {absent}")
         assert peer.received == []
+
+    asyncio.run(main())
+
+
+# --- facts of the event -------------------------------------------------------------------------
+
+LEADER = "${CONSUL_SUPERVISOR_LEADER}"
+HOSTILE = [
+    b'"}, "evil": "\r\nX-Evil: 1\r\n\r\nGET /evil HTTP/1.1\r\n',
+    b"../../evil?x=1&y=2#z",
+    b"${CONSUL_SUPERVISOR_SESSION} $$ ${HOME}",
+    b"caf\xe9 \xff\xfe\x00\x01\x7f",
+    "é 漢 🙂 \u2028".encode(),
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_value_stays_one_value_at_the_receiver(value: bytes, tmp_path: Path) -> None:
+    leader = value.decode(errors="replace")
+    key = tmp_path / "key"
+    key.write_text("secret")
+
+    async def main() -> None:
+        async with receiver() as peer, trial() as one:
+            call = Webhook(
+                f"{peer.origin}/a/{LEADER}/b?c={LEADER}&d=e",
+                headers=(("X-Leader", f"is {LEADER}"),),
+                body=f'{{"text": "{LEADER}", "attempt": ${{CONSUL_SUPERVISOR_ATTEMPT}}}}',
+                secret_file=str(key),
+            )
+            assert await one.run(call, leader=value, attempt=3) == (True, "204 No Content")
+        (seen,) = peer.received
+        path, _, query = seen.target.partition("?")
+        assert [unquote(part) for part in path.split("/")] == ["", "a", leader, "b"]
+        assert parse_qs(query, True) == {"c": [leader], "d": ["e"]}
+        assert unquote(seen.headers["x-leader"]) == f"is {leader}".strip(" ")
+        assert "x-evil" not in seen.headers
+        assert json.loads(seen.body) == {"text": leader, "attempt": 3}
+        signed = f"{seen.headers['webhook-id']}.{seen.headers['webhook-timestamp']}.".encode() + seen.body
+        mac = base64.b64encode(hmac.digest(b"secret", signed, "sha256")).decode()
+        assert seen.headers["webhook-signature"] == f"v1,{mac}"
+
+    asyncio.run(main())
+
+
+def test_a_body_holds_the_largest_value_of_a_key() -> None:
+    value = b"\x01" * (64 * 1024)
+
+    async def main() -> None:
+        async with receiver() as peer, trial() as one:
+            assert (await one.run(Webhook(peer.origin, body=f'["{LEADER}"]'), leader=value))[0]
+        assert json.loads(peer.received[0].body) == [value.decode()]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("place", "changes", "value"),
+    [("webhook", {"url": f"/x/{LEADER}"}, b"x" * 65536), ("webhook", {"url": f"/x/{LEADER}/y"}, b"..")]
+    + [("headers", {"headers": (("X-A", LEADER),)}, b"x" * 65536)]
+    + [("body", {"body": f'"{LEADER * 50}"'}, b"hunter2" * 9000)],
+)
+def test_a_request_that_does_not_fit_the_event_is_not_sent(
+    place: str, changes: dict[str, Any], value: bytes
+) -> None:
+    async def main() -> None:
+        async with receiver() as peer, trial() as one:
+            url = peer.origin + changes.pop("url", "/")
+            ok, detail = await one.run(Webhook(url, **changes), leader=value)
+            assert not ok and detail.startswith(f"cannot send: {place} cannot be filled in: ")
+            assert "hunter2" not in detail and peer.received == []
 
     asyncio.run(main())
 
