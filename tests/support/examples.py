@@ -11,8 +11,10 @@ CONFIGURATIONS = sorted(
 )
 VARIABLES = {
     "NODE_ADDRESS": "192.0.2.11",
+    "PAGERDUTY_ROUTING_KEY": "0123456789abcdef0123456789abcdef",
     "POSTGRESQL_ADDRESS": "192.0.2.11:5432",
     "REDIS_ADDRESS": "192.0.2.11:6379",
+    "SLACK_WEBHOOK_URL": "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
 }
 """Variables that some of the configurations need."""
 WARNED = {"haproxy": ("http.listen",)}

@@ -14,7 +14,7 @@ APPLICATIONS = {"activemq", "cron", "haproxy", "hdfs", "postgresql", "redis", "r
 
 
 def test_the_examples_are_complete() -> None:
-    names = "complete cron-on-two election minimal observer rebuild webhook"
+    names = "alertmanager complete cron-on-two election minimal observer pagerduty rebuild slack webhook"
     assert {file.stem for file in CONFIGS.iterdir()} == set(names.split())
     assert {file.parent.name for file in CONFIGURATIONS} == {"configs", *APPLICATIONS}
 

@@ -1,0 +1,130 @@
+"""The examples for Slack, Alertmanager and PagerDuty: each request has the form that its receiver wants."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.consul.webhook_forms import ALERTMANAGER, FORMS, PAGERDUTY, SLACK, Form, Receiver, example
+from tests.support.consul import Agent
+from tests.support.examples import CONFIGS, VARIABLES
+from tests.support.supervisor import Supervisor, until
+
+NASTY = 'a "b" \\ <!channel> é\n${CONSUL_SUPERVISOR_SESSION}'
+HOST = os.uname().nodename
+
+Start = Callable[..., Supervisor]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Return a function that starts a daemon with a configuration; all end with the test."""
+    with ExitStack() as stack:
+
+        def started(config: dict[str, Any], **environ: str) -> Supervisor:
+            count = len(list(tmp_path.iterdir()))
+            node = Supervisor(tmp_path / f"node{count}", config, {**VARIABLES, **environ})
+            stack.callback(node.close)
+            node.start()
+            return node
+
+        yield started
+
+
+@pytest.fixture
+def receiver(request: pytest.FixtureRequest) -> Iterator[Receiver]:
+    with Receiver(request.param) as one:
+        yield one
+        assert one.checks.faults == []
+
+
+@pytest.mark.parametrize("receiver", [SLACK], indirect=True, ids=["slack"])
+def test_slack_gets_each_change_with_the_leaders_value_as_plain_text(
+    receiver: Receiver, shared_agent: Agent, unique: str, start: Start
+) -> None:
+    key = f"{unique}/leader"
+    url = receiver.url.rstrip("/") + SLACK.path
+    observer = start(example("slack", receiver.url, shared_agent, key), SLACK_WEBHOOK_URL=url)
+    received = receiver.checks.received
+    until(lambda: received, "the state found at start is sent")
+    value = NASTY.replace("$", "$$")
+    start({"consul": {"address": shared_agent.url}, "elections": {"x": {"key": key, "value": value}}})
+    until(lambda: len(received) > 1, "the leader is sent")
+    texts = [message["blocks"][0]["text"]["text"] for message in received]
+    assert texts[0] == 'billing is led by "", before by "" (initial)'
+    assert texts[1] == f'billing is led by "{NASTY}", before by "" (leader-changed)'
+    assert [message["text"] for message in received] == [
+        "Leader of billing (initial)",
+        "Leader of billing (leader-changed)",
+    ]
+    observer.wait_line("hook-succeeded", reason="leader-changed")
+    assert observer.stop() == 0
+    assert not observer.lines("hook-failed")
+    observer.assert_no_fault()
+
+
+def active(received: list[list[dict[str, Any]]]) -> list[dict[str, str]]:
+    """Return the labels of the alerts that go on after these requests."""
+    ends: dict[tuple[tuple[str, str], ...], str] = {}
+    for alert in (alert for request in received for alert in request):
+        labels = {name: value for name, value in alert["labels"].items() if value}
+        ends[tuple(labels.items())] = alert.get("endsAt", "")
+    return [dict(labels) for labels, end in ends.items() if not end]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("receiver", [ALERTMANAGER], indirect=True, ids=["alertmanager"])
+def test_alertmanager_shows_the_leader_of_now_and_no_other(
+    receiver: Receiver, shared_agent: Agent, unique: str, start: Start
+) -> None:
+    key, received = f"{unique}/leader", receiver.checks.received
+    labels = {"alertname": "Leader", "election": "billing"}
+    first = start(example("alertmanager", receiver.url, shared_agent, key, value="a"))
+    until(lambda: active(received) == [{**labels, "leader": "a"}], "the first leader is shown")
+    second = start(example("alertmanager", receiver.url, shared_agent, key, value=NASTY.replace("$", "$$")))
+    second.wait_line("hook-succeeded", reason="initial")
+    assert first.stop() == 0
+    until(lambda: active(received) == [{**labels, "leader": NASTY}], "the next leader is shown")
+    *ended, begun = received[-1]
+    assert begun["annotations"] == {
+        "summary": f'billing is led by "{NASTY}"',
+        "reason": "leader-changed",
+    }
+    assert {alert["endsAt"] for alert in ended} == {begun["startsAt"]}
+    assert second.stop() == 0
+    assert not second.lines("hook-failed")
+
+
+@pytest.mark.parametrize("receiver", [PAGERDUTY], indirect=True, ids=["pagerduty"])
+def test_pagerduty_is_paged_by_a_failed_on_lose_and_its_fault_costs_no_lead(
+    receiver: Receiver, shared_agent: Agent, unique: str, start: Start
+) -> None:
+    receiver.checks.refuses = 1
+    node = start(example("pagerduty", receiver.url, shared_agent, f"{unique}/leader"))
+    node.wait_line("hook-failed", hook="resolve", detail="500 Internal Server Error")
+    node.wait_line("role", role="holding")
+    node.wait_line("run-started")
+    assert node.stop() == 0
+    resolve, trigger = receiver.checks.received
+    whole = {"routing_key": VARIABLES["PAGERDUTY_ROUTING_KEY"], "dedup_key": f"billing@{HOST}"}
+    assert resolve == {**whole, "event_action": "resolve"}
+    payload = trigger.pop("payload")
+    assert trigger == {**whole, "event_action": "trigger"}
+    assert payload["summary"] == f"{HOST} is powered off: it could not give up billing"
+    assert (payload["source"], payload["component"], payload["class"]) == (HOST, "billing", "lose-failed")
+    assert len(node.lines("hook-succeeded", hook="page")) == 1
+    assert VARIABLES["PAGERDUTY_ROUTING_KEY"] not in node.log_text
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_receiver_notices_a_request_of_another_form(form: Form) -> None:
+    assert form.faults(form.path, "application/json", {"a": 1})
+    assert all(other.page not in (CONFIGS / "webhook.yaml").read_text() for other in FORMS.values())
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_an_example_names_the_page_that_documents_its_form(name: str) -> None:
+    assert FORMS[name].page in (CONFIGS / f"{name}.yaml").read_text()
