@@ -28,7 +28,7 @@ help:
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
 	@echo "make test-soak  twice a hundred elections, five minutes of disturbances: memory, descriptors, children stay flat"
-	@echo "make test-programs  beside a browser, HAProxy, Prometheus, shells and man, of Debian's packages (installs them when root)"
+	@echo "make test-programs  beside a browser, HAProxy, Prometheus, Alertmanager and shells (installs them when root)"
 	@echo "make test-packaging  wheel and sdist on every Python that is found, editors and pre-commit"
 	@echo "make test-applications  Redis, PostgreSQL, ActiveMQ and others fail over by the files of examples/ (as above)"
 	@echo "make test-systemd  in a small Debian that is booted for it (needs root)"

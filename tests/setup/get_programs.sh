@@ -1,10 +1,11 @@
 #!/bin/sh
 # Install the programs of Debian's packages that `make test-programs` runs beside ours: a browser, a load
-# balancer, Prometheus, shells with their completion, readers of man pages.
+# balancer, Prometheus and Alertmanager, shells with their completion, readers of man pages.
 exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/chromium chromium
 /usr/sbin/haproxy haproxy
 /usr/bin/promtool prometheus
+/usr/bin/prometheus-alertmanager prometheus-alertmanager
 /usr/bin/systemd-analyze systemd
 /usr/bin/zsh zsh
 /usr/bin/fish fish

@@ -1,0 +1,90 @@
+"""Alertmanager with the alerts of the example: it accepts them, and shows the leader of now and no other."""
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.consul.webhook_forms import example
+from tests.support.consul import HOST, Agent, free_ports
+from tests.support.supervisor import Supervisor, command, until
+
+ROUTE = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
+NASTY = 'b "c" \\ é\n<!channel>'
+
+
+class Alertmanager:
+    """A real Alertmanager at ``url``."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """Return the alerts that go on."""
+        with urllib.request.urlopen(f"{self.url}api/v2/alerts", timeout=10) as answer:
+            found: list[dict[str, Any]] = json.load(answer)
+        return found
+
+    def labels(self) -> list[dict[str, str]]:
+        return [alert["labels"] for alert in self.alerts()]
+
+
+@contextmanager
+def alertmanager(folder: Path) -> Iterator[Alertmanager]:
+    """Run Alertmanager alone, without a cluster."""
+    (port,) = free_ports(1)
+    file = folder / "alertmanager.yml"
+    file.write_text(ROUTE)
+    arguments = [
+        f"--config.file={file}",
+        f"--storage.path={folder / 'data'}",
+        f"--web.listen-address={HOST}:{port}",
+        "--cluster.listen-address=",
+    ]
+    log = folder / "alertmanager.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "prometheus-alertmanager", *arguments],
+            stdout=output,
+            stderr=output,
+        )
+    one = Alertmanager(f"http://{HOST}:{port}/")
+    try:
+        until(lambda: "Listening" in log.read_text(), f"Alertmanager listens: {log.read_text()}")
+        yield one
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_alertmanager_shows_the_leader_of_now_and_no_other(
+    tmp_path: Path, shared_agent: Agent, unique: str
+) -> None:
+    labels = {"alertname": "Leader", "election": "billing"}
+    with alertmanager(tmp_path) as receiver:
+        nodes = [
+            Supervisor(
+                tmp_path / name,
+                example("alertmanager", receiver.url, shared_agent, f"{unique}/leader", value=value),
+            )
+            for name, value in (("a", "a"), ("b", NASTY))
+        ]
+        try:
+            nodes[0].start()
+            until(lambda: receiver.labels() == [{**labels, "leader": "a"}], "the first leader is shown")
+            nodes[1].start()
+            nodes[1].wait_line("hook-succeeded", reason="initial")
+            assert nodes[0].stop() == 0
+            until(lambda: receiver.labels() == [{**labels, "leader": NASTY}], "the next leader is shown")
+            (alert,) = receiver.alerts()
+            assert alert["annotations"]["summary"] == f'billing is led by "{NASTY}"'
+            socket = str(nodes[1].folder / "control.sock")
+            command("step-down", "billing", "--for", "1h", "--socket", socket)  # nobody takes over
+            until(lambda: receiver.labels() == [labels], "nobody leads")
+            assert not nodes[1].lines("hook-failed")
+        finally:
+            for node in nodes:
+                node.close()
