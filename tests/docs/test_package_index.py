@@ -1,17 +1,13 @@
 """The page of a package index comes from pyproject.toml, and its links lead into the repository."""
 
 import re
-import tomllib
 
 from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 
 from docs import package_index
 from supervisor import __version__
-from tests.support.pages import README, ROOT
-
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-REPOSITORY = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]
+from tests.support.pages import README, REPOSITORY, ROOT
 
 
 def test_the_built_metadata_has_the_addresses_and_the_readme() -> None:

@@ -1,6 +1,7 @@
 """Contents of the pages for readers, taken from their Markdown: blocks, tables, code, anchors."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ FIRST_PAGES = tuple(
     ROOT / "docs" / f"{page}.md" for page in ("README", "why", "concepts", "recipes", "moving", "comparison")
 )
 DOCS = sorted((ROOT / "docs").glob("*.md"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+REPOSITORY: str = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]
 PAGES = [README, ARCHITECTURE, CONTRIBUTING, *DOCS, ROOT / "CHANGELOG.md"]
 HIDDEN = re.compile(r"^(?:[ \t>]+```|[ \t>]*~~~|    \$ )", re.MULTILINE)  # blocks that ``fenced`` would miss
 

@@ -12,7 +12,7 @@ from math import inf
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from supervisor.consul.endpoints import endpoint_of
-from supervisor.core.actions import Action, KillHook, Role, RoleChanged, StartHook
+from supervisor.core.actions import Action, KillHook, Reason, Role, RoleChanged, StartHook
 from supervisor.core.contender import Contender
 from supervisor.core.events import Answered, Event, HookEnded
 from supervisor.core.outcomes import Denied, Failed, Outcome, Refused, SessionAltered, Throttled, Unknown
@@ -21,7 +21,25 @@ from supervisor.core.settings import ItemSettings
 from supervisor.telemetry.metrics.gauges import ITEM, PREFIX, Labels, labels_of
 
 HAS_LOCK = (Role.ACQUIRING, Role.HOLDING)
-TRANSITIONS = ("acquire", "lose")
+REASONS: dict[str, tuple[Reason, ...]] = {
+    "acquire": (Reason.ACQUIRED, Reason.ADOPTED),
+    "lose": (
+        Reason.SHUTDOWN,
+        Reason.STEP_DOWN,
+        Reason.CONFIG_CHANGED,
+        Reason.SESSION_INVALIDATED,
+        Reason.SESSION_ALTERED,
+        Reason.LOCK_GONE,
+        Reason.RELEASED_BY_OPERATOR,
+        Reason.KEY_DELETED,
+        Reason.SLOT_REMOVED,
+        Reason.LEASE_EXPIRED,
+        Reason.ACQUIRE_FAILED,
+        Reason.RUN_EXITED,
+        Reason.UNHEALTHY,
+        Reason.CRASHED,
+    ),
+}
 WATCH = "watch"
 TIMED = ("read", "renew", "write")  # a watch lasts until something changes
 ERRORS: dict[type[Outcome], str] = {
@@ -65,8 +83,8 @@ class Totals:
                     self._begun[_of_hook(action)] = self._clock()
                 case KillHook(started):
                     self._killed.add(_of_hook(started))
-                case RoleChanged(item, role):
-                    self._became(item, role)
+                case RoleChanged(item, role, reason):
+                    self._became(item, role, reason)
 
     def _answered(self, request: Request, outcome: Outcome) -> None:
         operation = endpoint_of(request).operation
@@ -82,11 +100,12 @@ class Totals:
             self._hook_failures[hook] += 1
         self._killed.discard(hook)
 
-    def _became(self, item: str, role: Role) -> None:
+    def _became(self, item: str, role: Role, reason: str) -> None:
+        """Count a transition with its first reason, because a counter cannot move a count later."""
         had, has = self._roles.get(item) in HAS_LOCK, role in HAS_LOCK
         self._roles[item] = role
         if had != has:
-            self._transitions[item, "acquire" if has else "lose"] += 1
+            self._transitions[item, "acquire" if has else "lose", reason] += 1
 
     # --- what is scraped ---------------------------------------------------------------------------
 
@@ -106,10 +125,12 @@ class Totals:
 
     def _of_transitions(self, items: Mapping[str, Contender]) -> CounterMetricFamily:
         meaning = "How often the lock or slot came to this node, and how often it went."
-        transitions = CounterMetricFamily(f"{PREFIX}_transitions", meaning, labels=(*ITEM, "event"))
+        transitions = CounterMetricFamily(f"{PREFIX}_transitions", meaning, labels=(*ITEM, "event", "reason"))
         for name, each in items.items():
-            for event in TRANSITIONS:
-                transitions.add_metric((*labels_of(each), event), self._transitions[name, event])
+            for event, reasons in REASONS.items():
+                for reason in reasons:
+                    count = self._transitions[name, event, reason]
+                    transitions.add_metric((*labels_of(each), event, reason), count)
         return transitions
 
     def _of_hooks(self, items: Mapping[str, Contender]) -> Iterator[Metric]:

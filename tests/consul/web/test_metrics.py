@@ -80,7 +80,7 @@ def test_the_page_names_the_values_of_labels(node: Supervisor) -> None:
     for family in scraped(node).values():
         for sample in family.samples:
             for label, value in sample.labels.items():
-                if label in ("role", "event", "operation", "error"):
+                if label in ("role", "event", "reason", "operation", "error"):
                     assert f"`{value}`" in text, f"{label} {value}"
 
 
@@ -90,8 +90,9 @@ def test_a_scrape_shows_the_tenure_its_hooks_and_consul(node: Supervisor) -> Non
         item = {"name": name, "kind": kind}
         assert values(families["consul_supervisor_holding"], **item) == [1]
         assert values(families["consul_supervisor_leader_present"], **item) == [1]
-        assert values(families["consul_supervisor_transitions_total"], event="acquire", **item) == [1]
-        assert values(families["consul_supervisor_transitions_total"], event="lose", **item) == [0]
+        counted = families["consul_supervisor_transitions_total"]
+        assert values(counted, event="acquire", reason="acquired", **item) == [1]
+        assert sum(values(counted, **item)) == 1
         (left_s,) = values(families["consul_supervisor_lease_seconds"], **item)
         (room_s,) = values(families["consul_supervisor_lease_room_seconds"], **item)
         assert 0 < left_s < room_s
@@ -140,7 +141,7 @@ def test_a_loss_is_counted(node: Supervisor, shared_agent: Agent, unique: str) -
 
     def lost() -> bool:
         transitions = scraped(node)["consul_supervisor_transitions_total"]
-        return values(transitions, name=MAIN, event="lose") == [1]
+        return sum(values(transitions, name=MAIN, event="lose")) == 1
 
     until(lost, "the loss is told")
 

@@ -15,9 +15,10 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
+from docs.package_index import file_url
 from tests.consul.web.reader import Reader
 from tests.support.consul import HOST, Agent, free_ports
-from tests.support.pages import ROOT, anchors
+from tests.support.pages import REPOSITORY, ROOT, anchors
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
 
 EXAMPLES = ROOT / "examples" / "prometheus"
@@ -112,9 +113,10 @@ def test_each_alert_has_a_test_that_it_fires_and_one_that_it_does_not() -> None:
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
 def test_each_alert_has_a_fault_and_a_remedy(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in ("critical", "warning")
-    assert set(rule["annotations"]) == {"summary", "do", "runbook"}
-    page, _, anchor = rule["annotations"]["runbook"].partition("#")
-    assert anchor in anchors(ROOT / page)
+    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+    assert page == file_url(REPOSITORY, "docs/operations.md")
+    assert anchor in anchors(ROOT / "docs" / "operations.md")
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
@@ -221,7 +223,7 @@ def test_a_stuck_node_pages_an_operator(shared_agent: Agent, unique: str, tmp_pa
         alert = prometheus.firing()["ConsulSupervisorStuck"]
         assert (alert["labels"]["instance"], alert["labels"]["severity"]) == (first.target, "critical")
         assert alert["annotations"]["summary"].startswith(f"{unique} is stuck on {first.target}")
-        assert f"`consul-supervisor recover {unique}`" in alert["annotations"]["do"]
+        assert f"`consul-supervisor recover {unique}`" in alert["annotations"]["description"]
         until(
             lambda: prometheus.value("consul_supervisor_holding")[second.target] == 1, "the other takes over"
         )

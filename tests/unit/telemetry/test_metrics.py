@@ -2,6 +2,7 @@
 
 import asyncio
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,9 +27,10 @@ from supervisor.core.tenure import REASON_WITHIN_S
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.history import History
 from supervisor.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
+from supervisor.telemetry.metrics.counters import REASONS
 from supervisor.telemetry.status import DaemonInfo, Status
 from supervisor.web import Routes
-from tests.support.pages import ROOT
+from tests.support.pages import HOOKS, ROOT, rows
 from tests.unit.core.play import FREE, OURS, RIVAL, ROOM_S, UP, WON, contender, hook
 
 WALL = 1_700_000_000.0  # the time of day at the clock's 0
@@ -122,6 +124,12 @@ class MeteredNode:
         return found[0] if found else None
 
 
+def transitions(scene: MeteredNode) -> dict[tuple[str, str], float]:
+    """Return the transitions that were counted, by their event and reason."""
+    samples = [each for each in scene.samples() if each.name == f"{P}transitions_total" and each.value]
+    return {(each.labels["event"], each.labels["reason"]): each.value for each in samples}
+
+
 def shown_roles(scene: MeteredNode) -> list[str]:
     return [each.labels["role"] for each in scene.samples() if each.name == f"{P}role" and each.value == 1]
 
@@ -136,8 +144,10 @@ def test_all_series_of_an_item_begin_with_0() -> None:
         assert scene.value(name, name="n", kind="election") == 0, name
         assert scene.value(name, name="s", kind="semaphore") == 0, name
     for event in ("acquire", "lose"):
-        assert scene.value("transitions_total", name="n", kind="election", event=event) == 0
-        assert scene.value("transitions_total", name="s", kind="semaphore", event=event) == 0
+        for reason in REASONS[event]:
+            transition = {"event": event, "reason": reason}
+            assert scene.value("transitions_total", name="n", kind="election", **transition) == 0
+            assert scene.value("transitions_total", name="s", kind="semaphore", **transition) == 0
     for event in ("acquire", "lose", "change", "check"):
         assert scene.value("hook_failures_total", name="n", event=event) == 0
         assert scene.value("hook_duration_seconds_count", name="n", event=event) == 0
@@ -186,21 +196,45 @@ def test_an_observer_has_no_lease() -> None:
 
 
 @pytest.mark.parametrize("settings", [contender(), BARE], ids=["with hooks", "without"])
-def test_each_win_and_each_loss_of_the_lock_counts_once(settings: ItemSettings) -> None:
+def test_each_win_and_each_loss_of_the_lock_counts_once_by_its_reason(settings: ItemSettings) -> None:
     scene = MeteredNode(settings)
     scene.acquires()
+    counted = {("acquire", "acquired"): 1.0}
     if settings.on_acquire:
-        assert scene.value("transitions_total", event="acquire") == 1
+        assert transitions(scene) == counted
         scene.hook_ends()
-    assert scene.value("transitions_total", event="acquire") == 1
-    assert scene.value("transitions_total", event="lose") == 0
+    assert transitions(scene) == counted
     scene.loses()
+    counted |= {("lose", "lock-gone"): 1.0}
     if settings.on_lose:
-        assert scene.value("transitions_total", event="lose") == 1
+        assert transitions(scene) == counted
         scene.hook_ends()
-    assert scene.value("transitions_total", event="lose") == 1
-    assert scene.value("transitions_total", event="acquire") == 1
+    assert transitions(scene) == counted
     assert scene.value("leader_present") == 1
+
+
+def test_a_loss_that_an_operator_asked_for_has_its_own_reason() -> None:
+    scene = MeteredNode(BARE)
+    scene.acquires()
+    scene.happens(e.StepDownAsked("n", 60.0))
+    assert transitions(scene) == {("acquire", "acquired"): 1, ("lose", "step-down"): 1}
+
+
+def test_a_loss_whose_reason_becomes_known_later_counts_once() -> None:
+    """The log has a second line then; a counter cannot take its count back."""
+    scene = MeteredNode(contender())
+    scene.acquires()
+    scene.hook_ends()
+    for reason in (a.Reason.LOCK_GONE, a.Reason.SESSION_INVALIDATED):
+        scene.metrics.on_step(e.Tick(), [a.RoleChanged("n", a.Role.LOSING, reason)])
+    assert transitions(scene) == {("acquire", "acquired"): 1, ("lose", "lock-gone"): 1}
+
+
+def test_each_reason_of_an_acquisition_and_of_a_loss_has_a_series() -> None:
+    """The page of hooks names the reasons of each event."""
+    documented = {(event, re.sub("`", "", reason)) for reason, event, _ in rows(HOOKS, "reason")}
+    counted = {(event, str(reason)) for event, reasons in REASONS.items() for reason in reasons}
+    assert counted == {(event, reason) for event, reason in documented if event in REASONS}
 
 
 def test_a_scrape_shows_stuck_and_paused_items() -> None:
@@ -238,7 +272,7 @@ def test_the_series_of_an_item_end_with_the_item_and_return_with_0() -> None:
     assert not [each for each in scene.samples() if each.labels.get("name") == "n"]
     scene.node.by_name["n"] = replace(gone, tenure=None)
     assert scene.value("hook_failures_total", name="n", event="acquire") == 0
-    assert scene.value("transitions_total", name="n", event="acquire") == 0
+    assert scene.value("transitions_total", event="acquire", reason="acquired", name="n") == 0
     assert scene.value("hook_duration_seconds_count", name="n", event="acquire") == 0
 
 
