@@ -34,7 +34,7 @@ class LogSettings:
     """The lowest level that is logged, and the format of the log."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    format: Literal["auto", "console", "json"] = "auto"
+    format: Literal["auto", "console", "json", "journal"] = "auto"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,13 @@ from supervisor.hooks import Hooks, output
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
 from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.telemetry.event_log import EVENTS_MAX
+from supervisor.telemetry.log.journald import VALUE_BYTES_MAX
+from supervisor.telemetry.log.names import Name
+from supervisor.telemetry.log.sentences import sentence
 from tests.consul.web.reader import Reader
 from tests.processes.test_check_command import Ansible, Refused
 from tests.support.consul import HOST, Agent, free_ports
-from tests.support.log_lines import undocumented
+from tests.support.log_lines import promises, undocumented
 from tests.support.pages import (
     DEV_AGENT,
     DOCS,
@@ -426,6 +429,30 @@ def example(folder: Path) -> Path:
 def test_the_shown_log_lines_agree_with_the_table(shown: str) -> None:
     lines = [json.loads(text) for text in shown.splitlines()]
     assert len(lines) > 2 and undocumented(lines) == []
+
+
+@SHOWN.by(LOGS, "In the journal", "text")
+def test_the_shown_sentences_are_those_of_the_log(shown: str) -> None:
+    redis, hook = {"item": "redis"}, {"item": "redis", "hook": "on_acquire[0]", "attempt": 1}
+    lines: list[tuple[Name, dict[str, Any]]] = [
+        ("role", redis | {"role": "acquiring", "reason": "acquired", "former_role": "waiting"}),
+        ("hook-started", hook | {"reason": "acquired"}),
+        ("hook-output", hook | {"text": "this Redis takes writes now"}),
+        ("hook-succeeded", hook | {"duration_s": 0.214}),
+        ("role", redis | {"role": "holding", "reason": "acquired", "former_role": "acquiring"}),
+        ("consul-silent", redis | {"kinds": ["read key"], "why": "connection refused"}),
+        ("role", redis | {"role": "losing", "reason": "lease-expired", "former_role": "holding"}),
+    ]
+    assert shown.splitlines() == [sentence(event, fields) for event, fields in lines]
+
+
+@SHOWN.by(LOGS, "In the journal", "sh")
+def test_the_shown_filters_name_fields_of_the_table(shown: str) -> None:
+    known = {"event"}.union(*(promise.fields for promise in promises().values()))
+    filters = re.findall(r"CONSUL_SUPERVISOR_(\w+)=", shown)
+    assert len(filters) > 3 and {field.lower() for field in filters} <= known
+    assert all(line.startswith("journalctl ") for line in shown.splitlines())
+    assert f"cut at {VALUE_BYTES_MAX // 1024} KiB" in LOGS.read_text()
 
 
 @SHOWN.by(LEASE, "The sum", "yaml")

@@ -3,11 +3,14 @@
     names.py      the names of lines, which are a contract
     recurring.py  recurring failures: each has one line for its begin and one for its end
     notices.py    what an operator should know of an item, logged once although it comes and goes
-    format.py     how a line looks, and its priority in journald
+    sentences.py  a sentence for each name, for people who read the journal
+    format.py     how a line looks: in the journal, on a terminal, elsewhere
+    journald.py   a line as journald's own datagram: never waits, never raises
     sink.py       text to a descriptor whose reader may be stuck: never waits, never raises
 
-Lines go to standard error. Lines that repeat (an outage, a denied token) are bounded, and so is the output of
-hooks. No line may carry a secret: fields are chosen here one by one, and values of keys are not among them.
+Lines go to the journal, or to standard error. Lines that repeat (an outage, a denied token) are bounded, and
+so is the output of hooks. No line may carry a secret: fields are chosen here one by one, and values of keys
+are not among them.
 """
 
 import re
@@ -56,8 +59,9 @@ from supervisor.core.requests import Request
 from supervisor.core.tenure import ORDERED
 from supervisor.hooks import HookLine
 from supervisor.hooks.output import LineBudget
-from supervisor.telemetry.log.format import PRIORITIES, logger, reaches_journal
-from supervisor.telemetry.log.names import Level, Name
+from supervisor.telemetry.log.format import reaches_journal, writer
+from supervisor.telemetry.log.journald import JOURNAL, JournalWriter
+from supervisor.telemetry.log.names import PRIORITIES, Level, Name
 from supervisor.telemetry.log.notices import Notices
 from supervisor.telemetry.log.recurring import RecurringFailures
 from supervisor.telemetry.log.sink import NonBlockingWriter
@@ -88,7 +92,8 @@ class Log:
     """The daemon's log.
 
     clock: seconds for durations and for the bound on repetition.
-    journal: whether journald reads the lines, as ``reaches_journal`` returns.
+    journal: whether standard error is the journal, as ``reaches_journal`` returns.
+    journal_socket: the socket of journald.
     keep: receives the name and the fields of each line of KEPT, whatever the level of the log.
     """
 
@@ -100,10 +105,12 @@ class Log:
         outlet: NonBlockingWriter | None = None,
         *,
         journal: bool = False,
+        journal_socket: str = JOURNAL,
     ) -> None:
         self._clock = clock
         self._outlet = NonBlockingWriter(STANDARD_ERROR) if outlet is None else outlet
         self._journal = journal
+        self._journald = JournalWriter(self._outlet, path=journal_socket, prefixed=journal)
         self.adjust(level, form)
         self._recurring = RecurringFailures(self._write, clock)
         self._notices = Notices(self._write, clock)
@@ -118,7 +125,7 @@ class Log:
         """Use this level and this form from now on."""
         self._least = PRIORITIES[level]
         self._debugs = level == "debug"
-        self._logger = logger(form, self._outlet, journal=self._journal)
+        self._write_formatted = writer(form, self._outlet, self._journald, journal=self._journal)
 
     def line(self, level: Level, event: Name, **fields: Any) -> None:
         """Write one line, without fields that are None, blank or empty. Never wait and never raise.
@@ -175,19 +182,22 @@ class Log:
 
     def finish(self) -> None:
         """Write the last lines. No line may follow."""
+        self._journald.finish()
         self._outlet.finish()
 
     def _write(self, level: Level, event: Name, fields: dict[str, Any]) -> None:
-        dropped, self._outlet.dropped = self._outlet.dropped, 0
-        if dropped:
-            self._logger.warning("log-lines-dropped", count=dropped)
+        if dropped := self._outlet.dropped:
+            self._outlet.dropped = 0
+            self._write_formatted("warning", "log-lines-dropped", {"count": dropped})
+            if self._outlet.dropped:
+                self._outlet.dropped = dropped  # this line was dropped as well
         if PRIORITIES[level] > self._least and event not in KEPT:
             return
         present = {name: value for name, value in fields.items() if name == "text" or value not in _NOTHING}
         if event in KEPT:
             self.keep(event, present)
         if PRIORITIES[level] <= self._least:
-            getattr(self._logger, level)(event, **present)
+            self._write_formatted(level, event, present)
 
     # --- what happened -----------------------------------------------------------------------------
 

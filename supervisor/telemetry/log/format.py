@@ -1,7 +1,7 @@
-"""How a line looks: text on a terminal, one JSON object elsewhere, with a priority where journald reads.
+"""How a line looks: a sentence with fields in the journal, text on a terminal, one JSON object elsewhere.
 
-systemd connects a service's standard error to the journal and names it in JOURNAL_STREAM. A line that then
-begins with ``<3>`` to ``<7>`` gets that priority (SyslogLevelPrefix= in systemd.exec(5)).
+systemd connects a service's standard error to the journal and names it in JOURNAL_STREAM. A line of text or
+JSON that then begins with ``<3>`` to ``<7>`` gets that priority (SyslogLevelPrefix= in systemd.exec(5)).
 """
 
 import os
@@ -10,10 +10,11 @@ from typing import Any, TextIO, cast
 
 import structlog
 
-from supervisor.telemetry.log.names import Level
+from supervisor.telemetry.log.journald import JournalWriter
+from supervisor.telemetry.log.names import PRIORITIES, Level, Name
 from supervisor.telemetry.log.sink import NonBlockingWriter
 
-PRIORITIES: dict[Level, int] = {"error": 3, "warning": 4, "info": 6, "debug": 7}  # those of syslog(3)
+Write = Callable[[Level, Name, Mapping[str, Any]], None]
 
 
 def reaches_journal(fd: int, environ: Mapping[str, str]) -> bool:
@@ -25,8 +26,18 @@ def reaches_journal(fd: int, environ: Mapping[str, str]) -> bool:
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
-def logger(form: str, stream: NonBlockingWriter, *, journal: bool) -> Any:
-    """Return a logger that writes events with their fields to the stream."""
+def writer(form: str, stream: NonBlockingWriter, journald: JournalWriter, *, journal: bool) -> Write:
+    """Return the function that writes an event with its fields in this form.
+
+    ``journal``: whether the stream is the journal, which the form ``auto`` then uses by its own protocol.
+    """
+    if form == "journal" or (form == "auto" and journal):
+        return journald.write
+    logger = _logger(form, stream, journal=journal)
+    return lambda level, event, fields: getattr(logger, level)(event, **fields)
+
+
+def _logger(form: str, stream: NonBlockingWriter, *, journal: bool) -> Any:
     console = form == "console" or (form == "auto" and stream.isatty())
     renderer: Callable[..., Any] = structlog.processors.JSONRenderer()
     if console:

@@ -1,12 +1,14 @@
-"""The names of the log's lines, which are a contract with programs that filter, count or alert on them.
+"""The levels and the names of the log's lines.
 
-Each name is a row of docs/logs.md with its level and fields. A name is never used for something else. A new
-kind of line is a new name here and a new row there.
+The names are a contract with programs that filter, count or alert on them. Each name is a row of docs/logs.md
+with its level and fields. A name is never used for something else. A new kind of line is a new name here, a
+new row there and a new sentence in sentences.py.
 """
 
 from typing import Literal
 
 Level = Literal["debug", "info", "warning", "error"]
+PRIORITIES: dict[Level, int] = {"error": 3, "warning": 4, "info": 6, "debug": 7}  # those of syslog(3)
 
 Name = Literal[
     # this process

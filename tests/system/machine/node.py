@@ -4,6 +4,7 @@ Tests use it as an operator does: files, systemctl, journalctl, the consul comma
 """
 
 import json
+import re
 import shutil
 import signal
 import uuid
@@ -23,6 +24,7 @@ UNIT = "consul-supervisor"
 CONFIG = "/etc/consul-supervisor/app.yaml"
 DROP_INS = f"/etc/systemd/system/{UNIT}.service.d"
 EVENTS = "/srv/events"
+FIELD = re.compile("^CONSUL_SUPERVISOR_")
 CONSUL_CONFIG: dict[str, Any] = {
     "server": True,
     "bootstrap_expect": 1,
@@ -160,10 +162,15 @@ class Node:
         until(lambda: event in self.events(), f"{event}: {self.events()}\n{self.log_text()}", within_s)
 
     def log(self, event: str, **fields: object) -> list[dict[str, Any]]:
-        """Return the lines of the log with this event and these fields, oldest first."""
-        texts = self.log_text().splitlines()
-        decoded = [json.loads(text) for text in texts if text.startswith("{")]
-        return [line for line in decoded if line["event"] == event and fields.items() <= line.items()]
+        """Return the lines of the log with this event and these fields, oldest first. Values are text."""
+        lines = self.journal(f"CONSUL_SUPERVISOR_EVENT={event}")
+        named = [{FIELD.sub("", name).lower(): value for name, value in line.items()} for line in lines]
+        return [line for line in named if fields.items() <= line.items()]
+
+    def journal(self, *matches: str) -> list[dict[str, Any]]:
+        """Return the unit's lines in the journal that match, with all of their fields."""
+        told = self.machine.sh(f"journalctl -o json --all --no-pager -u {UNIT} {' '.join(matches)}").stdout
+        return [json.loads(line) for line in told.splitlines()]
 
     def log_text(self) -> str:
         """Return the unit's output since the test began, with systemd's own lines about it."""

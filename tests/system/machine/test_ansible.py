@@ -61,7 +61,7 @@ def test_a_changed_hook_is_read_without_losing_leadership(fleet: Fleet) -> None:
     assert played.code == 0, played.text
     assert {name: fleet.pid(name) for name in fleet.machines} == pids
     assert (fleet.holder(), fleet.held()) == (holder, held)
-    assert all('"event": "reloaded"' in fleet.log(name) for name in fleet.machines)
+    assert all("Read the configuration again" in fleet.log(name) for name in fleet.machines)
     assert sorted(events(fleet).values()) == [[], ["acquired"]]
 
 

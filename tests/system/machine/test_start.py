@@ -1,5 +1,6 @@
 """Start, status line, stop and reboot, as systemd sees them."""
 
+import json
 import shutil
 import signal
 
@@ -8,6 +9,8 @@ from tests.support.supervisor import until
 from tests.system.machine.node import CONFIG, ROOT, UNIT, Node, record
 
 USEC = 1_000_000
+COMMAND = "/opt/consul-supervisor/bin/consul-supervisor"
+JOURNALD = ("systemd-journald.socket", "systemd-journald-dev-log.socket", "systemd-journald.service")
 NIGHTLY = "/etc/consul-supervisor/nightly.yaml"
 
 
@@ -133,3 +136,75 @@ def test_a_reload_notifies_systemd_and_a_bad_file_changes_nothing(node: Node) ->
     assert node.machine.run("systemctl", "reload", UNIT).returncode != 0
     assert node.show("ActiveState", "SubState", "NRestarts") == ["active", "running", "0"]
     assert (node.pid, node.holder(), node.events()) == (before, session, ["acquire acquired"])
+
+
+# --- the journal ---------------------------------------------------------------------------------
+
+
+def test_the_journal_reads_like_sentences_and_filters_by_field(node: Node) -> None:
+    hook = [{"shell": "echo stopping it; exit 0"}]
+    node.start_holding(app=node.election(on_lose=hook), seen={"contend": False})
+    node.stop()
+    sentences = node.log_text().splitlines()
+    for sentence in (
+        "app: holding (acquired), was acquiring",
+        "app: losing (shutdown), was holding",
+        "app: on_lose[0] wrote: stopping it",
+        "Stopped in order",
+    ):
+        assert sentence in sentences, sentences
+    assert not [sentence for sentence in sentences if sentence.startswith("{")]
+
+    lines = node.journal("CONSUL_SUPERVISOR_ITEM=app")
+    assert {line["CONSUL_SUPERVISOR_ITEM"] for line in lines} == {"app"}
+    assert {line["SYSLOG_IDENTIFIER"] for line in lines} == {UNIT}
+    assert {line["_TRANSPORT"] for line in lines} == {"journal"}
+    (lost,) = [line for line in lines if line.get("CONSUL_SUPERVISOR_ROLE") == "losing"]
+    assert lost["MESSAGE"] == "app: losing (shutdown), was holding"
+    assert (lost["CONSUL_SUPERVISOR_REASON"], lost["PRIORITY"]) == ("shutdown", "6")
+    transition = lost["CONSUL_SUPERVISOR_TRANSITION"]
+    of_it = node.journal(f"CONSUL_SUPERVISOR_TRANSITION={transition}")
+    assert [line["CONSUL_SUPERVISOR_EVENT"] for line in of_it] == [
+        "role", "hook-started", "hook-output", "hook-succeeded",
+    ]  # fmt: skip
+
+
+def test_a_priority_finds_a_loss_that_no_operator_requested(node: Node) -> None:
+    node.destroy(node.start_holding())
+    node.wait_event("lose session-invalidated")
+    until(lambda: node.journal("-p", "warning", "CONSUL_SUPERVISOR_ROLE=losing"), "the loss is logged")
+    (lost,) = node.journal("-p", "warning", "CONSUL_SUPERVISOR_EVENT=role")
+    assert lost["MESSAGE"] == "app: losing (session-invalidated), was holding"
+
+
+def test_the_journal_gets_json_on_request(node: Node) -> None:
+    node.start_holding()
+    node.machine.write(CONFIG, f"log: {{format: json}}\n{node.machine.read(CONFIG)}")
+    node.machine.did(f"systemctl reload {UNIT}")
+    reloaded = until(
+        lambda: [line for line in node.log_text().splitlines() if '"event": "reloaded"' in line], "it is told"
+    )
+    assert json.loads(reloaded[0])["process"] == "log.format: auto -> json"
+
+
+def test_a_journald_that_stands_still_or_is_away_delays_nothing(node: Node) -> None:
+    """A hook writes more than the socket of journald takes. The log keeps it until journald goes on."""
+    chatty = "i=0; while [ $i -lt 900 ]; do i=$((i+1)); printf '%0300d\\n' $i; done"
+    hooks = [{"shell": chatty, "timeout": "8s"}, {"shell": record("lose")}]
+    node.start_holding(app=node.election(on_lose=hooks))
+    before = node.pid
+    node.machine.did("systemctl kill -s STOP systemd-journald")
+    try:
+        node.machine.did(f"{COMMAND} step-down app || true")  # no other node takes over
+        node.wait_event("lose step-down")
+    finally:
+        node.machine.did("systemctl kill -s CONT systemd-journald")
+    until(lambda: node.log("hook-succeeded", hook="on_lose[1]"), "journald has the last line")
+    assert [int(line["text"]) for line in node.log("hook-output")] == list(range(1, 901))
+
+    node.machine.did(f"systemctl stop {' '.join(JOURNALD)}")
+    node.machine.did(f"{COMMAND} pause app")
+    node.machine.did(f"systemctl start {' '.join(JOURNALD)}")
+    node.machine.did(f"{COMMAND} resume app")
+    until(lambda: node.log("command", verb="resume"), "a new journald gets the next lines")
+    assert node.pid == before

@@ -172,7 +172,8 @@ def test_only_the_stream_that_systemd_names_is_the_journal(which: str, tmp_path:
     named = {"this": f"{status.st_dev}:{status.st_ino}", "another": f"{status.st_dev}:{status.st_ino + 1}"}
     with reader, writer:
         config = tmp_path / "config.yaml"
-        config.write_text("consul: {address: 'http://127.0.0.1:1'}\nelections: {app: {contend: false}}\n")
+        consul = "consul: {address: 'http://127.0.0.1:1'}"
+        config.write_text(f"{consul}\nlog: {{format: json}}\nelections: {{app: {{contend: false}}}}\n")
         environ = {**ENVIRON, "STATE_DIRECTORY": str(tmp_path), "RUNTIME_DIRECTORY": str(tmp_path)}
         environ |= {"JOURNAL_STREAM": named[which]} if which in named else {}
         argv = [*COMMAND, "run", str(config)]
