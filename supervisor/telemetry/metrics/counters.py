@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricF
 from supervisor.consul.endpoints import endpoint_of
 from supervisor.core.actions import Action, KillHook, Reason, Role, RoleChanged, StartHook
 from supervisor.core.contender import Contender
-from supervisor.core.events import Answered, Event, HookEnded
+from supervisor.core.events import Answered, Event, HookEnded, Stalled
 from supervisor.core.outcomes import Denied, Failed, Outcome, Refused, SessionAltered, Throttled, Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import ItemSettings
@@ -66,6 +66,7 @@ class Totals:
         self._hook_failures: Counter[Labels] = Counter()
         self._hooks: dict[Labels, _Durations] = defaultdict(lambda: _Durations(HOOK_BOUNDS_S))
         self._errors: Counter[Labels] = Counter()
+        self._stalled_s = 0.0
         self._exchanges = {operation: _Durations(CONSUL_BOUNDS_S) for operation in TIMED}
 
     # --- what happens ------------------------------------------------------------------------------
@@ -77,6 +78,8 @@ class Totals:
                 self._answered(request, outcome)
             case HookEnded():
                 self._hook_ended(event)
+            case Stalled(late_s):
+                self._stalled_s += late_s
         for action in actions:
             match action:
                 case StartHook():
@@ -110,11 +113,13 @@ class Totals:
     # --- what is scraped ---------------------------------------------------------------------------
 
     def families(self, items: Mapping[str, Contender]) -> Iterator[Metric]:
-        """Yield what was counted of these items and of Consul. Forget what was counted of other items."""
+        """Yield what was counted, of these items, of Consul and of this process. Forget other items."""
         self._forget_all_but(items)
         yield self._of_transitions(items)
         yield from self._of_hooks(items)
         yield from self._of_consul()
+        meaning = "How long the process or the machine stood still."
+        yield CounterMetricFamily(f"{PREFIX}_event_loop_stalled_seconds", meaning, value=self._stalled_s)
 
     def _forget_all_but(self, items: Mapping[str, Contender]) -> None:
         for known in (self._transitions, self._hook_failures, self._hooks):

@@ -386,6 +386,14 @@ def test_a_scrape_shows_a_refused_reload_until_one_succeeds() -> None:
     assert scene.value("config_loaded_timestamp_seconds") == WALL + 5.0
 
 
+def test_the_time_for_which_the_loop_stood_still_is_counted() -> None:
+    scene = MeteredNode(BARE)
+    assert scene.value("event_loop_stalled_seconds_total") == 0
+    scene.happens(e.Stalled(2.5))
+    scene.happens(e.Stalled(4.0))
+    assert scene.value("event_loop_stalled_seconds_total") == 6.5
+
+
 def test_a_scrape_shows_the_versions_of_program_and_python() -> None:
     scene = MeteredNode()
     assert scene.value("build_info", version=__version__, python=platform.python_version()) == 1
