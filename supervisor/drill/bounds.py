@@ -13,6 +13,7 @@ WITHOUT_TTL_S = 2.0  # how long the drill looks on while no TTL frees the lock
 STUCK_S = 1.0  # how long the drill looks on while a stuck node keeps the lock
 REST_S = 1.0  # of step-down
 COMMAND_S = 10.0
+MACHINE_S = 2 * (START_S + COMMAND_S + STOP_S)  # of each play: what a busy machine may need, hooks left out
 
 
 def hooks_s(hooks: Iterable[Hook]) -> float:
@@ -53,6 +54,9 @@ def failover_s(item: ItemSettings) -> float:
 
 
 def play_s(item: ItemSettings) -> float:
-    """Return how long one play takes at most: it settles, loses, waits for the next holder, and cleans up."""
+    """Return how long one play takes at most: it settles, loses, waits for the next holder, and cleans up.
+
+    MACHINE_S is a part of that time.
+    """
     once_s = 2 * hold_s(item) + 3 * lose_s(item) + item.rejoin_delay_s + REST_S + STUCK_S
     return once_s + failover_s(item) + hooks_s(item.on_acquire) + 2 * COMMAND_S + 2 * STOP_S

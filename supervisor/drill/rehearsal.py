@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from supervisor.config import Config
 from supervisor.core.settings import ItemSettings
 from supervisor.demo.backstage import temporary_folder
-from supervisor.drill.bounds import hold_s, play_s
+from supervisor.drill.bounds import MACHINE_S, START_S, hold_s, play_s
 from supervisor.drill.plays import Play, not_settled, perform, plays_of, settle, start
 from supervisor.drill.promises import Played
 from supervisor.drill.shortened import Shortened, shorten
@@ -56,9 +56,19 @@ class Plan:
         """How long the drill takes at most."""
         return sum(_bound_s(each.shortened.settings) for each in self.items)
 
+    @property
+    def machine_s(self) -> float:
+        """The part of the bound that only a busy machine needs, to start and stop supervisors."""
+        played = sum(len(_suitable(each.shortened.settings)) for each in self.items)
+        return played * MACHINE_S + len(self.items) * START_S
+
 
 def _bound_s(item: ItemSettings) -> float:
-    return sum(play_s(item) for play in plays_of(item) if not play.skipped(item)) + hold_s(item)
+    return len(_suitable(item)) * play_s(item) + hold_s(item)
+
+
+def _suitable(item: ItemSettings) -> list[Play]:
+    return [play for play in plays_of(item) if not play.skipped(item)]
 
 
 def plan(configs: Mapping[str, Config], names: Sequence[str], speed: float, *, real: bool) -> Plan:

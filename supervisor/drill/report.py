@@ -29,6 +29,10 @@ def begin_lines(path: Path, planned: Plan) -> Iterator[str]:
     """Yield what is printed before the drill begins: what it runs, and how long it takes at most."""
     names = ", ".join(item.original.name for item in planned.items)
     yield f"drill of {path}: {names}; at most {format_duration(planned.bound_s)}"
+    machine, hooks = map(format_duration, (planned.machine_s, planned.bound_s - planned.machine_s))
+    slow = f"{machine} if this machine is so busy that supervisors start and stop slowly"
+    long = f"{hooks} if every hook takes its timeout and every failover its longest time"
+    yield from textwrap.wrap(f"That is {slow}, and {long}. Most drills take a small part of it.", WIDTH)
     yield from textwrap.wrap(f"{REAL if planned.real else RECORDERS} {NOT_USED}", WIDTH)
     yield f"{format_duration(ALLOWANCE_S)} more than promised is allowed for this machine to start a hook."
 
