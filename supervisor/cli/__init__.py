@@ -15,6 +15,7 @@
     daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon
     event_commands.py   events: what happened on this node, also from before a restart
     drilling.py         drill
+    live_drilling.py    drill --live: a real hand-over and back
     completing.py       complete: names for the completion of shells
     local_commands.py   demo, dev-agent, schema, help, version
     display/            tables, and pages that are drawn again and again

@@ -34,7 +34,7 @@ def target_of(
     holder = next((each for each in seen.sessions if each.id == ours), None)
     if holder is None:
         raise NoTarget(f"Consul does not list the sessions; give the token: {READS_SESSIONS}")
-    candidates = _candidates(settings, seen, ours, hostname)
+    candidates = candidates_of(settings, seen, ours, hostname)
     meant = [each for each in candidates if _means(node, each, settings.session.name, hostname)]
     if len(meant) == 1:
         return meant[0]
@@ -48,8 +48,14 @@ def target_of(
     )
 
 
-def _candidates(settings: ItemSettings, seen: SessionsView, ours: str, hostname: str) -> list[ListedSession]:
-    """Return the sessions of the nodes that wait, the oldest first."""
+def candidates_of(
+    settings: ItemSettings, seen: SessionsView, ours: str, hostname: str
+) -> list[ListedSession]:
+    """Return the sessions of the nodes that wait, the oldest first.
+
+    ours: the session that holds.
+    hostname: the name of this host, which ``session.name`` may contain.
+    """
     pattern = _names(settings, hostname)
     waiting = (each for each in seen.sessions if each.id != ours and pattern.fullmatch(each.name))
     return sorted(waiting, key=lambda each: each.create_index)

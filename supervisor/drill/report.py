@@ -2,12 +2,12 @@
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from supervisor.core.lease import lease_of
-from supervisor.drill.promises import ALLOWANCE_S, Played
+from supervisor.drill.promises import ALLOWANCE_S, Played, Promise
 from supervisor.drill.rehearsal import Drilled, Plan
 from supervisor.formats.durations import format_duration
 
@@ -48,7 +48,7 @@ def item_lines(item: Drilled, speed: float) -> Iterator[str]:
     if settings.contend:
         yield f"  {_figures(item)}"
     for play in item.played:
-        yield from _play_lines(play)
+        yield from play_lines(play)
 
 
 def _figures(item: Drilled) -> str:
@@ -62,7 +62,8 @@ def _figures(item: Drilled) -> str:
     return f"check promises: {', '.join(pairs)}"
 
 
-def _play_lines(play: Played) -> Iterator[str]:
+def play_lines(play: Played) -> Iterator[str]:
+    """Yield the time line of a play, and each promise beside its measurement."""
     yield ""
     if play.skipped:
         yield f"  {play.title}: not played, {play.skipped}"
@@ -79,7 +80,11 @@ def _play_lines(play: Played) -> Iterator[str]:
 
 def end_line(items: Iterable[Drilled]) -> str:
     """Return the verdict."""
-    promises = [promise for item in items for play in item.played for promise in play.promises]
+    return verdict([promise for item in items for play in item.played for promise in play.promises])
+
+
+def verdict(promises: Sequence[Promise]) -> str:
+    """Return how many promises there were, and how many were broken."""
     broken = sum(not promise.kept for promise in promises)
     return f"{len(promises)} promises: {f'{broken} broken' if broken else 'all kept'}"
 
