@@ -103,11 +103,20 @@ def _advance_tenure(contender: Contender, now: float) -> Begun:
     contender = replace(contender, tenure=tenure)
     if tenure.phase is Phase.LOST:
         return release_once_recorded(contender, tenure, now), actions
-    if actions and tenure.phase is Phase.LOSING and contender.has_lock:
-        release = _release(contender, now)
-        if isinstance(release, Release):
-            actions = (*actions, PrepareWrite(release))
+    if actions and (tenure.phase is Phase.LOSING or _releases_at_once(contender)):
+        actions = (*actions, *_prepared_release(contender, now))
     return contender, actions
+
+
+def _releases_at_once(contender: Contender) -> bool:
+    """Return whether the release follows the end of the run child at once, because there is no on_lose."""
+    return contender.settings.run is not None and not contender.settings.on_lose
+
+
+def _prepared_release(contender: Contender, now: float) -> tuple[Action, ...]:
+    """Return the preparation of the release, if Consul shows this node as holder."""
+    release = _release(contender, now) if contender.has_lock else None
+    return (PrepareWrite(release),) if isinstance(release, Release) else ()
 
 
 def _advance_session(contender: Contender, now: float) -> Begun:
@@ -122,7 +131,7 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         contender = end_session(contender, now)
     elif contender.tenure is None:
         contender = want_session(contender, now)
-    begun: list[Request] = []
+    begun: list[Action] = []
     if contender.session.write.ready(now):
         contender, write = _write(contender, now)
         begun += () if write is None else (write,)
@@ -139,7 +148,12 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         rewrite = lock.rewrite_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.rewrite(rewrite))
         begun.append(rewrite)
-    return contender, (*begun, renewal) if renewal is not None else tuple(begun)
+    if renewal is not None:
+        begun.append(renewal)
+        if contender.tenure is not None and _releases_at_once(contender):
+            # The renewal uses the connection that was opened ahead.
+            begun += _prepared_release(contender, now)
+    return contender, tuple(begun)
 
 
 def _out_of_line(contender: Contender, now: float) -> Contender:
