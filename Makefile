@@ -35,7 +35,7 @@ help:
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
 	@echo "make lint      style and types only"
 	@echo "make answers   print what each answer of Consul is taken for, by request"
-	@echo "make mutants   break each rule of the core once: its tests must notice"
+	@echo "make mutants   break each rule of the core and of lock once: its tests must notice"
 	@echo "make bench     measure on this machine: one table, every figure with its limit (one row needs root)"
 	@echo "make setup     .venv and a Consul for the tests, nothing else"
 	@echo "make clean     remove whatever the above have made"

@@ -1,4 +1,4 @@
-"""Break each rule of the core, of the driver and of the journal once: its tests must notice.
+"""Break each rule of the core, of the driver, of the journal and of ``lock`` once: its tests must notice.
 
     python -m tests.mutants [--write] [WORD ...]     only those whose reason holds one of the words
 
@@ -34,6 +34,7 @@ TESTS = (
 )
 SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py")
 COPIED = ("supervisor", "schemas", "tests", "docs", "pyproject.toml")
+CONSUL = ".cache"  # where tests find Consul, for the mutants that only a test with a Consul notices
 WRITE = "--write"
 ANY = ""
 MARKS = ("not long", "long")
@@ -91,6 +92,7 @@ def noticed_by(mutant: Mutant) -> str | None:
         copy = Path(folder)
         for name in COPIED:
             clone(ROOT / name, copy / name)
+        (copy / CONSUL).symlink_to(ROOT / CONSUL)
         text = source(copy, mutant).replace(mutant.old, mutant.new)
         (copy / "supervisor" / mutant.file).write_text(text)
         if mutant.test and first_failure(copy, [mutant.test], ANY):

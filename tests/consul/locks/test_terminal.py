@@ -161,15 +161,17 @@ def test_lock_may_print_while_the_command_has_the_terminal(session: Session) -> 
 
 
 def test_a_command_that_was_stopped_for_longer_than_the_lease_does_not_go_on(session: Session) -> None:
-    session.lock(
-        'sleep 0.3; echo ready""=1; while :; do sleep 0.05; done', "--ttl 2s --lock-delay 3s --on-lost KILL"
-    )
+    """A TERM would let the command go on for a while, beside a rival."""
+    ready = 'trap "" TERM; sleep 0.3; echo ready""=1'
+    session.lock(f"{ready}; while :; do sleep 0.05; done", "--ttl 2s --lock-delay 9s")  # room 3.5 s
     session.wait("ready=1")
     session.press(CTRL_Z)
     session.wait("Stopped")
     time.sleep(4)
     session.type("fg")
-    session.wait("(lease-expired): the command was ended")
+    session.wait("(lease-expired): the command was ended: ")
+    until(lambda: "\n" in session.shown, "the line ends")
+    assert "ignored TERM" not in session.shown
 
 
 def test_a_command_without_the_terminal_is_sent_ctrl_c_as_well(session: Session) -> None:
