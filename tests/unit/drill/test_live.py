@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from supervisor.cli import live_drilling
+from supervisor.cli.arguments import parser
 from supervisor.config import consul_settings
 from supervisor.core.outcomes import KeyView, ListedSession
 from supervisor.core.settings import ElectionSettings, SessionSettings
@@ -87,3 +89,15 @@ def test_the_way_back_names_the_node_and_else_the_session() -> None:
 @pytest.mark.parametrize("node", ["-oProxyCommand=id", "a;id", "$(id)", "a b"])
 def test_a_node_whose_name_a_shell_may_take_for_something_else_is_named_by_its_session(node: str) -> None:
     assert f"--to {OURS} " in back_command(plan(here=node), listed(OURS, node), [listed(OURS, node)])
+
+
+@pytest.mark.parametrize("node", ["-oProxyCommand=id", "a;id", "$(id)"])
+def test_such_a_node_does_not_reach_the_shell_of_back_by(
+    node: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned = plan(there=node)
+    monkeypatch.setattr(live_drilling, "_plan", lambda *given: planned)
+    monkeypatch.setattr(live_drilling, "run_async", lambda work: pytest.fail("it hands over"))
+    options = parser().parse_args(["drill", "--live", "app", "--yes", "--back-by", "ssh {node} {command}"])
+    assert live_drilling._drill(options, planned.consul, planned.item) == 1
+    assert f"cannot use --back-by: {node} is no plain name for a shell" in capsys.readouterr().err
