@@ -79,12 +79,18 @@ class _Keys:
         taken = [self._of.get(folder) for folder in (key, *folders)]
         other = next((each for each in (*taken, self._below.get(key)) if each is not None), None)
         if other is not None:
-            whose = f"{section_of(other)} ({self._report.places.of_value(other)})"
-            self._report.refuse(path, f"cannot share its {path[-1]} with {whose}: give each its own")
+            self._report.refuse(path, self._shared(path, other))
             return
         self._of[key] = path
         for folder in folders:
             self._below.setdefault(folder, path)
+
+    def _shared(self, path: KeyPath, other: KeyPath) -> str:
+        places = self._report.places
+        if places.written(path) == places.written(other):
+            return f"cannot be the {path[-1]} of {other[1]} as well: put ${{EACH}} into it"
+        whose = f"{section_of(other)} ({places.of_value(other)})"
+        return f"cannot share its {path[-1]} with {whose}: give each its own"
 
 
 def check_ambiguous(ambiguous: set[KeyPath], report: Report) -> None:
@@ -95,7 +101,8 @@ def check_ambiguous(ambiguous: set[KeyPath], report: Report) -> None:
     for path in ambiguous:
         in_value = path[2:_VALUE_DEPTH] == ("value",) and len(path) > _VALUE_DEPTH
         in_body = path[4:_BODY_DEPTH] == ("body",) and len(path) > _BODY_DEPTH
-        if path[0] in SECTIONS and (in_value or in_body):
+        in_default = path[0] == "defaults" and path[3:4] == ("body",) and len(path) > _BODY_DEPTH - 1
+        if path[0] in SECTIONS and (in_value or in_body) or in_default:
             message = "cannot be ambiguous: not every reader of YAML reads it as text, quote it if it is text"
             report.refuse(path, message)
 

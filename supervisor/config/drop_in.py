@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from supervisor.config import files, loader
+from supervisor.config.for_each import repeat
 from supervisor.config.problems import SECTIONS, ConfigError, Places, Problem, Report, items_of
 from supervisor.config.settings import Config
 
@@ -53,7 +54,7 @@ def load(given: DropIn, environ: Mapping[str, str], hostname: str, document: dic
         present = files.drop_ins(given.folder)
     except files.CannotRead as error:
         raise ConfigError((Problem(str(given.folder), 0, 0, "", str(error)),)) from None
-    replaces = _replaced(given, present)
+    replaces = _replaced(given, present, document)
     try:
         config = loader.load(given.folder, environ, hostname, document, _in_place(given, present, replaces))
     except ConfigError as error:
@@ -82,7 +83,7 @@ def _in_place(given: DropIn, present: Sequence[Path], replaces: Path | None) -> 
     return [file for _, file in sorted([*others, (name, given.file)])]
 
 
-def _replaced(given: DropIn, present: Sequence[Path]) -> Path | None:
+def _replaced(given: DropIn, present: Sequence[Path], document: dict[str, Any]) -> Path | None:
     """Return the file of the folder that the drop-in replaces. None: the drop-in is a new file.
 
     It is the file of the drop-in's name. If there is none, and no name is given, it is the file with which
@@ -93,15 +94,17 @@ def _replaced(given: DropIn, present: Sequence[Path]) -> Path | None:
             return file
     if given.name is not None:
         return None
-    claims = _claims(given.file)
-    shared = {file: len(claims & _claims(file)) for file in present}
+    claims = _claims(given.file, document)
+    shared = {file: len(claims & _claims(file, document)) for file in present}
     nearest = max(present, key=lambda file: shared[file], default=None)
     return nearest if nearest is not None and shared[nearest] else None
 
 
-def _claims(file: Path) -> set[tuple[str, str]]:
+def _claims(file: Path, document: dict[str, Any]) -> set[tuple[str, str]]:
     """Return the declarations of a file that no second file may have: sections, names of items, and keys."""
-    data = files.read(file, Report(Places(str(file)))).data
+    report = Report(Places(str(file)))
+    data = files.read(file, report).data
+    repeat(data, document, report)
     claims = {("section", section) for section in data if section not in SECTIONS}
     for _, name, item in items_of(data):
         claims.add(("name", name))

@@ -12,8 +12,10 @@ from typing import Any
 from supervisor.config import build, consul, control, cross_checks, http
 from supervisor.config import files as config_files
 from supervisor.config.build import default_values, state_dir
+from supervisor.config.default_hooks import copy_hooks
 from supervisor.config.defaults import apply_defaults
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
+from supervisor.config.for_each import repeat
 from supervisor.config.literal import refuse_references
 from supervisor.config.problems import SECTIONS, Places, Report, items_of
 from supervisor.config.schema import Defaults
@@ -43,6 +45,8 @@ def load(
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)  # first, because the file may use up FILLED_CHARS_MAX
     read = config_files.read(path, report, files)
+    repeat(read.data, document, report)
+    copy_hooks(read.data, report.places)
     if asked is not None:
         leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)

@@ -161,7 +161,8 @@ def _pattern(found: Deviation, unquoted: str = "this text") -> str:
 def _one_of(found: Deviation) -> str:
     if not isinstance(found.value, dict):
         return ""  # its type is refused already
-    names = [branch["required"][0] for branch in found.demand if "properties" not in branch]
+    commands = [branch for branch in found.demand if branch.keys() == {"required"}]
+    names = [branch["required"][0] for branch in commands]
     instead = [f", or {branch['required'][0]}: true" for branch in found.demand if "properties" in branch]
     given = [name for name in names if name in found.value]
     if given:

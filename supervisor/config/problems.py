@@ -16,6 +16,7 @@ KeyPath = tuple[str | int, ...]
 
 SECTIONS = ("elections", "semaphores")  # items of both have hooks and a session, and share one set of names
 HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
+_COPIED_LENGTHS = (3, 2)  # of the path of an item's hooks, and of an item
 
 PROBLEMS_MAX = 1000  # the operator corrects the first few and checks again
 QUOTED_CHARS_MAX = 60  # a longer quotation would hide the rest of the message
@@ -94,26 +95,57 @@ class Places:
         self.root = Place(root, 0, 0)
         self.keys: dict[KeyPath, Place] = {}
         self.values: dict[KeyPath, Place] = {}
+        self._written: dict[KeyPath, KeyPath] = {}
 
     def of_value(self, path: KeyPath) -> Place:
         """Return the place of a value. A mapping or a list has the place of its key."""
+        path = self.written(path)
         while path and path not in self.values:
             path = path[:-1]
         return self.values.get(path, self.root)
 
     def of_key(self, path: KeyPath) -> Place:
         """Return the place of a key."""
-        return self.keys.get(path) or self.of_value(path)
+        return self.keys.get(self.written(path)) or self.of_value(path)
+
+    def has_key(self, path: KeyPath) -> bool:
+        """Return whether the files have a key at this path."""
+        return self.written(path) in self.keys
+
+    def copied(self, path: KeyPath, written: KeyPath) -> None:
+        """Note that the loader has copied to ``path`` what the files have at ``written``."""
+        self._written[path] = written
+
+    def written(self, path: KeyPath) -> KeyPath:
+        """Return the path at which the files have a value that for_each or ``defaults`` may have copied."""
+        for length in _COPIED_LENGTHS if self._written else ():
+            if (original := self._written.get(path[:length])) is not None:
+                return (*original, *path[length:])
+        return path
 
 
 class Report:
-    """Collects the problems of one configuration, and its warnings."""
+    """Collects the problems of one configuration, and its warnings.
+
+    A mistake within ``for_each`` or ``defaults`` harms many items. It is one problem, at the place where the
+    files have it, and its message names the first of these items.
+    """
 
     def __init__(self, places: Places) -> None:
         self.places = places
-        self.problems: list[Problem] = []
-        self.warnings: list[Problem] = []
+        self._refused = _Collected(places)
+        self._warned = _Collected(places)
         self._broken: set[KeyPath] = set()
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The faults."""
+        return self._refused.problems()
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """The warnings."""
+        return self._warned.problems()
 
     def refuse(self, path: KeyPath, message: str) -> None:
         """Report that the value at ``path`` cannot be used. Raises ConfigError at PROBLEMS_MAX problems."""
@@ -128,14 +160,18 @@ class Report:
 
         Raises ConfigError at PROBLEMS_MAX problems.
         """
-        self.problems.append(Problem(*place, dotted(path), message))
+        self._refused.add(place, path, message)
         self._broken.update(path[:length] for length in range(len(path) + 1))
-        if len(self.problems) >= PROBLEMS_MAX:
+        if len(self._refused) >= PROBLEMS_MAX:
             self.raise_if_any()
 
     def warn(self, path: KeyPath, message: str) -> None:
         """Report a consequence of the value at ``path`` that the operator should know."""
-        self.warnings.append(Problem(*self.places.of_value(path), dotted(path), message))
+        self._warned.add(self.places.of_value(path), path, message)
+
+    def warn_key(self, path: KeyPath, message: str) -> None:
+        """Report a consequence of the key at ``path`` that the operator should know."""
+        self._warned.add(self.places.of_key(path), path, message)
 
     def broken(self, *path: str | int) -> bool:
         """Return whether there is a problem at ``path`` or below it."""
@@ -145,6 +181,37 @@ class Report:
         """Raise ConfigError with all problems, if there are any."""
         if self.problems:
             raise ConfigError(tuple(self.problems))
+
+
+class _Collected:
+    """Problems, each of them once, with the copies of the value at fault."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._copies: dict[tuple[Place, KeyPath, str], list[KeyPath]] = {}
+
+    def __len__(self) -> int:
+        return len(self._copies)
+
+    def add(self, place: Place, path: KeyPath, message: str) -> None:
+        self._copies.setdefault((place, self._places.written(path), message), []).append(path)
+
+    def problems(self) -> list[Problem]:
+        return [
+            Problem(*place, dotted(written), message + _in_items(written, paths))
+            for (place, written, message), paths in self._copies.items()
+        ]
+
+
+def _in_items(written: KeyPath, paths: list[KeyPath]) -> str:
+    """Return the end of a message, which names the items that have a copy of the value at fault.
+
+    Empty: the value itself is at fault, and not only a copy.
+    """
+    if written in paths:
+        return ""
+    items = sorted({str(path[1]) for path in paths})
+    return f" (in {items[0]}{f' and {len(items) - 1} more' if items[1:] else ''})"
 
 
 def dotted(path: KeyPath) -> str:

@@ -19,6 +19,6 @@ def validate(data: dict[str, Any], document: dict[str, Any], report: Report) -> 
         for mistake in mistakes(deviation, document["$defs"]):
             refuse = report.refuse_key if mistake.at_key else report.refuse
             refuse(mistake.path, mistake.message)
-        assert report.problems, f"a deviation without a sentence: {deviation.keyword}"
+        assert report.broken(), f"a deviation without a sentence: {deviation.keyword}"
     if unseen:
         report.raise_if_any()

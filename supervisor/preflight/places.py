@@ -6,10 +6,10 @@ decides whether a problem is an error.
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from supervisor.config import Config, Problem
-from supervisor.config.problems import KeyPath, Places, dotted
+from supervisor.config.problems import KeyPath, Places, Report
 from supervisor.preflight import LOOK_S, looker
 from supervisor.preflight.looks import in_child
 from supervisor.preflight.questions import Question, file_look, question_of, tls_looks
@@ -27,19 +27,20 @@ def unstartable(config: Config, environ: Mapping[str, str], *, here: bool) -> tu
         question.add("", "", ("consul",), look, needed=True)
     for look in tls_looks(config.consul.tls):
         question.add("", "", ("consul",), look, needed=True)
-    return (
-        tuple(sorted(_problems(question, config.places or Places(""), here=here))) if question.looks else ()
-    )
+    report = Report(config.places or Places(""))
+    if question.looks:
+        _warn(question, report, here=here)
+    return tuple(sorted(report.warnings))
 
 
-def _problems(question: Question, places: Places, *, here: bool) -> Iterator[Problem]:
+def _warn(question: Question, report: Report, *, here: bool) -> None:
     answers = _answers(question, here=here)
     for need in question.needs:
         unanswered = [("", "it could not be looked at", "run check again")]
         for setting, why, remedy in answers.get(need.look, unanswered):
-            path = _path_of(need.path, setting, places)
+            path = _path_of(need.path, setting, report.places)
             message = f"cannot start here: {why}: {remedy}" if need.item else f"{why}: {remedy}"
-            yield Problem(*places.of_key(path), dotted(path), message)
+            report.warn_key(path, message)
 
 
 def _answers(question: Question, *, here: bool) -> dict[int, list[tuple[str, str, str]]]:
@@ -62,7 +63,7 @@ def _answers(question: Question, *, here: bool) -> dict[int, list[tuple[str, str
 def _path_of(path: KeyPath, setting: str, places: Places) -> KeyPath:
     """Return the path of the key at fault, else that of the hook's command, else ``path``."""
     given = (*path, *setting.split("."))
-    if setting and given in places.keys:
+    if setting and places.has_key(given):
         return given
     named = [(*path, key) for key in ("exec", "shell", "webhook", *setting.split(".")[:1])]
-    return next((each for each in named if each in places.keys), path)
+    return next((each for each in named if places.has_key(each)), path)

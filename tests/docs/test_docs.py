@@ -20,6 +20,7 @@ from docs import commands, devagent, reference
 from supervisor.check.report import report
 from supervisor.config import files as config_source
 from supervisor.config import load
+from supervisor.config.yaml_reader import NODES_MAX
 from supervisor.control.protocol import NOTE_CHARS_MAX
 from supervisor.core.actions import HookContext, Reason, StartHook
 from supervisor.core.lease import (
@@ -34,7 +35,7 @@ from supervisor.core.lease import (
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX
 from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
-from supervisor.core.settings import Hook, Webhook
+from supervisor.core.settings import Command, Hook, Webhook
 from supervisor.daemon.events import RETRY_S
 from supervisor.formats.templates import BODY_CHARS_MAX, FACTS, HEADER_CHARS_MAX, PREFIX, URL_CHARS_MAX
 from supervisor.hooks import Hooks, output
@@ -95,6 +96,22 @@ def test_the_line_for_editors_is_a_comment_that_names_the_schema(shown: str) -> 
     assert yaml.safe_load(shown) is None
     assert shown == "# yaml-language-server: $schema=config.schema.json\n"
     assert "`consul-supervisor schema > config.schema.json`" in CONFIGURATION.read_text()
+
+
+@SHOWN.by(CONFIGURATION, "Rules", "yaml")
+def test_the_shown_for_each_makes_an_election_for_each_value(shown: str, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(shown)
+    items = load(tmp_path / "c.yaml", {}, "node1").items
+    assert [item.name for item in items] == ["db-acme", "db-globex", "db-initech"]
+    assert items[0].key == "service/customers/acme/leader"
+    assert [hook.call for hook in items[0].hooks] == [
+        Command(("/bin/sh", "-c", f"systemctl {what} db@acme")) for what in ("start", "stop")
+    ]
+
+
+def test_the_page_has_the_bounds_of_for_each() -> None:
+    said = f"may consist of {NODES_MAX:,} values and {config_source.FILES_BYTES_MAX >> 20} MiB"
+    assert said in " ".join(CONFIGURATION.read_text().split())
 
 
 def test_the_reference_is_made_from_the_schema() -> None:

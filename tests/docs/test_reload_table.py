@@ -98,6 +98,12 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "another name": [elections(web=APP)],
     "removed from the file": [{"semaphores": {"rebuild": REBUILD}}],
     "added to the file": [elections(app=APP, web=WEB)],
+    "an item written out that `for_each` made before, or the reverse": [
+        elections(**{"a${EACH}": {"for_each": ["pp"], **APP}})
+    ],
+    "a further value of `for_each`": [
+        elections(**{"app": APP, "${EACH}": {"for_each": ["web"], **WEB}}),
+    ],
 }
 
 
