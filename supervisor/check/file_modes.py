@@ -96,6 +96,7 @@ class _Audit:
 
     def check_executable(self, path: Path) -> None:
         """Check a program, or a file or folder of the configuration."""
+        self._seen.add(Path(os.path.abspath(path)))
         self._check(path, "", self._runs)
         self.check_folders(path, "")
 

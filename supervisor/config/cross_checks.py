@@ -6,6 +6,7 @@ Each check looks at one finished election or semaphore, and reports the path of 
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +21,7 @@ from supervisor.core.lease import (
     lose_terms,
     sufficient_guard_s,
 )
-from supervisor.core.settings import LOCK_SUFFIX, Hook, ItemSettings, Tls, Webhook
+from supervisor.core.settings import LOCK_SUFFIX, Command, Hook, ItemSettings, Tls, Webhook
 from supervisor.formats import templates
 from supervisor.formats.durations import format_duration
 
@@ -39,6 +40,8 @@ _SOME_URL = "http://localhost/"  # in the place of a URL that is refused already
 _OVERLAP = "or accept that both may act at once (accept_overlap: true)"
 _VALUE_DEPTH = 3  # elections.NAME.value
 _BODY_DEPTH = 5  # elections.NAME.on_change[0].body
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
+_UNTYPED = re.compile("(?:^|[\\s=(])[\u2018-\u201f]|\u00a0")  # as word processors and web pages write them
 _OUR_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
 _SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
@@ -140,6 +143,8 @@ def check_item(settings: ItemSettings, report: Report) -> None:
     for hook_path, hook in _hooks(settings, path):
         if isinstance(hook.call, Webhook):
             _check_webhook(hook.call, hook_path, report)
+    for command_path, command in _commands(settings, path):
+        _check_shell(command, command_path, report)
     if settings.contend:
         _check_lease(settings, path, report)
 
@@ -148,6 +153,23 @@ def _hooks(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hoo
     for list_name in HOOK_LISTS:
         for index, hook in enumerate(getattr(settings, list_name)):
             yield (*path, list_name, index), hook
+
+
+def _commands(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Command]]:
+    for hook_path, hook in _hooks(settings, path):
+        if isinstance(hook.call, Command):
+            yield hook_path, hook.call
+    if settings.run is not None:
+        yield (*path, "run"), settings.run.command
+    if settings.check_hook is not None and isinstance(settings.check_hook.call, Command):
+        yield (*path, "candidate_check"), settings.check_hook.call
+
+
+def _check_shell(command: Command, path: KeyPath, report: Report) -> None:
+    """Warn of characters in a text for the shell that only look like its own."""
+    if report.places.has_key((*path, "shell")) and _UNTYPED.search(_QUOTED.sub("", command.argv[-1])):
+        message = "a typographic quote or no-break space is a letter to the shell: type it anew"
+        report.warn((*path, "shell"), message)
 
 
 def _check_hook_names(settings: ItemSettings, path: KeyPath, report: Report) -> None:

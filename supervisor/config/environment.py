@@ -76,7 +76,7 @@ class Variables:
         if name not in self._values and name.startswith(PREFIX):
             raise CannotFill("cannot hold a fact: write it in the URL, a header or the body of a webhook")
         if name not in self._values:
-            where = "in the unit for the daemon, in the shell for a command"
+            where = f"in the unit for the daemon, by {name}=VALUE before consul-supervisor for a command"
             raise CannotFill(f"cannot be filled in: the environment has no {name}, set it ({where})")
         value = self._values[name]
         if _UNSENDABLE.search(value):

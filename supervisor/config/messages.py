@@ -3,6 +3,8 @@
 A message quotes a value only where the value cannot be a secret: a choice of few words, a duration, a name.
 """
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +13,20 @@ from supervisor.config.problems import KeyPath, nearest, quoted
 
 _KNOWN_SHOWN_MAX = 20
 _LIKE_BOOLEANS = ("yes", "no", "on", "off", "True", "False")  # YAML 1.1 reads each as a boolean
+_NO_BREAK_SPACE = "\xa0"  # looks like a space, but indents nothing
+_OTHER_WORDS = {"command": "shell", "cmd": "shell", "script": "exec", "args": "exec", "url": "webhook"}
+# By the key that says which kind of item it is: keys of the other kind.
+_OF_OTHER_KIND = {
+    "key": {
+        "prefix": "only semaphores have prefix, an election has key",
+        "limit": "only semaphores have limit, declare it below semaphores",
+        "prune_delay": "only semaphores have prune_delay, an election has session.lock_delay",
+    },
+    "prefix": {
+        "key": "only elections have key, a semaphore has prefix",
+        "acquire_delay": "only elections have acquire_delay, remove it",
+    },
+}
 _QUOTABLE_TITLES = ("duration", "name")
 
 
@@ -90,6 +106,13 @@ def _unknown_keys(found: Deviation, path: KeyPath, definitions: dict[str, Any]) 
 
 def _guess(key: str, properties: dict[str, Any], definitions: dict[str, Any]) -> str:
     known = [name for name, rule in properties.items() if rule.get("x-available", True)]
+    if _NO_BREAK_SPACE in key:
+        return "it holds a no-break space, write a plain space"
+    for own, others in _OF_OTHER_KIND.items():
+        if own in known and key in others:
+            return others[key]
+    if (word := _OTHER_WORDS.get(key)) in known:
+        return f"no such key, did you mean {word}?"
     if match := nearest(key, known):
         return f"no such key, did you mean {match}?"
     for name in known:
@@ -123,7 +146,12 @@ def _type_remedy(found: Deviation, what: str) -> str:
         return "must be a duration with its unit, such as 500ms, 15s or 1h30m"
     if wanted == "boolean" and isinstance(value, str):
         return "must be true or false, without quotes"
+    if "enum" in found.rule:
+        return f"must be {_alternatives(found.rule['enum'])}"
     if "string" in ([wanted] if isinstance(wanted, str) else wanted) and scalar:
+        pattern = found.rule.get("pattern", "")
+        if re.search(pattern, json.dumps(value)) is None:  # with quotes it would be refused again
+            return f"must {found.rule['patternErrorMessage']}"
         return f"must be {what}, quote it"
     if found.path[-1:] == ("exec",) and isinstance(value, str):
         return "must be a list, write [PROGRAM, ARGUMENT], or use shell for text"
@@ -159,8 +187,8 @@ def _pattern(found: Deviation, unquoted: str = "this text") -> str:
 
 
 def _one_of(found: Deviation) -> str:
-    if not isinstance(found.value, dict):
-        return ""  # its type is refused already
+    if not isinstance(found.value, dict) or _OTHER_WORDS.keys() & found.value.keys():
+        return ""  # its type, or the other word for one of these keys, is refused already
     commands = [branch for branch in found.demand if branch.keys() == {"required"}]
     names = [branch["required"][0] for branch in commands]
     instead = [f", or {branch['required'][0]}: true" for branch in found.demand if "properties" in branch]

@@ -26,13 +26,16 @@ _AMBIGUOUS_IN_YAML_1_2 = re.compile(r"0o[0-7]+|[yYnN]")
 _CONSTANTS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # with libyaml, which is ten times as fast
 
+_STRANGE = "found character that cannot start any token"
+_UNCLOSED = "while scanning a quoted scalar"
+_TEMPLATE = "if {{ or {% is left of a template, render it"
+_SHARE = "or use defaults or for_each"
 _REMEDIES = (
-    ("found character", "a tab cannot indent, and a text that begins with @, ` or % needs quotes"),
     ("mapping values are not allowed", 'quote a text that has ": " in it, and check the indentation'),
     ("did not find expected key", "check the indentation and the quotes above"),
     ("did not find expected ','", "close the brace, or quote a text that has one, such as ${NAME}"),
     ("could not find expected ':'", "write KEY: VALUE, with a space after the colon"),
-    ("found unexpected end of stream", "close the quote or the bracket that is still open"),
+    ("found unexpected end of stream", "close the quote that begins here"),
 )
 
 
@@ -63,7 +66,7 @@ def read_tree(file: str, text: str, report: Report) -> Tree:
         place = Place(file, line, found.start() - text.rfind("\n", 0, found.start()))
         report.refuse_at(place, (), f"cannot hold the control character {quoted(found[0])}: remove it")
         raise InvalidYaml
-    reader = _Reader(file, yaml.parse(text, Loader=_LOADER), report)
+    reader = _Reader(file, text, report)
     try:
         return Tree(reader.document(), reader.places, reader.ambiguous)
     except yaml.YAMLError as error:
@@ -74,11 +77,12 @@ def read_tree(file: str, text: str, report: Report) -> Tree:
 class _Reader:
     """Turns the parser's events of one file into values."""
 
-    def __init__(self, file: str, events: Iterator[Any], report: Report) -> None:
+    def __init__(self, file: str, text: str, report: Report) -> None:
         self.places = Places(file)
         self.ambiguous: set[KeyPath] = set()
         self._file = file
-        self._events = events
+        self._text = text
+        self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
         self._report = report
         self._nodes = 0
 
@@ -98,11 +102,23 @@ class _Reader:
     def refuse_syntax(self, error: yaml.YAMLError) -> None:
         place, why = self.places.root, "not valid"
         if isinstance(error, yaml.MarkedYAMLError):
-            mark = error.problem_mark or error.context_mark
+            at_end = error.problem_mark or error.context_mark
+            mark = error.context_mark if error.context == _UNCLOSED else at_end
             place = Place(self._file, mark.line + 1, mark.column + 1) if mark else place
             why = error.problem or why
-        remedy = next((f": {words}" for start, words in _REMEDIES if why.startswith(start)), "")
+        remedies = (*_REMEDIES, (_STRANGE, self._remedy_of_strange(place)))
+        remedy = next((f": {words}" for start, words in remedies if why.startswith(start)), "")
         self._report.refuse_at(place, (), f"cannot be read as YAML: {why}{remedy}")
+
+    def _remedy_of_strange(self, place: Place) -> str:
+        """Return the remedy for the character at ``place``, which no text can begin with."""
+        line = "".join(self._text.splitlines()[place.line - 1 : place.line])
+        found = line[place.column - 1 : place.column]
+        if found == "\t":
+            return "a tab cannot indent, write spaces"
+        if line[: place.column].endswith("{%"):
+            return _TEMPLATE
+        return f"quote the text that begins with {found}"
 
     def _node(self, event: Any, path: KeyPath, place: Place) -> Any:
         self.places.values.setdefault(path, place)
@@ -122,7 +138,8 @@ class _Reader:
 
     def _refuse_alias_anchor_tag(self, event: Any, path: KeyPath) -> None:
         if isinstance(event, yaml.AliasEvent):
-            raise self._unreadable(self._place(event), path, "cannot be an alias (*): write the value out")
+            message = f"cannot be an alias (*): write the value out, {_SHARE}"
+            raise self._unreadable(self._place(event), path, message)
         if event.anchor is not None:
             message = "cannot have an anchor (&): remove it, aliases are not read"
             self._report.refuse_at(self._place(event), path, message)
@@ -151,14 +168,12 @@ class _Reader:
 
     def _key(self, event: Any, path: KeyPath) -> str:
         if not isinstance(event, yaml.ScalarEvent):
-            raise self._unreadable(
-                self._place(event), path, "cannot have a key that is not text: write KEY: VALUE"
-            )
+            message = f"cannot have a key that is not text: write KEY: VALUE; {_TEMPLATE}"
+            raise self._unreadable(self._place(event), path, message)
         self._refuse_alias_anchor_tag(event, path)
         if event.value == "<<" and event.implicit[0]:
-            raise self._unreadable(
-                self._place(event), path, "cannot have a merge key (<<): write the values out"
-            )
+            message = f"cannot have a merge key (<<): write the values out, {_SHARE}"
+            raise self._unreadable(self._place(event), path, message)
         return str(event.value)
 
     def _sequence(self, path: KeyPath) -> list[Any]:

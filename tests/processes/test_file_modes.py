@@ -197,6 +197,15 @@ def test_each_file_open_to_other_users_is_a_warning_with_its_remedy(node: NodeFi
         assert node.warnings(node.etc) == []
 
 
+def test_a_folder_by_a_relative_path_is_warned_of_once(
+    node: NodeFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(node.folder)
+    node.etc.chmod(0o777)
+    name = node.etc.name
+    assert node.warnings(Path(name)) == [f"{name}: everybody can replace what is in it: chmod go-w {name}"]
+
+
 def test_check_without_in_use_does_not_need_files_of_another_machine(node: NodeFiles) -> None:
     for file in (node.token, node.hook_key, node.cert, node.key):
         file.unlink()

@@ -164,3 +164,35 @@ def test_a_watchdog_that_comes_too_late_for_the_lock_delay_is_a_warning(tmp_path
 )
 def test_a_watchdog_in_time_and_an_item_that_never_holds_are_no_warning(tmp_path: Path, item: str) -> None:
     assert LATE not in printed(tmp_path, f"elections: {{app: {{{item}}}}}")
+
+
+UNTYPED = "a typographic quote or no-break space is a letter to the shell: type it anew\n"
+
+
+@pytest.mark.parametrize(
+    ("item", "at"),
+    [
+        ("on_lose: [{shell: 'echo “x y”'}]", "elections.app.on_lose[0].shell"),
+        ("on_lose: [{shell: 'A=‘x y’ run'}]", "elections.app.on_lose[0].shell"),
+        ("on_lose: [{shell: 'systemctl\u00a0stop app'}]", "elections.app.on_lose[0].shell"),
+        ("run: {shell: '“serve”'}", "elections.app.run.shell"),
+        ("candidate_check: {shell: 'test “$A”'}", "elections.app.candidate_check.shell"),
+    ],
+)
+def test_quotes_of_a_word_processor_are_a_warning(tmp_path: Path, item: str, at: str) -> None:
+    text = f"elections: {{app: {{{item}, session: {{lock_delay: 45s}}}}}}\n"
+    assert f": {at}: {UNTYPED}" in printed(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        """on_lose: [{shell: "logger 'now “x” leads'"}]""",
+        "on_lose: [{shell: 'echo \"“x” leads\"'}]",
+        "on_lose: [{shell: 'echo it’s done'}]",
+        "on_lose: [{exec: [logger, '“x” leads']}]",
+        "on_change: [{webhook: 'http://h/', body: '“x” leads'}]",
+    ],
+)
+def test_such_quotes_within_a_text_are_no_warning(tmp_path: Path, item: str) -> None:
+    assert UNTYPED not in printed(tmp_path, f"elections: {{app: {{{item}}}}}\n")
