@@ -1,16 +1,18 @@
-"""The figures of a configuration's leases, which operators may rely on, as text and as JSON.
+"""The result of ``check``, as text and as JSON: figures that operators may rely on, and one line of verdict.
 
 The words are those of docs/lease.md, and all numbers come from ``core.lease``. The functions return text and
 print nothing. No value that may be a secret occurs in the text.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from supervisor.config import Config, Problem
+from supervisor.config.problems import PROBLEMS_MAX
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.formats.durations import format_duration
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from supervisor.check.findings import Finding
 
 _LABEL_WIDTH = 11
+_FAULT, _WARNING = "error", "warning"  # levels of findings
 _WHILE_IT_CHANGES = " are tolerated while Consul changes its leader"
 JSON_VERSION = 1  # of the document's shape; an added field does not change it
 
@@ -45,29 +48,56 @@ class Checked:
 
 
 def report(config: Config) -> str:
-    """Return one paragraph for each item, then the warnings. Each line ends with a newline."""
+    """Return the figures of each item, then the warnings. Each line ends with a newline."""
     return as_text(Checked(config))
-
-
-def as_line(path: Path, config: Config) -> str:
-    """Return one line for one of several configurations, then its warnings. Each line ends with a newline."""
-    count = len(config.items)
-    return f"{path}: valid, {count} item{'' if count == 1 else 's'}\n" + _warnings(config.warnings)
 
 
 def as_text(checked: Checked) -> str:
     """Return the text of ``check``: a drop-in's place, figures, warnings, and findings about Consul."""
     paragraphs = [f"in the place of {checked.replaces}\n"] if checked.replaces is not None else []
-    paragraphs += [_paragraph(settings) for settings in (checked.config.items if checked.config else ())]
+    paragraphs += _paragraphs(checked.config.items if checked.config else ())
     if checked.warnings:
-        paragraphs.append(_warnings(checked.warnings))
+        paragraphs.append(warnings_text(checked.warnings))
     if checked.found is not None:
         paragraphs.append(_connection(checked.found))
     return "\n".join(paragraphs)
 
 
-def _warnings(warnings: Iterable[Problem]) -> str:
+def faults_text(checked: Checked) -> str:
+    """Return the text of ``check --quiet``: the faults that Consul's answers show. Empty: there are none."""
+    faults = [one for one in checked.found or () if one.level == _FAULT]
+    return _connection(faults) if faults else ""
+
+
+def warnings_text(warnings: Iterable[Problem]) -> str:
+    """Return a line for each warning. Each line ends with a newline."""
     return "".join(f"warning: {warning}\n" for warning in warnings)
+
+
+def verdict(path: Path, checked: Checked) -> str:
+    """Return the last line of ``check``, for a configuration that is valid."""
+    if checked.config is None:
+        faults = _count(len(checked.standing), "fault")
+        return f"{path}: valid, but the folder cannot be used: {faults} in its other files"
+    kinds = Counter(settings.kind for settings in checked.config.items)
+    counts = [_count(number, kind) for kind, number in kinds.items()]
+    line = ", ".join([f"{path}: valid", *counts, _count(len(checked.warnings), "warning")])
+    if checked.found is None:
+        return line
+    levels = Counter[str](one.level for one in checked.found)
+    return f"{line}; Consul: {_count(levels[_FAULT], 'fault')}, {_count(levels[_WARNING], 'warning')}"
+
+
+def refused_verdict(path: Path, problems: Sequence[Problem]) -> str:
+    """Return the last line of ``check``, for a configuration that cannot be used."""
+    files = len({problem.file for problem in problems})
+    more = " or more" if len(problems) >= PROBLEMS_MAX else ""
+    where = f" in {files} files" if files > 1 else ""
+    return f"{path}: not valid, {_count(len(problems), 'fault')}{more}{where}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
 
 
 def _connection(found: "Iterable[Finding]") -> str:
@@ -121,26 +151,39 @@ def _figures(settings: ItemSettings) -> dict[str, object]:
     return {**item, "contend": True, "lease": {**guard, **own, **figures, "lose_terms": terms}}
 
 
-def _paragraph(settings: ItemSettings) -> str:
-    rows = [
-        *_place_rows(settings),
-        ("role", "contends" if settings.contend else "observes: no session, no lease"),
-    ]
+def _paragraphs(items: Iterable[ItemSettings]) -> Iterator[str]:
+    """Yield one paragraph for each item, or for all items that differ in name and key alone."""
+    alike: dict[tuple[tuple[str, str], ...], list[ItemSettings]] = {}
+    for settings in items:
+        alike.setdefault(tuple(_rows(settings)), []).append(settings)
+    for rows, group in alike.items():
+        if len(group) == 1:
+            yield f"{group[0].name}\n" + as_lines([_place(group[0]), *rows], "  ")
+            continue
+        width = max(len(settings.name) for settings in group)
+        heads = (f"{settings.name:<{width}}  {' '.join(_place(settings))}\n" for settings in group)
+        yield "".join(heads) + as_lines(rows, "  ")
+
+
+def _place(settings: ItemSettings) -> tuple[str, str]:
+    """Return where the item is in Consul: a label and its text."""
+    if isinstance(settings, SemaphoreSettings):
+        return "prefix", settings.prefix
+    return "key", settings.key
+
+
+def _rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
+    """Yield a row for each figure of an item."""
+    if isinstance(settings, SemaphoreSettings):
+        yield "slots", f"{settings.limit} at most, fewer where .lock in Consul says so"
+    yield "role", "contends" if settings.contend else "observes: no session, no lease"
     if settings.contend:
-        rows += lease_rows(settings)
-    return f"{settings.name}\n" + as_lines(rows, "  ")
+        yield from lease_rows(settings)
 
 
 def as_lines(rows: Iterable[tuple[str, str]], before: str) -> str:
     """Return a line for each row, a label and its text. Each line begins with ``before``."""
     return "".join(f"{before}{label:<{_LABEL_WIDTH}}  {text}\n" for label, text in rows)
-
-
-def _place_rows(settings: ItemSettings) -> list[tuple[str, str]]:
-    if isinstance(settings, SemaphoreSettings):
-        slots = f"{settings.limit} at most, fewer where .lock in Consul says so"
-        return [("prefix", settings.prefix), ("slots", slots)]
-    return [("key", settings.key)]
 
 
 def lease_rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:

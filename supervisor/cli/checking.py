@@ -3,6 +3,7 @@
 import argparse
 import os
 import socket
+import sys
 from typing import TYPE_CHECKING
 
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
@@ -12,14 +13,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from supervisor.check.findings import Finding
-    from supervisor.config import Config
+    from supervisor.config import Config, ConfigError
 
 
 def check(options: argparse.Namespace) -> int:
-    """Print the figures or every fault, and with ``--connect`` findings about Consul."""
+    """Print the figures or every fault, with ``--connect`` findings about Consul, and the verdict."""
     from supervisor.check.report import refused_json
     from supervisor.config import ConfigError
 
+    if options.json and options.quiet:
+        return fail(USAGE, "cannot use --quiet with --json: the document is whole")
     if len(options.paths) > 1:
         return _check_each(options)
     if options.name is not None and options.folder is None:
@@ -28,14 +31,14 @@ def check(options: argparse.Namespace) -> int:
         return _check_one(options.paths[0], options)
     except ConfigError as error:
         if not options.json:
-            raise
+            return _refused(options.paths[0], error)
         print(refused_json(error.problems))
         return CONFIGURATION
 
 
 def _check_each(options: argparse.Namespace) -> int:
-    """Print a line for each of several configurations that is valid, and every fault of each that is not."""
-    from supervisor.check.report import as_line
+    """Print the verdict and warnings of each of several configurations, or every fault and the verdict."""
+    from supervisor.check.report import Checked, verdict, warnings_text
     from supervisor.config import ConfigError, load
 
     of_one = {
@@ -51,9 +54,19 @@ def _check_each(options: argparse.Namespace) -> int:
     for path in options.paths:
         try:
             config = _with_warnings(load(path, os.environ, socket.gethostname()), options.here, path)
-            print(as_line(path, config), end="", flush=True)
+            warnings = "" if options.quiet else warnings_text(config.warnings)
+            print(f"{warnings}{verdict(path, Checked(config))}", flush=True)
         except ConfigError as error:
-            code = report(error)
+            code = _refused(path, error)
+    return code
+
+
+def _refused(path: "Path", error: "ConfigError") -> int:
+    """Print every fault and the verdict, and return the exit code."""
+    from supervisor.check.report import refused_verdict
+
+    code = report(error)
+    print(refused_verdict(path, error.problems), file=sys.stderr)
     return code
 
 
@@ -61,7 +74,7 @@ def _check_one(path: "Path", options: argparse.Namespace) -> int:
     """Check one configuration, print the result, and return the exit code. Raises ConfigError."""
     from dataclasses import replace
 
-    from supervisor.check.report import Checked, as_json, as_text
+    from supervisor.check.report import Checked, as_json, as_text, faults_text, verdict
     from supervisor.config import load, load_drop_in
 
     hostname = socket.gethostname()
@@ -75,7 +88,11 @@ def _check_one(path: "Path", options: argparse.Namespace) -> int:
     if options.connect:
         found, code = _ask_consul(checked.config)
         checked = replace(checked, found=found)
-    print(as_json(checked) if options.json else as_text(checked))
+    if options.json:
+        print(as_json(checked))
+        return code
+    text = faults_text(checked) if options.quiet else f"{as_text(checked)}\n"
+    print(f"{text}{verdict(path, checked)}")
     return code
 
 

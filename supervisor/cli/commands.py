@@ -152,8 +152,8 @@ COMMANDS = {
         },
         _argument(
             "paths PATH",
-            f"{_PATH}. Several PATHs are checked one by one, without figures, and only --here may be given "
-            "with them. To check files that belong together, give their directory",
+            f"{_PATH}. Several PATHs are checked one by one, without figures, and only --here and --quiet "
+            "may be given with them. To check files that belong together, give their directory",
             Path,
             nargs="+",
         ),
@@ -180,6 +180,7 @@ COMMANDS = {
             "check for this machine and for the user who runs this: a hook that cannot start here (a missing "
             "program, an unknown user) or a secret that cannot be read is an error, not a warning",
         ),
+        _flag("--quiet", "print only the faults and the verdict, which is the last line"),
         _flag("--json", "print one JSON document, also for errors"),
     ),
     "plan": CommandSpec(

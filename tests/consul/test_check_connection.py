@@ -451,3 +451,9 @@ def test_the_text_has_each_finding_with_its_remedy_below(guarded: Guarded, tmp_p
         f"{'rpc error making call: ' if guarded.is_client else ''}Permission denied\n"
         '               give the token: key "service/app/leader" { policy = "read" }\n'
     ) in done.stdout
+    *_, verdict = done.stdout.splitlines()
+    assert verdict.startswith(f"{file}: valid, 1 election, no warnings; Consul: 1 fault, ")
+    quiet = command("check", str(file), "--connect", "--quiet")
+    head, *lines, last = quiet.stdout.splitlines()
+    assert (quiet.returncode, head, last) == (CONFIGURATION, "consul", verdict)
+    assert len(lines) == 2 and lines[0].startswith("  error        rights app: ")

@@ -17,9 +17,10 @@ import pytest
 import yaml
 
 from docs import commands, devagent, reference
-from supervisor.check.report import report
+from supervisor.check.findings import Finding, Level
+from supervisor.check.report import Checked, refused_verdict, report, verdict
+from supervisor.config import Problem, load
 from supervisor.config import files as config_source
-from supervisor.config import load
 from supervisor.config.yaml_reader import NODES_MAX
 from supervisor.control.protocol import NOTE_CHARS_MAX
 from supervisor.core.actions import HookContext, Reason, StartHook
@@ -174,6 +175,24 @@ def test_each_command_is_described_as_in_its_help() -> None:
             assert f"{argument} {what.replace('`', '')}" in told
         for code, what in re.findall(r"^\| (\d+) \| (.+?) \|$", section, re.MULTILINE):
             assert f" {code} {what}" in told
+
+
+@SHOWN.by(COMMANDS, "The verdict", "text")
+def test_the_shown_verdicts_are_printed_so(shown: str, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        f'elections: {{"e-${{EACH}}": {{for_each: {[f"n{number}" for number in range(40)]}}}}}\n'
+        "semaphores: {s: {limit: 1}}\n"
+    )
+    config = load(tmp_path / "c.yaml", {}, "node1")
+    folder, new = Path("/etc/consul-supervisor"), Path("/tmp/new.yaml")
+    warnings, faults = ([Problem(f"{n % 2}", 0, 0, "", "why") for n in range(count)] for count in (2, 17))
+    found = [Finding("version", Level.WARNING, "not covered")]
+    assert shown.splitlines() == [
+        verdict(folder, Checked(replace(config, warnings=tuple(warnings)))),
+        verdict(folder, Checked(replace(config, items=config.items[:1]), found=found)),
+        refused_verdict(folder, faults),
+        verdict(new, Checked(None, standing=tuple(warnings[:1]))),
+    ]
 
 
 @SHOWN.by(COMMANDS, "Only where this node holds it", "sh")

@@ -215,6 +215,35 @@ def test_the_option_as_needs_the_option_with(tmp_path: Path) -> None:
     assert done.returncode == USAGE and "--with" in done.stderr
 
 
+# --- the verdict ---------------------------------------------------------------------------------
+
+
+def test_the_last_line_is_the_verdict_and_quiet_prints_no_more(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "elections: {app: {session: {ttl: 5s, lock_delay: 45s}}}\nsemaphores: {some: {limit: 2}}\n"
+    )
+    verdict = f"{file}: valid, 1 election, 1 semaphore, 1 warning"
+    *figures, last = command("check", str(file)).stdout.splitlines()
+    assert last == verdict and figures[-1] == "" and len(figures) > 10
+    assert command("check", "--quiet", str(file)).stdout == f"{verdict}\n"
+
+
+def test_the_verdict_of_a_refusal_follows_the_faults(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("elections: {app: {keey: 1, vallue: 2}}\n")
+    (tmp_path / "b.yaml").write_text("elections: {other: {keey: 1}}\n")
+    done = command("check", "--quiet", str(tmp_path))
+    assert (done.returncode, done.stdout) == (CONFIGURATION, "")
+    *faults, verdict = done.stderr.splitlines()
+    assert len(faults) == 3 and verdict == f"{tmp_path}: not valid, 3 faults in 2 files"
+
+
+def test_quiet_and_json_exclude_each_other(tmp_path: Path) -> None:
+    done = command("check", "--quiet", "--json", str(tmp_path))
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert "cannot use --quiet with --json" in done.stderr
+
+
 # --- several configurations ----------------------------------------------------------------------
 
 
@@ -227,12 +256,16 @@ def test_several_files_are_checked_separately_and_every_mistake_is_reported(tmp_
     worse.write_text("elections: {app: {key: /a}}\nnothing: 1\n")
     done = command("check", *map(str, (good, bad, doubtful, worse)))
     assert done.returncode == CONFIGURATION
-    valid, also_valid, warning = done.stdout.splitlines()
-    assert (valid, also_valid) == (f"{good}: valid, 2 items", f"{doubtful}: valid, 1 item")
+    valid, warning, also_valid = done.stdout.splitlines()
+    assert valid == f"{good}: valid, 2 elections, no warnings"
     assert warning.startswith(f"warning: {doubtful}:1:")
+    assert also_valid == f"{doubtful}: valid, 1 election, 1 warning"
     assert [line.split(" ")[0] for line in done.stderr.splitlines()] == [
-        f"{bad}:1:19:", f"{worse}:1:24:", f"{worse}:2:1:",
+        f"{bad}:1:19:", f"{bad}:", f"{worse}:1:24:", f"{worse}:2:1:", f"{worse}:",
     ]  # fmt: skip
+    quiet = command("check", "--quiet", *map(str, (good, bad, doubtful, worse)))
+    assert (quiet.returncode, quiet.stderr) == (CONFIGURATION, done.stderr)
+    assert quiet.stdout.splitlines() == [valid, also_valid]
     done = command("check", str(good), str(doubtful))
     assert (done.returncode, done.stderr) == (OK, "")
 
@@ -312,7 +345,9 @@ def test_with_here_each_hook_that_cannot_start_is_an_error(tmp_path: Path) -> No
     assert (code, report["valid"]) == (CONFIGURATION, False)
     assert_places(report["errors"])
     done = command("check", str(file), "--here")
-    assert done.returncode == CONFIGURATION and len(done.stderr.splitlines()) == len(PLACES)
+    *faults, verdict = done.stderr.splitlines()
+    assert done.returncode == CONFIGURATION and len(faults) == len(PLACES)
+    assert verdict == f"{file}: not valid, {len(PLACES)} faults"
     assert checked(str(good), "--here")[0] == OK
     several = command("check", str(good), str(file), "--here")
     assert several.returncode == CONFIGURATION and f"{good}: valid" in several.stdout

@@ -25,4 +25,5 @@ _ABSENT_HERE = re.compile("cannot start here: |: cannot read /")
 
 def warnings_in(checked: str) -> list[str]:
     """List the warnings of `check`, except those of programs and secrets that this machine lacks."""
-    return [line for line in checked.splitlines() if "warning" in line and not _ABSENT_HERE.search(line)]
+    warnings = (line for line in checked.splitlines() if line.startswith("warning: "))
+    return [line for line in warnings if not _ABSENT_HERE.search(line)]

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.check.report import report
-from supervisor.config import load
+from supervisor.check.findings import Finding, Level
+from supervisor.check.report import Checked, faults_text, refused_verdict, report, verdict
+from supervisor.config import Config, Problem, load
+from supervisor.config.problems import PROBLEMS_MAX
+from tests.support.examples import CONFIGS
 
 
 def printed(tmp_path: Path, text: str) -> str:
@@ -196,3 +199,109 @@ def test_quotes_of_a_word_processor_are_a_warning(tmp_path: Path, item: str, at:
 )
 def test_such_quotes_within_a_text_are_no_warning(tmp_path: Path, item: str) -> None:
     assert UNTYPED not in printed(tmp_path, f"elections: {{app: {{{item}}}}}\n")
+
+
+# --- items with equal figures ----------------------------------------------------------------------
+
+
+def test_items_with_equal_figures_share_a_paragraph(tmp_path: Path) -> None:
+    text = """
+elections:
+  first: {contend: false}
+  between: {session: {ttl: none, lock_delay: 60s}}
+  third: {key: the/third, contend: false}
+semaphores:
+  three: {limit: 3, contend: false}
+  other: {limit: 3, contend: false}
+  two: {limit: 2, contend: false}
+"""
+    alike, between, semaphores, two = printed(tmp_path, text).split("\n\n")
+    assert alike == (
+        "first  key service/first/leader\nthird  key the/third\n  role         observes: no session, no lease"
+    )
+    assert between.startswith("between\n  key          service/between/leader\n  role         contends\n")
+    assert semaphores == (
+        "three  prefix service/three\n"
+        "other  prefix service/other\n"
+        "  slots        3 at most, fewer where .lock in Consul says so\n"
+        "  role         observes: no session, no lease"
+    )
+    assert two.startswith("two\n  prefix       service/two\n")
+
+
+def test_forty_customers_are_a_screenful(tmp_path: Path) -> None:
+    customers = ", ".join(f"customer-{number}" for number in range(40))
+    text = (CONFIGS / "customers.yaml").read_text().replace("acme, globex, initech", customers)
+    lines = printed(tmp_path, text).splitlines()
+    assert lines[39] == "db-customer-39  key service/customers/customer-39/leader"
+    assert len(lines) == 40 + 9
+
+
+# --- the verdict --------------------------------------------------------------------------------------
+
+
+def loaded(tmp_path: Path, text: str) -> Config:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    return load(file, {}, "node1")
+
+
+PATH = Path("c.yaml")
+DOUBTFUL = "session: {ttl: 5s, lock_delay: 45s}"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("elections: {a: {}}", "c.yaml: valid, 1 election, no warnings"),
+        ("semaphores: {a: {limit: 1}}", "c.yaml: valid, 1 semaphore, no warnings"),
+        (
+            f"elections: {{a: {{{DOUBTFUL}}}, b: {{}}}}\nsemaphores: {{c: {{limit: 1}}, d: {{limit: 1}}}}",
+            "c.yaml: valid, 2 elections, 2 semaphores, 1 warning",
+        ),
+        (
+            f"elections: {{a: {{{DOUBTFUL}}}, b: {{{DOUBTFUL}}}}}",
+            "c.yaml: valid, 2 elections, 2 warnings",
+        ),
+        (
+            f'elections: {{"${{EACH}}": {{for_each: [a, b], {DOUBTFUL}}}}}',
+            "c.yaml: valid, 2 elections, 1 warning",
+        ),
+    ],
+)
+def test_the_verdict_counts_items_and_warnings(tmp_path: Path, text: str, line: str) -> None:
+    assert verdict(PATH, Checked(loaded(tmp_path, text))) == line
+
+
+def test_the_verdict_counts_the_findings_about_consul(tmp_path: Path) -> None:
+    config = loaded(tmp_path, "elections: {a: {}}")
+    levels = (Level.OK, Level.ERROR, Level.WARNING, Level.UNTOLD, Level.WARNING)
+    found = [Finding("rights", level, f"it is {level}", "remedy") for level in levels]
+    line = "c.yaml: valid, 1 election, no warnings; Consul: "
+    assert verdict(PATH, Checked(config, found=found)) == f"{line}1 fault, 2 warnings"
+    assert verdict(PATH, Checked(config, found=[])) == f"{line}no faults, no warnings"
+    assert faults_text(Checked(config, found=found)) == (
+        "consul\n  error        rights: it is error\n               remedy\n"
+    )
+    assert faults_text(Checked(config, found=found[:1])) == faults_text(Checked(config)) == ""
+
+
+def problems(*files: str) -> tuple[Problem, ...]:
+    return tuple(Problem(file, 1, 1, "elections", "cannot") for file in files)
+
+
+def test_the_verdict_of_a_drop_in_says_whether_the_folder_can_be_used() -> None:
+    line = "c.yaml: valid, but the folder cannot be used: 1 fault in its other files"
+    assert verdict(PATH, Checked(None, standing=problems("a"))) == line
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        (("a",), "c.yaml: not valid, 1 fault"),
+        (("a", "a", "b"), "c.yaml: not valid, 3 faults in 2 files"),
+        (("a",) * PROBLEMS_MAX, f"c.yaml: not valid, {PROBLEMS_MAX} faults or more"),
+    ],
+)
+def test_the_verdict_of_a_refusal_counts_faults_and_files(files: tuple[str, ...], line: str) -> None:
+    assert refused_verdict(PATH, problems(*files)) == line
