@@ -19,6 +19,7 @@ HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
 _COPIED_LENGTHS = (3, 2)  # of the path of an item's hooks, and of an item
 
 PROBLEMS_MAX = 1000  # the operator corrects the first few and checks again
+REFUSALS_MAX = 10 * PROBLEMS_MAX  # of copies as well: one mistake in for_each may be in 2,000 items
 QUOTED_CHARS_MAX = 60  # a longer quotation would hide the rest of the message
 
 # A colon within these does not separate the parts of a message.
@@ -136,6 +137,7 @@ class Report:
         self._refused = _Collected(places)
         self._warned = _Collected(places)
         self._broken: set[KeyPath] = set()
+        self._refusals = 0
 
     @property
     def problems(self) -> list[Problem]:
@@ -148,21 +150,22 @@ class Report:
         return self._warned.problems()
 
     def refuse(self, path: KeyPath, message: str) -> None:
-        """Report that the value at ``path`` cannot be used. Raises ConfigError at PROBLEMS_MAX problems."""
+        """Report that the value at ``path`` cannot be used. Raises ConfigError if there are too many."""
         self.refuse_at(self.places.of_value(path), path, message)
 
     def refuse_key(self, path: KeyPath, message: str) -> None:
-        """Report that the key at ``path`` cannot be there. Raises ConfigError at PROBLEMS_MAX problems."""
+        """Report that the key at ``path`` cannot be there. Raises ConfigError if there are too many."""
         self.refuse_at(self.places.of_key(path), path, message)
 
     def refuse_at(self, place: Place, path: KeyPath, message: str) -> None:
         """Report a problem at a place that is not in ``places``.
 
-        Raises ConfigError at PROBLEMS_MAX problems.
+        Raises ConfigError at PROBLEMS_MAX problems, and at REFUSALS_MAX refusals of copies.
         """
         self._refused.add(place, path, message)
         self._broken.update(path[:length] for length in range(len(path) + 1))
-        if len(self._refused) >= PROBLEMS_MAX:
+        self._refusals += 1
+        if len(self._refused) >= PROBLEMS_MAX or self._refusals >= REFUSALS_MAX:
             self.raise_if_any()
 
     def warn(self, path: KeyPath, message: str) -> None:

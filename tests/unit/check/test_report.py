@@ -201,6 +201,18 @@ def test_such_quotes_within_a_text_are_no_warning(tmp_path: Path, item: str) -> 
     assert UNTYPED not in printed(tmp_path, f"elections: {{app: {{{item}}}}}\n")
 
 
+def test_such_quotes_in_hooks_that_items_share_are_one_warning(tmp_path: Path) -> None:
+    text = """
+defaults: {on_acquire: [{shell: 'echo “x y”'}]}
+elections: {"a-${EACH}": {for_each: [b, c], run: {shell: '“serve”'}}}
+"""
+    first, second = (line for line in printed(tmp_path, text).splitlines() if line.startswith("warning: "))
+    assert (
+        first == f"warning: c.yaml:2:33: defaults.on_acquire[0].shell: {UNTYPED.strip()} (in a-b and 1 more)"
+    )
+    assert '3:58: elections["a-${EACH}"].run.shell: a typographic quote' in second
+
+
 # --- items with equal figures ----------------------------------------------------------------------
 
 
@@ -231,7 +243,7 @@ semaphores:
 
 def test_forty_customers_are_a_screenful(tmp_path: Path) -> None:
     customers = ", ".join(f"customer-{number}" for number in range(40))
-    text = (CONFIGS / "customers.yaml").read_text().replace("acme, globex, initech", customers)
+    text = (CONFIGS / "customers.yaml").read_text().replace("acme, globex", customers)
     lines = printed(tmp_path, text).splitlines()
     assert lines[39] == "db-customer-39  key service/customers/customer-39/leader"
     assert len(lines) == 40 + 9

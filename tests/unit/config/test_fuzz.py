@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "configs"
 COMPLETE = (EXAMPLES / "complete.yaml").read_bytes()
 PARSED = yaml.safe_load(COMPLETE)
 ENVIRON = {"MY_TOKEN": "hunter2", "CONSUL_HTTP_ADDR": "consul:8500"}
+VALUES = b", ".join(b"v%d" % number for number in range(2000))
 SECONDS_MAX = 10.0  # a bound that shows that nothing hangs, far above what a machine under load needs
 
 relaxed = settings(
@@ -49,10 +50,27 @@ scalars = st.one_of(
     st.floats(),
     st.text(max_size=20),
     st.sampled_from(
-        ["10s", "none", "0s", "60s", "yes", "022", "${HOSTNAME}", "$", "${X}", "http://h/", "/a", "a", "://"]
+        [
+            "10s",
+            "none",
+            "0s",
+            "60s",
+            "yes",
+            "022",
+            "${HOSTNAME}",
+            "$",
+            "${X}",
+            "http://h/",
+            "/a",
+            "a",
+            "://",
+            "${EACH}",
+        ]
     ),
 )
-names = st.one_of(st.text(max_size=10), st.sampled_from(["a", "key", "shell", "<<", "on_lose"]))
+names = st.one_of(
+    st.text(max_size=10), st.sampled_from(["a", "key", "shell", "<<", "on_lose", "for_each", "${EACH}"])
+)
 structures = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
@@ -130,6 +148,10 @@ def test_any_mutation_of_the_complete_example_loads_or_is_refused(
         b"elections: {a: {on_lose: [{exec: [" + b"1," * 90_000 + b"]}]}}",
         b"elections: {a: {key: " + b"a/" * 500_000 + b"}}",
         b"elections: {a: {session: {ttl: " + b"1h" * 500_000 + b"}}}",
+        b"elections: {'a${EACH}': {for_each: [%s], on_change: [{exec: [%s]}]}}" % (VALUES, b"1," * 45),
+        b"elections: {'a${EACH}': {for_each: [%s], value: '%s'}}" % (VALUES, b"${EACH}" * 140_000),
+        b"defaults: {on_lose: [%s]}\nelections: {'a${EACH}': {for_each: [%s]}}"
+        % (b"{shell: 1}," * 33, VALUES),
         b"'" * 1_000_000,
         b"%" * 1_000_000,
         b"# " * 500_000,
