@@ -107,7 +107,7 @@ def items_at(path: Path) -> list[tuple[str, str]]:
     """Return kind and name of each item of the configuration at ``path``, whatever its faults."""
     from supervisor.config import loader
 
-    return loader.items_at(path)
+    return loader.items_at(path, schema())
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ an earlier step has refused, because they would only refuse it again.
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from supervisor.config.defaults import apply_defaults
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.for_each import repeat
 from supervisor.config.literal import refuse_references
-from supervisor.config.problems import SECTIONS, Places, Report, items_of
+from supervisor.config.problems import SECTIONS, ConfigError, Places, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import Config, LogSettings
 from supervisor.config.validation import validate
@@ -105,9 +106,12 @@ def _check_keys(data: dict[str, Any], report: Report, defaults: Defaults) -> Non
     cross_checks.check_keys(data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"])
 
 
-def items_at(path: Path) -> list[tuple[str, str]]:
+def items_at(path: Path, document: dict[str, Any]) -> list[tuple[str, str]]:
     """Return kind and name of each item in files that may have any fault."""
-    data = config_files.read(path, Report(Places(str(path)))).data
+    report = Report(Places(str(path)))
+    data = config_files.read(path, report).data
+    with suppress(ConfigError):  # too many faults
+        repeat(data, document, report)
     return [(section.removesuffix("s"), str(name)) for section, name, _ in items_of(data)]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from supervisor.config import Config, ConfigError, load, load_drop_in, load_for_question
+from supervisor.config import Config, ConfigError, items_at, load, load_drop_in, load_for_question
 from supervisor.config.files import FILES_BYTES_MAX
 from supervisor.config.yaml_reader import NODES_MAX
 from supervisor.core.contender import Contender
@@ -116,6 +116,15 @@ def test_a_query_finds_an_item_by_its_name(file: Path) -> None:
     with pytest.raises(ConfigError):
         load_for_question(file, "a-c", {}, "node1")
     assert load_for_question(file, "a-c", {"NOT_SET": "d"}, "node1").items[1].key == "c/d"
+
+
+def test_the_names_of_a_file_are_those_of_its_items_whatever_its_faults(file: Path) -> None:
+    file.write_text(
+        'elections: {"a-${EACH}": {for_each: [b, c], keey: x}, "d-${EACH}": {for_each: 1}}\n'
+        'semaphores: {"${EACH}": {for_each: [e]}}\n'
+    )
+    elections = [("election", "a-b"), ("election", "a-c"), ("election", "d-${EACH}")]
+    assert items_at(file) == [*elections, ("semaphore", "e")]
 
 
 # --- bounds ------------------------------------------------------------------------------------------
