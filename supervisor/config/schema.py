@@ -4,11 +4,9 @@ The schema is part of the package's data. Editors use the same file to complete 
 """
 
 import json
+import pkgutil  # importlib.resources would take longer to import than `holds` takes to answer
 from functools import cache
-from pathlib import Path
 from typing import Any
-
-_FILE = Path(__file__).parents[1] / "schemas" / "config.schema.json"
 
 
 @cache
@@ -17,7 +15,9 @@ def text() -> str:
 
     The file is read once, so that a daemon keeps the schema of its own version when an upgrade replaces it.
     """
-    return _FILE.read_text(encoding="utf-8")
+    content = pkgutil.get_data("supervisor", "schemas/config.schema.json")  # also out of a zip file
+    assert content is not None, "the package lacks its schema"
+    return content.decode("utf-8")
 
 
 def document() -> dict[str, Any]:

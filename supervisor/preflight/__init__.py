@@ -16,7 +16,8 @@ import sys
 LOOK_S = 5.0  # a look without an answer by then is a fault; a file system that answers takes milliseconds
 ENDS_S = 1.0  # for the process to begin and to end, on a busy machine
 _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_BEGIN = "import sys; sys.path.append(sys.argv[1]); from supervisor.preflight.looker import main; main()"
+# First on the path, because a Python may have another package of the name `supervisor`.
+_BEGIN = "import sys; sys.path.insert(0, sys.argv[1]); from supervisor.preflight.looker import main; main()"
 
 
 def command(*, alone: bool) -> list[str]:

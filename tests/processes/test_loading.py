@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import os
+import pkgutil
 import resource
 import signal
 import sys
@@ -80,7 +81,7 @@ def test_a_child_refuses_a_file_with_the_problems_of_this_process(file: Path) ->
 
 def test_a_child_uses_the_schema_of_the_running_version(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schema_text()
-    monkeypatch.setattr(sys.modules["supervisor.config.schema"], "_FILE", file)
+    monkeypatch.setattr(pkgutil, "get_data", lambda *_: file.read_bytes())
     assert in_child(partial(load, file, {}, "node1")).items
 
 
