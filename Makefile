@@ -16,7 +16,7 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test test-unit test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench compiler root clean
+.PHONY: help setup venv consul lint demo test test-unit test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench dist zipapp compiler root clean
 
 help:
 	@echo "make test      start here: set up what is missing, check style and types, run each test of up to some 3 s"
@@ -29,7 +29,7 @@ help:
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
 	@echo "make test-soak  twice a hundred elections, five minutes of disturbances: memory, descriptors, children stay flat"
 	@echo "make test-programs  beside a browser, HAProxy, Prometheus, Alertmanager and shells (installs them when root)"
-	@echo "make test-packaging  wheel and sdist on every Python that is found, editors and pre-commit"
+	@echo "make test-packaging  wheel, sdist and single file on every Python that is found, editors and pre-commit"
 	@echo "make test-applications  Redis, PostgreSQL, ActiveMQ and others fail over by the files of examples/ (as above)"
 	@echo "make test-systemd  in a small Debian that is booted for it (needs root)"
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
@@ -37,6 +37,8 @@ help:
 	@echo "make answers   print what each answer of Consul is taken for, by request"
 	@echo "make mutants   break each rule of the core and of lock once: its tests must notice"
 	@echo "make bench     measure on this machine: one table, every figure with its limit (one row needs root)"
+	@echo "make dist      write a release to dist/: wheel, sdist, single file, requirements with hashes, checksums"
+	@echo "make zipapp    write only the single file, dist/consul-supervisor.pyz"
 	@echo "make setup     .venv and a Consul for the tests, nothing else"
 	@echo "make clean     remove whatever the above have made"
 
@@ -116,6 +118,16 @@ mutants: setup
 
 bench: compiler setup
 	.venv/bin/python -m bench
+
+dist: venv
+	.venv/bin/python -m build --no-isolation --outdir dist .
+	.venv/bin/python -m release.single_file dist
+	.venv/bin/python -m release.requirements dist
+	cd dist && sha256sum $$(ls | grep -v SHA256SUMS) >SHA256SUMS
+
+zipapp: venv
+	.venv/bin/python -m build --no-isolation --wheel --outdir dist .
+	.venv/bin/python -m release.single_file dist
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo 'cannot go on: network namespaces and machines need root; run it with sudo.' >&2; exit 1; }

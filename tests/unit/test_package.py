@@ -22,6 +22,7 @@ TOP_LEVEL = {
     "docs",
     "examples",
     "pyproject.toml",
+    "release",
     "schemas",
     "supervisor",
     "systemd",
