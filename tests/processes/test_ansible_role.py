@@ -1,14 +1,18 @@
 """The variables of the Ansible role, which four files describe and this test compares."""
 
 import re
+import tomllib
 from typing import Any
 
 import yaml
 
+import supervisor
+from docs import package_index
 from tests.support.supervisor import ROOT
 
 EXAMPLE = ROOT / "examples" / "ansible"
 ROLE = EXAMPLE / "roles" / "consul_supervisor"
+ROW = re.compile(r"^\| `(\w+)` \| `(.+?)` \|", re.MULTILINE)
 VARIABLE = re.compile(r"\bconsul_supervisor_(?!_)[a-z_]+\b")
 
 
@@ -20,11 +24,9 @@ def test_every_variable_of_the_role_has_a_default_a_type_and_a_line_in_the_readm
     defaults, specs = role("defaults/main.yml"), role("meta/argument_specs.yml")["argument_specs"]
     options = specs["main"]["options"]
     assert set(defaults) == set(options)
-    table = (EXAMPLE / "README.md").read_text().partition("## Variables")[2].partition("## Undo")[0]
-    documented = {
-        name for line in table.splitlines() if line.startswith("| `") for name in VARIABLE.findall(line)
-    }
-    assert documented == set(defaults)
+    table = (ROLE / "README.md").read_text().partition("## Variables")[2]
+    documented = dict(ROW.findall(table))
+    assert {name: yaml.safe_load(default) for name, default in documented.items()} == defaults
 
 
 def test_a_documented_default_of_the_role_is_the_one_in_force() -> None:
@@ -35,9 +37,19 @@ def test_a_documented_default_of_the_role_is_the_one_in_force() -> None:
 
 def test_no_file_of_the_role_uses_an_unknown_variable() -> None:
     known = set(role("defaults/main.yml")) | {"consul_supervisor_holders", "consul_supervisor_standby"}
-    for path in sorted([*EXAMPLE.rglob("*.yml"), *EXAMPLE.rglob("*.j2"), EXAMPLE / "README.md"]):
+    for path in sorted([*EXAMPLE.rglob("*.yml"), *EXAMPLE.rglob("*.j2"), *EXAMPLE.rglob("README.md")]):
         used = set(VARIABLE.findall(path.read_text()))
         assert used <= known, (path, used - known)
+
+
+def test_the_collection_has_the_version_and_the_addresses_of_the_product() -> None:
+    galaxy = yaml.safe_load((EXAMPLE / "galaxy.yml").read_text())
+    repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]
+    urls = package_index.urls(repository["custom"]["repository"])
+    assert galaxy["version"] == supervisor.__version__
+    assert [galaxy["repository"], galaxy["documentation"], galaxy["issues"]] == [
+        *(urls["Homepage"], urls["Documentation"], urls["Issues"])
+    ]
 
 
 def test_the_unit_of_the_role_is_the_shipped_one() -> None:

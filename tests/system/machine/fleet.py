@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from tests.system.machine.wheels import make_wheels
 EXAMPLE = ROOT / "examples" / "ansible"
 ANSIBLE = ROOT / ".cache" / "ansible" / "bin"
 ENTER = Path(__file__).with_name("enter.sh")
-COMMAND = "/usr/local/bin/consul-supervisor"
+COMMAND = "consul-supervisor"
 WHEELS = "/srv/wheels"
 EVENTS = "/srv/events"
 SESSION = {"ttl": "10s", "lock_delay": "30s"}
@@ -70,6 +71,16 @@ class Fleet(Pair):
         (wheel,) = (self.folder / folder).glob("consul_supervisor-*.whl")
         return wheel
 
+    def make_requirements(self) -> Path:
+        """Write requirements with the hash of each wheel, in the form of `make dist`, and return the file."""
+        lines = []
+        for wheel in sorted(self.wheel.parent.glob("*.whl")):
+            name, version = wheel.name.split("-")[:2]
+            lines.append(f"{name}=={version} --hash=sha256:{sha256(wheel.read_bytes()).hexdigest()}\n")
+        file = self.folder / "requirements.txt"
+        file.write_text("".join(lines))
+        return file
+
     # --- Ansible ----------------------------------------------------------------------------------
 
     def play(self, *options: str, **variables: Any) -> Played:
@@ -78,7 +89,7 @@ class Fleet(Pair):
         hosts = {"consul_supervisor": {"hosts": dict.fromkeys(ADDRESSES, {}), "vars": variables}}
         inventory.write_text(yaml.safe_dump(hosts))
         ran = subprocess.run(
-            [str(ANSIBLE / "ansible-playbook"), "-i", str(inventory), "site.yml", *options],
+            [str(ANSIBLE / "ansible-playbook"), "-i", str(inventory), "playbooks/site.yml", *options],
             check=False,
             capture_output=True,
             text=True,

@@ -1,24 +1,22 @@
 """The example's role installs and changes a fleet of two booted machines, and no lock moves by itself."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.supervisor import until
 from tests.system.machine.fleet import (
-    ANSIBLE,
     COMMAND,
     EVENTS,
-    EXAMPLE,
     SESSION,
     Fleet,
     events,
     hook,
-    variables,
 )
+from tests.system.machine.fleet import variables as fleet_variables
 
 FOLDER = "/etc/consul-supervisor"
 SECRET = "6f1d0a3e-token"
@@ -29,7 +27,14 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Yield the fleet on which the tests of this module follow one another."""
     assert os.geteuid() == 0, "cannot boot a machine: this needs root"
     with Fleet(tmp_path_factory.mktemp("fleet")) as made:
+        made.make_requirements()
         yield made
+
+
+def variables(fleet: Fleet, acquired: str = "acquired", **more: Any) -> dict[str, Any]:
+    """Return the variables of the fleet, which is installed by the hashes of its wheels."""
+    requirements = str(fleet.folder / "requirements.txt")
+    return fleet_variables(fleet, acquired, **{"consul_supervisor_requirements": requirements, **more})
 
 
 def test_check_mode_changes_nothing(fleet: Fleet) -> None:
@@ -140,11 +145,31 @@ def test_user_token_scripts_and_variables_are_installed_in_their_places(fleet: F
         machine.did(f"echo >{EVENTS}")
 
 
-def test_the_role_is_clean_by_the_rules_of_production() -> None:
-    argv = [str(ANSIBLE / "ansible-lint"), "--offline", "--strict", "--profile", "production", "."]
-    environ = {**os.environ, "PATH": f"{ANSIBLE}:{os.environ['PATH']}", "PYTHONWARNINGS": "", "NO_COLOR": "1"}
-    ran = subprocess.run(
-        argv, check=False, capture_output=True, text=True, cwd=EXAMPLE, env=environ, timeout=300
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "Profile 'production' was required, and it passed" in ran.stdout + ran.stderr
+def test_another_wheel_than_that_of_the_hash_is_not_installed(fleet: Fleet, tmp_path: Path) -> None:
+    other = tmp_path / fleet.wheel.name
+    other.write_bytes(fleet.wheel.read_bytes() + b"\n")
+    held, pids = fleet.held(), {name: fleet.pid(name) for name in fleet.machines}
+    played = fleet.play(**variables(fleet, "changed", consul_supervisor_wheel=str(other)))
+    assert played.code != 0 and "DO NOT MATCH THE HASHES" in played.text
+    assert (fleet.held(), {name: fleet.pid(name) for name in fleet.machines}) == (held, pids)
+
+
+def test_a_node_is_removed_after_it_has_handed_over(fleet: Fleet) -> None:
+    holder = fleet.holder()
+    (waiter,) = set(fleet.machines) - {holder}
+    removed = fleet.play("--limit", holder, **variables(fleet, consul_supervisor_state="absent"))
+    assert removed.code == 0, removed.text
+    until(lambda: fleet.roles()[waiter] == "holding", "the other node has taken over")
+    assert events(fleet)[holder][-1] == "lost"
+    machine = fleet.machines[holder]
+    assert machine.sh(f"systemctl cat consul-supervisor || {COMMAND}").returncode != 0
+    assert machine.did("find / -xdev -name '*consul-supervisor*' -not -path '/tmp/*' -prune").split() == [
+        *(FOLDER, "/var/lib/consul-supervisor")
+    ]
+    assert machine.read(f"{FOLDER}/consul-supervisor.yaml")
+    gone = variables(fleet, consul_supervisor_state="absent", consul_supervisor_remove_data=True)
+    assert fleet.play(**gone).code == 0
+    for machine in fleet.machines.values():
+        assert machine.did("find / -xdev -name '*consul-supervisor*' -not -path '/tmp/*' -prune") == ""
+    again = fleet.play(**gone)
+    assert again.code == 0 and {count.changed for count in again.counts.values()} == {0}, again.text

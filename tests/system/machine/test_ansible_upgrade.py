@@ -65,6 +65,11 @@ def test_a_node_that_is_stuck_ends_the_roll(fleet: Fleet) -> None:
     assert fleet.play(**broken).code == 0
     fleet.machines[holder].sh(f"{COMMAND} step-down app --for 1s")
     until(lambda: fleet.roles()[holder] == "stuck", "it is stuck")
+    absent = variables(fleet, acquired="changed", consul_supervisor_state="absent")
+    kept = fleet.play("--limit", holder, **absent)
+    assert kept.code != 0 and "End here if the stop has left something behind" in kept.text, kept.text
+    fleet.machines[holder].did(f"{COMMAND} --version; systemctl enable --now consul-supervisor")
+    until(lambda: fleet.roles()[holder] == "stuck", "it is stuck again")
     mended = variables(fleet, acquired="changed", consul_supervisor_settle_s=3)
     assert fleet.play(**mended).code != 0
     fleet.machines[holder].did(f"{COMMAND} recover app")

@@ -1,0 +1,57 @@
+"""The example as a collection: it is clean by Ansible's own rules, and can be built, installed and played."""
+
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import supervisor
+from tests.system.machine.fleet import ANSIBLE, EXAMPLE
+
+NAME = "consul_supervisor.consul_supervisor"
+RUN_S = 300.0
+
+
+def run(program: str, *arguments: str, folder: Path = EXAMPLE, home: Path | None = None) -> str:
+    """Run one of Ansible's programs, which must end with 0, and return its output.
+
+    home: where Ansible keeps collections and all else. None: the home of this user.
+    """
+    homes = {"ANSIBLE_HOME": str(home), "ANSIBLE_COLLECTIONS_PATH": str(home)} if home else {}
+    path = f"{ANSIBLE}:{os.environ['PATH']}"
+    ran = subprocess.run(
+        [str(ANSIBLE / program), *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PATH": path, "PYTHONWARNINGS": "", "NO_COLOR": "1", **homes},
+        timeout=RUN_S,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout + ran.stderr
+
+
+def test_the_collection_is_clean_by_the_rules_of_production() -> None:
+    printed = run("ansible-lint", "--offline", "--strict", "--profile", "production", ".")
+    assert "Profile 'production' was required, and it passed" in printed
+
+
+def test_a_collection_is_built_installed_and_its_playbook_is_found_by_name(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    run("ansible-galaxy", "collection", "build", "--output-path", str(tmp_path), home=home)
+    (archive,) = tmp_path.glob(f"{NAME.replace('.', '-')}-{supervisor.__version__}.tar.gz")
+    with tarfile.open(archive) as files:
+        unit = files.getmember("roles/consul_supervisor/files/consul-supervisor.service")
+        assert unit.isfile()  # the checkout has a link, which leads out of the collection
+        assert not {"ansible.cfg", "inventory.yml"} & set(files.getnames())
+    run("ansible-galaxy", "collection", "install", "--offline", str(archive), folder=tmp_path, home=home)
+    inventory = tmp_path / "inventory.yml"
+    inventory.write_text("consul_supervisor: {hosts: {node1: {}}}\n")
+    play = [*("-i", str(inventory)), "--syntax-check"]
+    run("ansible-playbook", *play, f"{NAME}.site", folder=tmp_path, home=home)
+    playbook = tmp_path / "play.yml"
+    playbook.write_text(f"[{{hosts: all, roles: [{NAME}.consul_supervisor]}}]\n")
+    run("ansible-playbook", *play, str(playbook), folder=tmp_path, home=home)
+    explained = run("ansible-doc", "--type", "role", f"{NAME}.consul_supervisor", folder=tmp_path, home=home)
+    assert "consul_supervisor_state" in explained
