@@ -57,6 +57,7 @@ from tests.support.pages import (
     FIRST_PAGES,
     HOOKS,
     HTTP,
+    INSTALL,
     LEASE,
     OPERATIONS,
     PAGES,
@@ -79,8 +80,8 @@ CONFIGURATION = ROOT / "docs" / "configuration.md"
 COMMANDS = ROOT / "docs" / "commands.md"
 LOGS = ROOT / "docs" / "logs.md"
 SEMAPHORES = ROOT / "docs" / "semaphores.md"
-# Other tests of docs and tests/consul/test_rights.py have these pages.
-ELSEWHERE = (DRILL, SECURITY, OPERATIONS, START, *FIRST_PAGES)
+# Other tests of docs, tests/consul/test_rights.py and tests/system/packaging have these pages.
+ELSEWHERE = (DRILL, INSTALL, SECURITY, OPERATIONS, START, *FIRST_PAGES)
 SHOWN = Shown(*(page for page in DOCS if page not in ELSEWHERE))
 SYSTEMD = ROOT / "docs" / "systemd.md"
 
