@@ -142,8 +142,7 @@ def _connection() -> h11.Connection:
 def _send(connection: h11.Connection, request: requests.PreparedRequest) -> bytes:
     assert request.method and request.url and "Transfer-Encoding" not in request.headers
     body = request.body or b""
-    body = body.encode() if isinstance(body, str) else body
-    assert isinstance(body, bytes), "a body is bytes or text: its length must be known"
+    assert isinstance(body, bytes), "a body is bytes: requests before 2.32 declares another length for text"
     head = h11.Request(method=str(request.method), target=request.path_url, headers=_headers(request))
     sent = [connection.send(head)]
     if body:

@@ -38,7 +38,7 @@ def build(source: Path, target: Path, kind: str, environ: Mapping[str, str] | No
     return built
 
 
-def run(*argv: str, cwd: Path, environ: Mapping[str, str] | None = None) -> str:
+def run(*argv: str, cwd: Path, environ: Mapping[str, str] | None = None, within_s: float = COMMAND_S) -> str:
     """Run a command that must end with 0, and return its output."""
     ran = subprocess.run(
         argv,
@@ -47,7 +47,7 @@ def run(*argv: str, cwd: Path, environ: Mapping[str, str] | None = None) -> str:
         text=True,
         cwd=cwd,
         env={**clean_environ(), **(environ or {})},
-        timeout=COMMAND_S,
+        timeout=within_s,
     )
     assert ran.returncode == 0, f"{argv}:\n{ran.stdout}\n{ran.stderr}"
     return ran.stdout

@@ -263,8 +263,8 @@ def test_a_body_up_to_the_limit_is_returned_and_a_longer_one_refused() -> None:
     assert caught.value.kind is FailureKind.TOO_LARGE
 
 
-@pytest.mark.parametrize("body", [b"", b"\x00\xff", b"x" * 3_000_000, "é"])
-def test_the_request_arrives_as_requests_prepared_it(body: bytes | str) -> None:
+@pytest.mark.parametrize("body", [b"", b"\x00\xff", b"x" * 3_000_000])
+def test_the_request_arrives_as_requests_prepared_it(body: bytes) -> None:
     """Method, target, query, headers and Content-Length arrive unchanged, and the body is not chunked."""
 
     async def scenario() -> tuple[bytes, requests.PreparedRequest]:
@@ -289,14 +289,13 @@ def test_the_request_arrives_as_requests_prepared_it(body: bytes | str) -> None:
 
     arrived, prepared = asyncio.run(scenario())
     head, _, received = arrived.partition(b"\r\n\r\n")
-    raw = body.encode() if isinstance(body, str) else body
-    assert received == raw
+    assert received == body
     line, *headers = head.decode().split("\r\n")
     assert line == "PUT /v1/kv/a%2Fb?cas=1 HTTP/1.1"
     assert {name.lower(): value for name, value in (each.split(": ") for each in headers)} == {
         "host": str(prepared.url).split("/")[2],
         "x-consul-token": "t",
-        "content-length": str(len(raw)),
+        "content-length": str(len(body)),
         "accept-encoding": "identity",
     }
 
