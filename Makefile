@@ -16,7 +16,7 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo test test-unit test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench dist zipapp compiler root clean
+.PHONY: help setup venv consul lint demo deb test test-unit test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench dist zipapp compiler root clean
 
 help:
 	@echo "make test      start here: set up what is missing, check style and types, run each test of up to some 3 s"
@@ -29,10 +29,11 @@ help:
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
 	@echo "make test-soak  twice a hundred elections, five minutes of disturbances: memory, descriptors, children stay flat"
 	@echo "make test-programs  beside a browser, HAProxy, Prometheus, Alertmanager and shells (installs them when root)"
-	@echo "make test-packaging  wheel, sdist and single file on every Python that is found, editors and pre-commit"
+	@echo "make test-packaging  wheel, sdist, single file and Debian package on every Python that is found, editors"
 	@echo "make test-applications  Redis, PostgreSQL, ActiveMQ and others fail over by the files of examples/ (as above)"
 	@echo "make test-systemd  in a small Debian that is booted for it (needs root)"
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
+	@echo "make deb       build the package for Debian 12 and 13 in dist/, as any user; installs nothing"
 	@echo "make lint      style and types only"
 	@echo "make answers   print what each answer of Consul is taken for, by request"
 	@echo "make mutants   break each rule of the core and of lock once: its tests must notice"
@@ -83,6 +84,7 @@ test-programs: setup
 
 test-packaging: setup
 	@tests/setup/get_language_server.sh
+	@tests/setup/get_debhelper.sh
 	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile tests/system/packaging tests/system/editors
 
 # Two at a time: each is several servers, and some of them are Java's.
@@ -92,6 +94,7 @@ test-applications: setup
 
 test-systemd: root setup
 	@tests/system/machine/get_debian.sh
+	@tests/setup/get_debhelper.sh
 	@tests/setup/get_ansible.sh
 	.venv/bin/python -m pytest -n 3 --dist loadfile -o faulthandler_timeout=600 tests/system/machine
 
@@ -109,6 +112,9 @@ simulate: setup
 
 demo: venv
 	@.venv/bin/consul-supervisor demo
+
+deb:
+	@debian/build.sh
 
 answers: venv
 	@.venv/bin/python -m tests.unit.answers

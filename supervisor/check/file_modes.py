@@ -11,7 +11,7 @@ Root and the user of this process are trusted, and so is a group whose number is
 import os
 import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -29,17 +29,20 @@ FAR_STATE = (
 PROGRAMS_MAX = 1000  # of a configuration, because each takes some calls of the kernel
 
 
-def audit(path: Path, config: Config, *, in_use: bool) -> tuple[Problem, ...]:
+def audit(
+    path: Path, config: Config, *, in_use: bool, also_secret: Sequence[Path] = ()
+) -> tuple[Problem, ...]:
     """Return the warnings about the configuration at ``path`` and the files that it names.
 
     A file that this user may not look at is passed over.
     in_use: whether the configuration is in use on this machine. Only then a secret or TLS file that cannot
         be read is a warning.
+    also_secret: files with secrets that the configuration does not name.
     """
-    return answer(question(path, config, in_use=in_use))
+    return answer(question(path, config, in_use=in_use, also_secret=also_secret))
 
 
-def question(path: Path, config: Config, *, in_use: bool) -> dict[str, Any]:
+def question(path: Path, config: Config, *, in_use: bool, also_secret: Sequence[Path] = ()) -> dict[str, Any]:
     """Return the files to look at, as plain values that ``answer`` takes in another process."""
     hooks = [
         (f"{item.kind}s.{item.name}.{hook.name}", hook.call) for item in config.items for hook in item.hooks
@@ -59,7 +62,10 @@ def question(path: Path, config: Config, *, in_use: bool) -> dict[str, Any]:
         "in_use": in_use,
         "token": config.consul.token,
         "programs": list(dict.fromkeys(own))[:PROGRAMS_MAX],
-        "secrets": [(setting, name) for setting, name in secrets if name is not None],
+        "secrets": [
+            *((setting, name) for setting, name in secrets if name is not None),
+            *(("", str(file)) for file in also_secret),
+        ],
         "tls": [(setting, asdict(each)) for setting, each in tls if _tls_files(each)],
         "state_dir": config.state_dir,
         "control": None if config.control is None else config.control.path,

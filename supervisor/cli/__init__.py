@@ -38,6 +38,9 @@ from supervisor.cli.exit_codes import BUG, DONE, INTERRUPTED, NEGATIVE
 from supervisor.cli.terminal import fail, report
 from supervisor.errors import CommandError
 
+# These commands use the environment of their caller alone. The unit gives `run` the variables of the daemon,
+# and `lock` passes its environment on to its command. The others read no configuration.
+OWN_ENVIRONMENT = ("run", "lock", "plan", "demo", "dev-agent", "schema")
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # when standard output cannot take more
 
 
@@ -45,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code."""
     _open_closed()
     options = parser().parse_args(arguments)
+    if options.command not in OWN_ENVIRONMENT:
+        _add_variables_of_daemon()
     try:
         code = _function(options.command)(options)
         sys.stdout.flush()
@@ -62,6 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except Exception:  # noqa: BLE001 - the one place that turns a bug of ours into its exit code
         return _bug()
+
+
+def _add_variables_of_daemon() -> None:
+    """Add the variables that the unit gives to the daemon, except those that the environment has."""
+    from supervisor.config import environment_file
+
+    for name, value in environment_file.read().values.items():
+        os.environ.setdefault(name, value)
 
 
 def _bug() -> int:

@@ -107,15 +107,18 @@ def _with_warnings(config: "Config", here: bool, path: "Path", *, alone: "Path |
     from dataclasses import replace
 
     from supervisor.check.file_modes import audit
-    from supervisor.config import ConfigError
+    from supervisor.config import ConfigError, environment_file
     from supervisor.preflight.places import unstartable
 
     found = unstartable(config, os.environ, here=here)
     refused = tuple(one for one in found if here and (alone is None or one.file == str(alone)))
     if refused:
         raise ConfigError(refused)
-    careful = () if alone is not None else audit(path, config, in_use=False)
-    return replace(config, warnings=(*config.warnings, *found, *careful))
+    variables = environment_file.read()
+    secret = variables.values.keys() & {*config.withheld, "CONSUL_HTTP_TOKEN", "CONSUL_HTTP_AUTH"}
+    secret_files = [environment_file.FILE] if secret else []
+    careful = () if alone is not None else audit(path, config, in_use=False, also_secret=secret_files)
+    return replace(config, warnings=(*config.warnings, *variables.warnings, *found, *careful))
 
 
 def _ask_consul(config: "Config | None") -> tuple[list["Finding"], int]:

@@ -5,6 +5,7 @@
     yaml_reader.py  YAML to plain values, each with its place; no tags, anchors or aliases
     for_each.py     one item for each value of for_each
     default_hooks.py the hooks of defaults, for each item without its own
+    environment_file.py the variables that the unit gives to the daemon, for commands
     environment.py  ${NAME} in the few texts that may use it
     literal.py      texts in which ${ is a mistake, because nothing is filled in there
     schema.py       the JSON Schema and the defaults that it gives

@@ -28,6 +28,8 @@ EXPECTED = {
         "Type": ["notify"],
         "ExecStart": [f"{COMMAND} run /etc/consul-supervisor"],
         "ExecReload": [f"{COMMAND} reload"],
+        "EnvironmentFile": ["-/etc/default/consul-supervisor"],
+        "UMask": ["0022"],
         "StateDirectory": ["consul-supervisor"],
         "StateDirectoryMode": ["0700"],
         "RuntimeDirectory": ["consul-supervisor"],

@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ TOP_LEVEL = {
     "Makefile",
     "README.md",
     "bench",
+    "debian",
     "docs",
     "examples",
     "pyproject.toml",
@@ -65,6 +67,15 @@ def name(module: Path) -> str:
 
 def test_the_top_level_has_the_listed_entries_and_no_other() -> None:
     assert {path.name for path in ROOT.iterdir() if path.name[0] != "."} - {"dist"} == TOP_LEVEL
+
+
+def test_the_debian_package_has_the_dependencies_of_pyproject() -> None:
+    control = (ROOT / "debian" / "control").read_text().partition("\nPackage: ")[2]
+    debian = dict(re.findall(r"^ python3-(\S+) \(>= (\S+)\),$", control, re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = dict(requirement.split(">=") for requirement in project["dependencies"])
+    assert debian == {name.replace("pyyaml", "yaml"): version for name, version in named.items()}
+    assert f" python3 ({project['requires-python'].replace('>=', '>= ')})," in control
 
 
 def test_the_package_holds_the_one_schema() -> None:

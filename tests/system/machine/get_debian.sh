@@ -1,13 +1,16 @@
 #!/bin/sh
-# Make the small Debian that `make test-systemd` boots: once, below .cache/machine, with debootstrap
+# Make the small Debians that `make test-systemd` boots: once, below .cache/machine, with debootstrap
 # from the mirror that this machine's own apt uses. With root, missing programs are installed.
+#
+# bookworm has the applications of the tests. trixie is bare. Each has, beside its tree, the packages that
+# consul-supervisor's own package needs, as a folder from which apt installs without a network.
 set -eu
 cd "$(dirname "$0")/../../.."
 
-release=bookworm
-tree=.cache/machine/$release
-packages=systemd,systemd-sysv,dbus,python3,python3-venv,python3-apt,python3-packaging,util-linux,iproute2,sudo
-packages=$packages,procps,redis-server,postgresql-15
+booted=systemd,systemd-sysv,dbus,iproute2
+bookworm=$booted,python3,python3-venv,python3-apt,python3-packaging,util-linux,sudo,procps,redis-server,postgresql-15
+# The requirements of debian/control that Debian has packages of.
+needed=$(sed -n 's/^ \(python3[a-z0-9-]*\).*/\1/p' debian/control | tr '\n' ' ')
 
 cannot() {
     echo "cannot make a Debian to boot: $1" >&2
@@ -17,25 +20,44 @@ cannot() {
 missing=
 command -v systemd-nspawn >/dev/null || missing="$missing systemd-container"
 command -v debootstrap >/dev/null || missing="$missing debootstrap"
+command -v dpkg-scanpackages >/dev/null || missing="$missing dpkg-dev"
 if [ -n "$missing" ]; then
     command -v apt-get >/dev/null || cannot "install$missing first"
     apt-get update -q
     # shellcheck disable=SC2086  # a word each
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
 fi
-[ ! -d "$tree" ] || [ "$(cat "$tree.packages")" != "$packages" ] || exit 0
+
+# make RELEASE PACKAGES: make the tree of that release, unless it is there.
+make() {
+    release=$1 packages=$2
+    tree=.cache/machine/$release
+    made_of="$packages $needed"
+    [ ! -d "$tree" ] || [ "$(cat "$tree.packages")" != "$made_of" ] || return 0
+
+    echo "making a Debian $release to boot: this takes a minute or two, once"
+    rm -rf "$tree" "$tree.part"
+    mkdir -p "$tree.part"
+    log=.cache/machine/$release.log
+    debootstrap --variant=minbase --include="$packages" "$release" "$tree.part" "$mirror" >"$log" 2>&1 ||
+        cannot "see $log"
+    # Most tests have no use for the databases, so a test that needs one starts it.
+    systemctl --root="$tree.part" disable --quiet redis-server postgresql 2>>"$log" || true
+    rm -f "$tree.part"/var/cache/apt/archives/*.deb
+    # shellcheck disable=SC2086  # a word each
+    chroot "$tree.part" apt-get install -y -q --no-install-recommends --download-only python3 $needed >>"$log" 2>&1 ||
+        cannot "see $log"
+    mkdir "$tree.part/var/local/packages"
+    mv "$tree.part"/var/cache/apt/archives/*.deb "$tree.part/var/local/packages"
+    (cd "$tree.part/var/local/packages" && dpkg-scanpackages --multiversion . >Packages 2>/dev/null)
+    echo "deb [trusted=yes] file:/var/local/packages ./" >"$tree.part/etc/apt/sources.list"
+    rm -rf "$tree.part"/var/lib/apt/lists/*
+    echo "$made_of" >"$tree.packages"
+    mv "$tree.part" "$tree"
+}
 
 # shellcheck disable=SC2016  # $(REPO_URI) is for apt-get
-mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $release" | head -n 1)
-[ -n "$mirror" ] || cannot "this machine's apt has no source of $release"
-echo "making a Debian $release to boot: this takes a minute or two, once"
-rm -rf "$tree" "$tree.part"
-mkdir -p "$tree.part"
-log=.cache/machine/debootstrap.log
-debootstrap --variant=minbase --include="$packages" "$release" "$tree.part" "$mirror" >"$log" 2>&1 ||
-    cannot "see $log"
-rm -rf "$tree.part"/var/cache/apt/archives/*.deb "$tree.part"/var/lib/apt/lists/*
-# Most tests have no use for the databases, so a test that needs one starts it.
-systemctl --root="$tree.part" disable --quiet redis-server postgresql
-echo "$packages" >"$tree.packages"
-mv "$tree.part" "$tree"
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)
+[ -n "$mirror" ] || cannot "this machine's apt has no source of Debian 12"
+make bookworm "$bookworm"
+make trixie "$booted"

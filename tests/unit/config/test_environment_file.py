@@ -1,0 +1,146 @@
+"""The file with the daemon's variables: its syntax is systemd's, and commands add what their shell lacks.
+
+tests/system/machine/test_package.py compares the values with those of a real systemd.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from supervisor.config.environment_file import FILE_BYTES_MAX, parse
+from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT
+
+FILE = "/etc/default/consul-supervisor"
+CONFIG = "consul: {token: '${SECRET}'}\nelections: {app: {key: 'a/${NODE}'}}\n"
+# ``consul-supervisor`` with another file in the place of /etc/default/consul-supervisor.
+COMMAND = (
+    "import sys; from pathlib import Path; from supervisor.config import environment_file;"
+    "environment_file.FILE = Path(sys.argv.pop(1)); from supervisor.__main__ import main; sys.exit(main())"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("", {}),
+        ("# A=1\n; B=2\n\n", {}),
+        ("A=1\nB=two words  \r\n C = 3\n", {"A": "1", "B": "two words", "C": "3"}),
+        ("A=\nB=''\n", {"A": "", "B": ""}),
+        ("A=1\nA=2", {"A": "2"}),
+        ("A=a=b # c", {"A": "a=b # c"}),
+        ("A='a b'\nB=\"a b \"  \n", {"A": "a b", "B": "a b "}),
+        ("A='a'\"b\" 'c'd'e\n", {"A": "abcd'e"}),
+        ("A='$HOME \\\"\nB'", {"A": '$HOME \\"\nB'}),
+        ('A="\\"\\\\\\`\\$HOME\\n \\\nB"', {"A": '"\\`$HOME\\n B'}),
+        ("A=a\\ b\\\\\\\n c\\ \n", {"A": "a b\\ c "}),
+        ("A=it's", {"A": "it's"}),
+        ("A='to the end\nB=1\n", {"A": "to the end\nB=1\n"}),
+    ],
+)
+def test_a_file_has_the_values_that_systemd_takes(text: str, values: dict[str, str]) -> None:
+    assert parse(text) == (values, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        (
+            "A=1\n\nexport B=2\n",
+            3,
+            "write NAME=value, with a name of letters, digits and _, and without export",
+        ),
+        ("A=1\n1B=2\n", 2, "write NAME=value, with a name of letters, digits and _, and without export"),
+        ("B\nA=1", 1, "write NAME=value"),
+        ("B=9\nA=1\nB=\x1b[0m\n", 3, "its value has control characters"),
+    ],
+)
+def test_a_line_that_systemd_ignores_is_a_warning(text: str, line: int, why: str) -> None:
+    values, (warning,) = parse(text)
+    assert values == {"A": "1"}
+    assert str(warning) == f"{FILE}:{line}:1: systemd ignores this line: {why}"
+
+
+def run(tmp_path: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of ``consul-supervisor``, whose file of variables is in this folder."""
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    argv = [sys.executable, "-c", COMMAND, str(tmp_path / "variables"), *arguments]
+    return subprocess.run(
+        argv,
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**ENVIRON, **environ},
+        timeout=PATIENCE_S,
+    )
+
+
+def check(tmp_path: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    return run(tmp_path, "check", str(tmp_path / "c.yaml"), **environ)
+
+
+def test_a_command_adds_the_variables_and_its_environment_wins(tmp_path: Path) -> None:
+    assert check(tmp_path).returncode == 78
+    file = tmp_path / "variables"
+    file.write_text("NODE=node1\nSECRET=s\n")
+    file.chmod(0o640)
+    assert "  key          a/node1\n" in check(tmp_path).stdout
+    assert "  key          a/node2\n" in check(tmp_path, NODE="node2").stdout
+    assert str(file) not in check(tmp_path).stdout
+
+
+def test_check_warns_of_lines_that_systemd_ignores(tmp_path: Path) -> None:
+    (tmp_path / "variables").write_text("export A=secret-value\nNODE=node1\n")
+    done = check(tmp_path, SECRET="s")
+    assert done.returncode == 0
+    assert f"warning: {tmp_path}/variables:1:1: systemd ignores this line" in done.stdout
+    assert "secret-value" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("variable", ["SECRET", "CONSUL_HTTP_TOKEN"])
+def test_check_warns_when_everybody_can_read_a_secret_in_the_file(tmp_path: Path, variable: str) -> None:
+    file = tmp_path / "variables"
+    file.write_text(f"NODE=node1\n{variable}=secret-value\n")
+    file.chmod(0o644)
+    done = check(tmp_path, SECRET="s")
+    assert f"{file}: everybody can read this secret: chmod o= {file}" in done.stdout, done
+    assert "secret-value" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"NODE=\xff\n", "it is not UTF-8"),
+        (b"A" * (FILE_BYTES_MAX + 1), "larger than 128 KiB"),
+        (None, "Is a directory, so this command lacks variables that the daemon may have"),
+    ],
+    ids=["bytes", "large", "folder"],
+)
+def test_a_file_that_cannot_be_read_stops_no_command(tmp_path: Path, content: bytes | None, why: str) -> None:
+    file = tmp_path / "variables"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+    done = check(tmp_path, NODE="node1", SECRET="s")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"warning: {file}: cannot be read: {why}\n" in done.stdout
+    assert os.fspath(file) not in run(tmp_path, "schema").stdout
+
+
+@pytest.mark.parametrize("command", ["run", "lock"])
+def test_run_and_lock_use_the_environment_of_their_caller_alone(tmp_path: Path, command: str) -> None:
+    """Neither fails as it would with the variables of the file."""
+    (tmp_path / "variables").write_text("NODE=node1\nSECRET=s\nCONSUL_HTTP_TOKEN='not a token'\n")
+    if command == "run":
+        done = run(tmp_path, "run", str(tmp_path / "c.yaml"), STATE_DIRECTORY=str(tmp_path / "state"))
+        assert done.returncode == 78 and "the environment has no NODE" in done.stderr
+    else:
+        nobody = "http://127.0.0.1:1"
+        done = run(tmp_path, "lock", "--wait", "0", "a/b", "--", "true", CONSUL_HTTP_ADDR=nobody)
+        assert done.returncode == 69, done
+        done = run(tmp_path, "leader", "--key", "a/b", CONSUL_HTTP_ADDR=nobody)
+        assert done.returncode == 78 and "CONSUL_HTTP_TOKEN" in done.stderr, done
