@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from tests.support.consul import BINARY
 from tests.support.supervisor import until
-from tests.system.machine.machine import Machine
+from tests.system.machine.machine import BOOKWORM, Machine
 from tests.system.machine.node import CONSUL_CONFIG, CONSUL_UNIT, UNIT
 
 ADDRESS_UNIT = """[Unit]
@@ -35,10 +35,12 @@ class Group:
 
     addresses: the address of each machine.
     servers: the machines whose agent is a server of Consul; the first of them needs no other to start.
+    tree: the Debian that the machines boot.
     """
 
     addresses: Mapping[str, str]
     servers: Sequence[str]
+    tree = BOOKWORM
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -62,7 +64,7 @@ class Group:
         _run("ip", "link", "add", self._bridge, "type", "bridge", "mcast_snooping", "0")
         _run("ip", "link", "set", self._bridge, "up")
         for name in self.addresses:
-            machine = Machine(self.folder / name, self._bridge, name)
+            machine = Machine(self.folder / name, self._bridge, name, tree=self.tree)
             self.machines[name] = self._exits.enter_context(machine)
             self._connect(name)
             self._install_consul(name)

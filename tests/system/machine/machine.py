@@ -23,7 +23,9 @@ import psutil
 
 from tests.support.supervisor import until
 
-TREE = Path(__file__).resolve().parents[3] / ".cache" / "machine" / "bookworm"
+TREES = Path(__file__).resolve().parents[3] / ".cache" / "machine"
+BOOKWORM = TREES / "bookworm"  # Debian 12 with the applications of the tests
+TRIXIE = TREES / "trixie"  # Debian 13, bare
 BOOT_S = 60.0  # a boot takes one second where nothing else runs
 COMMAND_S = 120.0
 END_S = 60.0
@@ -51,9 +53,15 @@ class Machine:
 
     bridge: the bridge that its only network interface, host0, is plugged into. Blank: none.
     hostname: its name to the programs in it. Blank: the same as ``name``, by which the host knows it.
+    tree: the Debian that it boots.
     """
 
-    def __init__(self, folder: Path, bridge: str = "", hostname: str = "") -> None:
+    def __init__(self, folder: Path, bridge: str = "", hostname: str = "", *, tree: Path = BOOKWORM) -> None:
+        assert os.geteuid() == 0, "cannot boot a machine: this needs root"
+        assert tree.is_dir(), (
+            f"cannot boot a machine: there is no {tree.name}; tests/system/machine/get_debian.sh makes it"
+        )
+        self._tree = tree
         self.name = f"supervised-{uuid.uuid4().hex[:8]}"
         self._hostname = hostname or self.name
         self._network = f"--network-bridge={bridge}" if bridge else "--private-network"
@@ -84,7 +92,7 @@ class Machine:
         self._keeper = subprocess.Popen(
             [
                 *("setpriv", "--pdeathsig", "KILL", "unshare", "--mount"),
-                *("sh", "-euc", KEEP, "sh", str(self._mounted), str(TREE)),
+                *("sh", "-euc", KEEP, "sh", str(self._mounted), str(self._tree)),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

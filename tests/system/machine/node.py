@@ -72,11 +72,16 @@ class Node:
     def install(self, folder: Path) -> None:
         """Install Consul and the product, from wheels instead of a network."""
         make_wheels(folder / "wheels")
+        self.install_consul()
+        install_product(self.machine, folder / "wheels")
+        self.machine.did(f"systemctl enable -q {UNIT}")
+
+    def install_consul(self) -> None:
+        """Install Consul, and return when it accepts writes."""
         shutil.copy(BINARY, self.machine.root / "usr" / "local" / "bin" / "consul")
         self.machine.write("/etc/systemd/system/consul.service", CONSUL_UNIT)
         self.machine.write("/etc/consul.d/consul.json", json.dumps(CONSUL_CONFIG))
-        install_product(self.machine, folder / "wheels")
-        self.machine.did(f"systemctl enable -q --now consul; systemctl enable -q {UNIT}")
+        self.machine.did("systemctl daemon-reload; systemctl enable -q --now consul")
         self.wait_consul()
 
     def election(self, **settings: Any) -> dict[str, Any]:
