@@ -30,6 +30,8 @@ NEEDS_SYSTEMD = "needs systemd; tests/processes/test_systemd.py has the unit"
 NOT_RUN = {
     "make test": "it is what runs this test",
     "make test-unit": "its tests are run already",
+    "make deb": "tests/system/packaging/test_debian.py builds the package",
+    "apt install ./dist/consul-supervisor_*.deb": "tests/system/machine/test_package.py installs it",
     "systemctl daemon-reload": NEEDS_SYSTEMD,
     "systemctl enable --now consul-supervisor": NEEDS_SYSTEMD,
     "consul-supervisor status": NEEDS_SYSTEMD,
@@ -125,6 +127,7 @@ def run_all(shell: Shell, block: str, within_s: float) -> str:
     return all_printed
 
 
+(DEBIAN,) = SHOWN.of(README, "On Debian 12 and 13")
 NODE = SHOWN.of(README, "With venv and systemd")
 WORKSTATION = SHOWN.of(README, "With pipx")
 DEMO, EXCERPT, DRILLED = SHOWN.of(README, "Try it")
@@ -141,6 +144,10 @@ def assert_shows_the_excerpt(printed: str) -> None:
     rest = iter(form(printed))
     for line in form(EXCERPT.text):
         assert line == "…" or line in rest, f"not printed, or not in this place: {line}"
+
+
+def test_other_tests_build_and_install_the_debian_package() -> None:
+    assert lines(DEBIAN.text) == []
 
 
 @pytest.mark.long

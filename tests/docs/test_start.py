@@ -23,6 +23,7 @@ SHOWN = Shown(START)
 MINUTE = SHOWN.of(START, "60 seconds")
 FIGURES = SHOWN.of(START, "How long each case takes")
 MISTAKE = SHOWN.of(START, "A mistake")
+SHOWN.of(START, "On three nodes")  # tests/system/machine/test_first_election.py runs these commands
 FIRST_LINE = "consul-supervisor dev-agent"
 
 

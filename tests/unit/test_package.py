@@ -75,6 +75,8 @@ def test_the_debian_package_has_the_dependencies_of_pyproject() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = dict(requirement.split(">=") for requirement in project["dependencies"])
     assert debian == {name.replace("pyyaml", "yaml"): version for name, version in named.items()}
+    page = " ".join((ROOT / "docs" / "systemd.md").read_text().split())
+    assert [pair for pair in named.items() if " ".join(pair) not in page] == []
     assert f" python3 ({project['requires-python'].replace('>=', '>= ')})," in control
 
 

@@ -102,6 +102,20 @@ def test_an_upgrade_of_a_leader_runs_no_hook_and_keeps_the_token(
     assert bare.machine.read(VARIABLES) == TEXT
 
 
+def test_an_upgrade_to_a_version_that_refuses_the_configuration_restarts_nothing(bare: Node) -> None:
+    session, before, good = bare.holder(), bare.pid, bare.machine.read(CONFIG)
+    bare.machine.write(CONFIG, "elections: {app: {kee: a}}\n")
+    done = bare.machine.sh(INSTALL.replace("--yes", "--yes --reinstall"))
+    assert done.returncode == 0, done
+    assert f"{CONFIG}:1:19: elections.app.kee: " in done.stdout
+    assert "correct it, then run systemctl restart consul-supervisor" in done.stdout
+    assert (bare.pid, bare.holder()) == (before, session)
+    bare.machine.write(CONFIG, good)
+    bare.machine.did(f"systemctl restart {UNIT}")
+    assert bare.wait_holds() == session
+    assert bare.events() == ["acquire acquired"]
+
+
 def test_a_removal_hands_over_and_an_installation_finds_the_configuration(bare: Node) -> None:
     bare.machine.did(f"apt-get remove -q --yes {UNIT}")
     assert bare.events() == ["acquire acquired", "lose shutdown"]

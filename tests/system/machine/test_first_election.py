@@ -1,0 +1,65 @@
+"""Three bare machines of Debian 13 with a cluster of Consul: the commands of docs/start.md make an election.
+
+`pytest -s` prints how long the commands took, from the package to the election that each machine shows.
+"""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from tests.support.pages import START, fenced
+from tests.support.supervisor import until
+from tests.system.machine.group import Group
+from tests.system.machine.machine import TRIXIE, Machine
+from tests.system.machine.node import UNIT
+from tests.system.machine.packages import FOLDER, give_package, make_package
+from tests.system.machine.pair import ADDRESSES
+
+SECTION = "On three nodes"
+INSTALL_S = 300.0  # Python and its packages are installed as well
+ELECTION_S = 60.0
+
+
+class BareTrio(Group):
+    """Machines ``one``, ``two`` and ``three``, each with a server of Consul and without Python."""
+
+    addresses = {**ADDRESSES, "three": "10.20.30.3"}
+    servers = tuple(addresses)
+    tree = TRIXIE
+
+
+@pytest.fixture
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BareTrio]:
+    folder = tmp_path_factory.mktemp("trio")
+    package = make_package(folder / "package")
+    with BareTrio(folder) as made:
+        for machine in made.machines.values():
+            give_package(machine, package)
+            assert machine.sh("command -v python3").returncode != 0
+        yield made
+
+
+def shows(machine: Machine, command: str, text: str) -> bool:
+    """Return whether the output of this command begins with this text."""
+    return machine.sh(command).stdout.startswith(text)
+
+
+def test_the_commands_of_the_page_lead_from_bare_machines_to_an_election(trio: BareTrio) -> None:
+    each_node, any_node, shown = [block.text for block in fenced(START) if block.section == SECTION]
+    began_at = time.monotonic()
+    for machine in trio.machines.values():
+        machine.did(f"cd /{FOLDER}\n{each_node}", within_s=INSTALL_S)
+    for name, machine in trio.machines.items():
+        until(partial(shows, machine, any_node, shown), f"all take part\n{trio.log(name)}", ELECTION_S)
+    took_s = time.monotonic() - began_at
+    print(f"\nfrom three bare machines to an election of three nodes: {took_s:.1f} s")
+    print(trio.machines["one"].did(any_node), end="")
+
+    leader = "consul-supervisor leader app"
+    led = trio.machines["one"].did(leader)
+    holder = next(name for name in trio.machines if f'"{name}"' in led)
+    trio.machines[holder].did(f"systemctl stop {UNIT}")
+    after = until(lambda: trio.machines[holder].sh(leader).stdout, "another leads", ELECTION_S)
+    assert after != led
