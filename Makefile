@@ -85,7 +85,7 @@ test-programs: setup
 test-packaging: setup
 	@tests/setup/get_language_server.sh
 	@tests/setup/get_debhelper.sh
-	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile tests/system/packaging tests/system/editors
+	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -o faulthandler_timeout=600 tests/system/packaging tests/system/editors
 
 # Two at a time: each is several servers, and some of them are Java's.
 test-applications: setup
