@@ -113,8 +113,8 @@ simulate: setup
 demo: venv
 	@.venv/bin/consul-supervisor demo
 
-deb:
-	@debian/build.sh
+deb: venv
+	@PYTHON=.venv/bin/python debian/build.sh
 
 answers: venv
 	@.venv/bin/python -m tests.unit.answers

@@ -26,7 +26,8 @@ find "$tree" -name __pycache__ -prune -exec rm -rf {} +
 repository=$(sed -n 's/^repository = "\(.*\)"$/\1/p' pyproject.toml)
 sed -i "/^Standards-Version:/a Homepage: $repository" "$tree/debian/control"
 # Whatever stands below generated/ goes into the package with this path: man pages, completions.
-mkdir "$tree/generated"
+mkdir -p "$tree/generated/usr"
+PYTHONDONTWRITEBYTECODE=1 "${PYTHON:-.venv/bin/python}" -m docs.package_data "$tree/generated/usr/share"
 
 cat >"$tree/debian/changelog" <<END
 consul-supervisor ($version) unstable; urgency=medium

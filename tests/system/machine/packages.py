@@ -1,7 +1,9 @@
 """The Debian package as the machines install it: built from this tree, with apt and without a network."""
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.system.machine.machine import Machine
@@ -23,7 +25,12 @@ def make_package(folder: Path, version: str = "") -> Path:
             re.sub(r'(?m)^__version__ = ".*"$', f'__version__ = "{version}"', module.read_text())
         )
     ran = subprocess.run(
-        [str(tree / "debian" / "build.sh")], check=False, capture_output=True, text=True, timeout=BUILD_S
+        [str(tree / "debian" / "build.sh")],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_S,
+        env={**os.environ, "PYTHON": sys.executable},
     )
     assert ran.returncode == 0, ran.stderr
     return tree / ran.stdout.strip()

@@ -6,11 +6,13 @@ tests/system/machine/test_package.py installs it on booted machines.
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import supervisor
+from docs import completion, man
 from tests.system.packaging.builds import ROOT, SCHEMA, clean_environ, copy_tree, run
 
 NAME = f"consul-supervisor_{supervisor.__version__}-1_all.deb"
@@ -23,7 +25,7 @@ def build(tree: Path, **environ: str) -> Path:
     """Build the package in this tree, which stays as it is except for dist/, and return the package."""
     (before, printed, after) = (
         files_of(tree),
-        run("debian/build.sh", cwd=tree, environ={**EPOCH, **environ}),
+        run("debian/build.sh", cwd=tree, environ={**EPOCH, "PYTHON": sys.executable, **environ}),
         files_of(tree),
     )
     assert printed == f"dist/{NAME}\n"
@@ -51,6 +53,8 @@ def test_the_package_has_the_program_its_unit_and_its_pages(package: Path) -> No
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
     pages |= {"README.md", SCHEMA, "examples/configs/minimal.yaml", "systemd/loosen-sudo.conf", "copyright"}
     assert {f"{DOC}{page}" for page in pages} <= modes.keys()
+    generated = {f"{page}.gz" for page in man.pages()} | set(completion.PLACES.values())
+    assert {f"./usr/share/{file}" for file in generated} <= modes.keys()
     assert modes["./etc/default/consul-supervisor"] == "-rw-r----- root/root"
     assert modes["./etc/consul-supervisor/"] == "drwxr-xr-x root/root"
     assert modes["./usr/bin/consul-supervisor"] == "-rwxr-xr-x root/root"
