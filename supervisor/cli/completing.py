@@ -71,7 +71,7 @@ def _items(given: argparse.Namespace) -> Iterable[tuple[str, str]]:
     from supervisor.config import items_at
     from supervisor.control import fetch
 
-    if "socket" in given:
+    if "socket" in given and "path" not in given:  # drill rehearses a configuration
         with suppress(CommandError):
             _, status = fetch.status(socket_path(given), within_s=DAEMON_S)
             return [(item["kind"], item["name"]) for item in status["items"]]
