@@ -6,6 +6,7 @@ server may fetch nothing, so its knowledge comes from the file's own modeline.
 
 import json
 import os
+import re
 import select
 import subprocess
 import time
@@ -82,9 +83,12 @@ class LanguageServer:
         return {item["label"]: item for item in items}
 
     def hover(self, path: Path, line: int, column: int) -> str:
-        """Return the text that is shown when the pointer rests there; blank for nothing."""
+        """Return the text that is shown when the pointer rests there; blank for nothing.
+
+        The server sends Markdown, in which a backslash stands before punctuation.
+        """
         answer = self._ask("textDocument/hover", _place(path, line, column))
-        return str(answer["contents"]["value"]) if answer else ""
+        return re.sub(r"\\([^\w\s])", r"\1", str(answer["contents"]["value"])) if answer else ""
 
     # --- the protocol --------------------------------------------------------------------------------
 

@@ -121,7 +121,7 @@ def test_mistakes_stop_a_commit_and_all_are_reported_with_their_places(repositor
     assert (said.returncode, repository.commits()) == (1, 0), said
     assert "Failed" in said.stderr and "exit code: 78" in said.stderr
     told = [line for line in said.stderr.splitlines() if line.startswith("files/")]
-    assert f"{good}: valid, 1 item" in told
+    assert f"{good}: valid, 1 election, no warnings" in told
     places = [line.split(" elections")[0] for line in told if "valid" not in line]
     assert sorted(places) == [f"{one}:3:20:", f"{one}:4:5:", f"{other}:3:20:", f"{other}:4:5:"]
     repository.write(one, GOOD)
