@@ -19,7 +19,7 @@ import yaml
 from tests.support.supervisor import ROOT, until
 from tests.system.machine.machine import Machine
 from tests.system.machine.node import UNIT
-from tests.system.machine.pair import ADDRESSES, Pair
+from tests.system.machine.pair import Pair
 from tests.system.machine.wheels import make_wheels
 
 EXAMPLE = ROOT / "examples" / "ansible"
@@ -59,11 +59,16 @@ class Fleet(Pair):
     def _build(self) -> None:
         self.wheel = self.make_wheel("wheels")
         super()._build()
+        self._register()
+        for machine in self.machines.values():
+            shutil.copytree(self.wheel.parent, machine.root / WHEELS.lstrip("/"))
+            (machine.root / WHEELS.lstrip("/") / self.wheel.name).unlink()  # comes with Ansible
+
+    def _register(self) -> None:
+        """Let Ansible's ssh find the machines."""
         (self.folder / "machines").mkdir()
         for name, machine in self.machines.items():
             (self.folder / "machines" / name).write_text(str(machine.leader))
-            shutil.copytree(self.wheel.parent, machine.root / WHEELS.lstrip("/"))
-            (machine.root / WHEELS.lstrip("/") / self.wheel.name).unlink()  # comes with Ansible
 
     def make_wheel(self, folder: str, source: Path = ROOT) -> Path:
         """Make a folder with wheels of that tree and of its dependencies; return the wheel of the product."""
@@ -86,7 +91,7 @@ class Fleet(Pair):
     def play(self, *options: str, **variables: Any) -> Played:
         """Run the example's playbook with these variables for all nodes."""
         inventory = self.folder / "inventory.yml"
-        hosts = {"consul_supervisor": {"hosts": dict.fromkeys(ADDRESSES, {}), "vars": variables}}
+        hosts = {"consul_supervisor": {"hosts": dict.fromkeys(self.machines, {}), "vars": variables}}
         inventory.write_text(yaml.safe_dump(hosts))
         ran = subprocess.run(
             [str(ANSIBLE / "ansible-playbook"), "-i", str(inventory), "playbooks/site.yml", *options],

@@ -9,8 +9,8 @@ cd "$(dirname "$0")/../../.."
 
 booted=systemd,systemd-sysv,dbus,iproute2
 bookworm=$booted,python3,python3-venv,python3-apt,python3-packaging,util-linux,sudo,procps,redis-server,postgresql-15
-# The requirements of debian/control that Debian has packages of.
-needed=$(sed -n 's/^ \(python3[a-z0-9-]*\).*/\1/p' debian/control | tr '\n' ' ')
+# The requirements of debian/control that Debian has packages of, and of Ansible's module for apt.
+needed="$(sed -n 's/^ \(python3[a-z0-9-]*\).*/\1/p' debian/control | tr '\n' ' ') python3-apt"
 
 cannot() {
     echo "cannot make a Debian to boot: $1" >&2

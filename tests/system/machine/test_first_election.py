@@ -1,16 +1,18 @@
-"""Three bare machines of Debian 13 with a cluster of Consul: the commands of docs/start.md make an election.
+"""Three bare machines of Debian 13 with a cluster of Consul: docs/start.md or the role makes an election.
 
-`pytest -s` prints how long the commands took, from the package to the election that each machine shows.
+`pytest -s` prints how long it took, from the package to the election that each machine shows.
 """
 
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from tests.support.pages import START, fenced
 from tests.support.supervisor import until
+from tests.system.machine.fleet import Fleet
 from tests.system.machine.group import Group
 from tests.system.machine.machine import TRIXIE, Machine
 from tests.system.machine.node import UNIT
@@ -20,6 +22,8 @@ from tests.system.machine.pair import ADDRESSES
 SECTION = "On three nodes"
 INSTALL_S = 300.0  # Python and its packages are installed as well
 ELECTION_S = 60.0
+PYTHON_FOR_ANSIBLE = "apt-get -q update && apt-get -q -y install --no-install-recommends python3 python3-apt"
+HOOK = {"exec": ["/bin/true"]}
 
 
 class BareTrio(Group):
@@ -39,6 +43,18 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BareTrio]:
             give_package(machine, package)
             assert machine.sh("command -v python3").returncode != 0
         yield made
+
+
+class BareFleet(Fleet):
+    """The machines of ``BareTrio``, managed by Ansible."""
+
+    addresses = BareTrio.addresses
+    servers = BareTrio.servers
+    tree = TRIXIE
+
+    def _build(self) -> None:
+        Group._build(self)
+        self._register()
 
 
 def shows(machine: Machine, command: str, text: str) -> bool:
@@ -63,3 +79,21 @@ def test_the_commands_of_the_page_lead_from_bare_machines_to_an_election(trio: B
     trio.machines[holder].did(f"systemctl stop {UNIT}")
     after = until(lambda: trio.machines[holder].sh(leader).stdout, "another leads", ELECTION_S)
     assert after != led
+
+
+def test_the_role_leads_from_bare_machines_to_an_election(tmp_path: Path) -> None:
+    package = make_package(tmp_path / "package")
+    with BareFleet(tmp_path / "fleet") as fleet:
+        began_at = time.monotonic()
+        for machine in fleet.machines.values():
+            machine.did(PYTHON_FOR_ANSIBLE, within_s=INSTALL_S)
+        played = fleet.play(
+            ansible_become=False,  # the machines have no sudo, and Ansible enters them as root
+            consul_supervisor_deb=str(package),
+            consul_supervisor_settings={"consul": {"address": "http://127.0.0.1:8500"}},
+            consul_supervisor_elections={"app": {"on_acquire": [HOOK], "on_lose": [HOOK]}},
+        )
+        assert played.code == 0, played.text
+        until(lambda: sorted(fleet.roles().values()) == ["holding", "waiting", "waiting"], "all take part")
+        took_s = time.monotonic() - began_at
+        print(f"\nby Ansible, from three bare machines to an election of three nodes: {took_s:.1f} s")
