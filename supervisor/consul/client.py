@@ -53,6 +53,7 @@ START_SPACING_S = 0.005  # between the starts of two items: the time of a sessio
 HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder, because our own watch of the release can wait
 CONCURRENT_MAX = 32  # requests in flight besides watches, which shared.WATCHES_MAX limits
 SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
+READ_BYTES_MAX = 256 << 10  # of a list that holders repeat each few seconds; its decoding stops the loop
 LARGE_S = 60.0  # how long a list that was too large is not read again
 TOO_LARGE_PAUSE_S = 2.0  # because Consul sends much of a list before its size is known to be too large
 NOT_SENT = Unknown(f"not sent: {CONCURRENT_MAX} requests were already in flight")
@@ -302,6 +303,8 @@ class ConsulClient:
             )
         except ExchangeFailed as failure:
             return None if failure.kind is FailureKind.TOO_LARGE else Unknown(str(failure))
+        if query.index is None and len(response.content) > READ_BYTES_MAX:
+            return None
         return self._codec.decode_list(query, response)
 
 

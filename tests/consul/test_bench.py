@@ -198,6 +198,7 @@ def test_a_lost_machine_is_measured_by_the_slowest_take_over_and_the_longest_ove
 
 
 @needs_compiler
+@pytest.mark.long
 def test_a_row_that_cannot_be_measured_here_names_the_remedy() -> None:
     """There is no root, and no folder of this PATH has keepalived."""
     argv = [sys.executable, "-m", "bench", "machine-loss", "--quick"]

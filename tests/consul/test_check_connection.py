@@ -160,6 +160,7 @@ def test_a_fact_that_the_token_may_not_read_is_no_error(guarded: Guarded, tmp_pa
     assert 'agent "NAME-OF-THE-AGENTS-NODE" { policy = "read" }' in check.of("agent")["remedy"]
 
 
+@pytest.mark.long
 def test_a_token_that_sees_no_maintenance_mode_is_reported(guarded: Guarded, tmp_path: Path) -> None:
     file = FILE.replace("app: {}", "app: {candidate_check: {maintenance: true}}")
     check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, NEEDED)}", file)
@@ -186,6 +187,7 @@ def test_a_missing_token_file_is_reported(guarded: Guarded, tmp_path: Path) -> N
     assert check.code == CONFIGURATION and f"{tmp_path}/none" in check.of("token")["text"]
 
 
+@pytest.mark.long
 def test_whether_a_command_sees_all_sessions_is_told_where_consul_shows_it(
     shared_agent: Agent, guarded: Guarded, tmp_path: Path
 ) -> None:
@@ -441,6 +443,7 @@ def answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.long
 def test_the_text_has_each_finding_with_its_remedy_below(guarded: Guarded, tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(f"consul: {{address: '{guarded.url}'}}\nelections: {{app: {{contend: false}}}}\n")

@@ -24,6 +24,7 @@ each_kind = pytest.mark.parametrize(
 
 
 @each_kind
+@pytest.mark.long
 def test_a_holder_that_crashed_is_adopted_without_a_hook(scene: Scene) -> None:
     """An upgrade is no failover: session and token stay, no hook runs, and b never holds."""
     scene.lasting()

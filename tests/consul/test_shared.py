@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.consul.client import ConsulClient, read_together, watched_together
+from supervisor.consul.client import READ_BYTES_MAX, ConsulClient, read_together, watched_together
 from supervisor.consul.shared import WATCHES_MAX
 from supervisor.consul.shared.reader import SHOWN_MAX
 from supervisor.consul.spacing import BURST, EVERY_S
@@ -312,6 +312,39 @@ def test_keys_among_many_of_other_programs_are_read_alone(
             outcomes = await asyncio.gather(*map(asker.read, keys))
             assert all(isinstance(outcome, KeyView) for outcome in outcomes)
         assert len(targets(proxy, "recurse")) == 2  # the second shows them all
+
+    played(play, config(unique, proxy.url))
+
+
+def test_keys_are_read_alone_after_two_lists_without_an_answer(
+    shared_agent: Agent, proxy: Proxy, unique: str
+) -> None:
+    """Something between us and Consul may refuse lists alone, and a lease needs its reads."""
+    put_all(shared_agent, unique)
+    keys = [key_of(unique, 11), key_of(unique, 12)]
+
+    async def play(asker: Asker) -> None:
+        for _ in range(2):
+            proxy.reset("request", "GET", "recurse")
+            outcomes = await asyncio.gather(*map(asker.read, keys))
+            assert all(isinstance(outcome, Unknown) for outcome in outcomes)
+        proxy.reset("request", "GET", "recurse")
+        outcomes = await asyncio.gather(*map(asker.read, keys))
+        assert all(isinstance(outcome, KeyView) for outcome in outcomes)
+
+    played(play, config(unique, proxy.url))
+
+
+def test_keys_beside_large_values_are_read_alone(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
+    put_all(shared_agent, unique)
+    keys = [key_of(unique, 11), key_of(unique, 12)]
+    assert shared_agent.kv_put(f"{keys[0]}/of-another-program", b"x" * READ_BYTES_MAX)
+
+    async def play(asker: Asker) -> None:
+        for _ in range(3):
+            outcomes = await asyncio.gather(*map(asker.read, keys))
+            assert all(isinstance(outcome, KeyView) for outcome in outcomes)
+        assert len(targets(proxy, "recurse")) == 1
 
     played(play, config(unique, proxy.url))
 

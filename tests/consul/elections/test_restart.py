@@ -74,6 +74,7 @@ def test_a_former_state_dir_that_is_still_in_use_is_tried_again(scene: Scene) ->
 
 @pytest.mark.parametrize("other", ["{0}/", "{1}/link"])
 def test_another_spelling_of_the_same_state_dir_keeps_the_tenure(scene: Scene, other: str) -> None:
+    scene.lasting()
     config = scene.config({scene.name: scene.election("a")})
     a = scene.leader("a")
     session = session_in_force(scene)

@@ -53,6 +53,7 @@ def test_a_stop_hands_over_at_once(scene: Scene) -> None:
     assert began.transition != lost.transition
 
 
+@pytest.mark.long
 def test_after_kill_9_another_node_leads_once_consul_has_ended_the_session(scene: Scene) -> None:
     scene.three(session={"ttl": "2s"})
     session = scene.session_of("a")
