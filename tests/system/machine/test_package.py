@@ -116,6 +116,32 @@ def test_an_upgrade_to_a_version_that_refuses_the_configuration_restarts_nothing
     assert bare.events() == ["acquire acquired"]
 
 
+def test_an_upgrade_starts_no_daemon_that_an_operator_has_stopped(bare: Node) -> None:
+    bare.machine.did(f"systemctl stop {UNIT}")
+    bare.machine.did(INSTALL.replace("--yes", "--yes --reinstall"))
+    assert bare.show("ActiveState") == ["inactive"]
+    bare.start()
+    bare.wait_holds()
+    bare.machine.did(f"echo acquire acquired >{EVENTS}")
+
+
+def test_an_upgrade_checks_with_the_variables_of_the_running_process(bare: Node) -> None:
+    drop_in = f"/etc/systemd/system/{UNIT}.service.d/key.conf"
+    session, before, good = bare.holder(), bare.pid, bare.machine.read(CONFIG)
+    bare.machine.write(drop_in, f"[Service]\nEnvironment=OTHER={bare.key}\n")
+    bare.machine.write(CONFIG, good.replace("${KEY}", "${OTHER}"))
+    bare.machine.did(f"systemctl daemon-reload; systemctl restart {UNIT}")
+    between = bare.wait_new_process(before)
+    assert bare.wait_holds() == session
+    bare.machine.did(INSTALL.replace("--yes", "--yes --reinstall"))
+    bare.wait_new_process(between)
+    assert bare.wait_holds() == session
+    bare.machine.did(f"rm -r {drop_in.rpartition('/')[0]}")
+    bare.machine.write(CONFIG, good)
+    bare.machine.did(f"systemctl daemon-reload; systemctl restart {UNIT}")
+    assert bare.wait_holds() == session
+
+
 def test_a_removal_hands_over_and_an_installation_finds_the_configuration(bare: Node) -> None:
     bare.machine.did(f"apt-get remove -q --yes {UNIT}")
     assert bare.events() == ["acquire acquired", "lose shutdown"]
