@@ -106,7 +106,7 @@ class Stage:
         """
         config = configuration(example, replaced or {}, session or SESSION)
         config["consul"] = {"address": self.agent.url}
-        made = Supervisor(self.folder / name / "supervisor", config, environ)
+        made = Supervisor(self.folder / name / "s", config, environ)  # a socket has a short path
         self._exits.callback(made.close)
         return made
 
