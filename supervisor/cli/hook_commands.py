@@ -33,7 +33,8 @@ def test_hook(options: argparse.Namespace) -> int:
     if item is None:
         return not_found("election or semaphore", config, options)
     # Late, because it imports everything that runs the daemon's hooks.
-    from supervisor.hooks.rehearsal import REASONS, hooks_by_place, start_of
+    from supervisor.core.actions import REASONS
+    from supervisor.hooks.rehearsal import hooks_by_place, start_of
 
     places = hooks_by_place(item)
     place = next((each for each, (_, hook) in places.items() if options.hook in (each, hook.name)), None)

@@ -5,7 +5,6 @@ fields. journald itself adds the time, the unit and the process. While journald 
 WAITING_BYTES_MAX. A line that cannot be sent, because there is no journald, goes to standard error as text.
 """
 
-import asyncio
 import select
 import socket
 import time
@@ -15,7 +14,7 @@ from typing import Any
 
 from supervisor.telemetry.log.names import PRIORITIES, Level, Name
 from supervisor.telemetry.log.sentences import sentence, texts
-from supervisor.telemetry.log.sink import LAST_WAIT_MS, WAITING_BYTES_MAX, NonBlockingWriter
+from supervisor.telemetry.log.sink import LAST_WAIT_MS, WAITING_BYTES_MAX, NonBlockingWriter, Retry
 
 JOURNAL = "/run/systemd/journal/socket"
 PREFIX = "CONSUL_SUPERVISOR_"
@@ -40,7 +39,7 @@ class JournalWriter:
         self._socket: socket.socket | None = None
         self._waiting: deque[tuple[bytes, str]] = deque()
         self._waiting_bytes = 0
-        self._retry: asyncio.TimerHandle | None = None
+        self._retry = Retry(RETRY_S, self.flush)
 
     def write(self, level: Level, event: Name, fields: Mapping[str, Any]) -> None:
         """Send a line, now or later. Never wait and never raise."""
@@ -57,16 +56,12 @@ class JournalWriter:
     def flush(self) -> None:
         """Send the lines that journald takes now."""
         self._drain()
-        if self._waiting and self._retry is None:
-            try:
-                self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._again)
-            except RuntimeError:
-                pass  # no loop: the next line tries again
+        if self._waiting:
+            self._retry.arm()
 
     def finish(self) -> None:
         """Wait at most LAST_WAIT_MS for journald to take the rest. Standard error gets what is left then."""
-        if self._retry is not None:
-            self._retry.cancel()
+        self._retry.cancel()
         until = time.monotonic() + LAST_WAIT_MS / 1000
         self._drain()
         while self._waiting and self._has_room(until - time.monotonic()):
@@ -74,10 +69,6 @@ class JournalWriter:
         while self._waiting:
             self._fall_back()
         self._close()
-
-    def _again(self) -> None:
-        self._retry = None
-        self.flush()
 
     def _drain(self) -> None:
         while self._waiting:

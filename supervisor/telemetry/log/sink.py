@@ -8,11 +8,38 @@ text that cannot be written at all (a full disk, no reader), is dropped and coun
 import asyncio
 import os
 import select
+from collections.abc import Callable
 
 WAITING_BYTES_MAX = 1 << 20  # some thousand lines: for a reader that pauses, not for one that is gone
 CHUNK_BYTES_MAX = select.PIPE_BUF  # a pipe that is ready takes that much without waiting, pipe(7)
 RETRY_S = 0.1
 LAST_WAIT_MS = 200  # for the last lines, when the process ends
+
+
+class Retry:
+    """A later call of ``again``, at most one at a time."""
+
+    def __init__(self, after_s: float, again: Callable[[], None]) -> None:
+        self._after_s = after_s
+        self._again = again
+        self._timer: asyncio.TimerHandle | None = None
+
+    def arm(self) -> None:
+        """Call ``again`` after the pause. Without a loop nothing is armed, and the next line tries again."""
+        if self._timer is None:
+            try:
+                self._timer = asyncio.get_running_loop().call_later(self._after_s, self._call)
+            except RuntimeError:
+                pass
+
+    def cancel(self) -> None:
+        """Make no further call."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _call(self) -> None:
+        self._timer = None
+        self._again()
 
 
 class NonBlockingWriter:
@@ -23,7 +50,7 @@ class NonBlockingWriter:
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
         self._waiting = bytearray()
-        self._retry: asyncio.TimerHandle | None = None
+        self._retry = Retry(RETRY_S, self.flush)
         self.dropped = 0
 
     def isatty(self) -> bool:
@@ -42,21 +69,13 @@ class NonBlockingWriter:
     def flush(self) -> None:
         """Write the text that the descriptor takes now."""
         self._drain(0)
-        if self._waiting and self._retry is None:
-            try:
-                self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._again)
-            except RuntimeError:
-                pass  # no loop: the next line tries again
+        if self._waiting:
+            self._retry.arm()
 
     def finish(self) -> None:
         """Wait at most LAST_WAIT_MS to write the rest."""
-        if self._retry is not None:
-            self._retry.cancel()
+        self._retry.cancel()
         self._drain(LAST_WAIT_MS)
-
-    def _again(self) -> None:
-        self._retry = None
-        self.flush()
 
     def _drain(self, wait_ms: int) -> None:
         while self._waiting and self._poll.poll(wait_ms):

@@ -12,7 +12,7 @@ from math import inf
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from supervisor.consul.endpoints import endpoint_of
-from supervisor.core.actions import Action, KillHook, Reason, Role, RoleChanged, StartHook
+from supervisor.core.actions import REASONS, Action, KillHook, Role, RoleChanged, StartHook
 from supervisor.core.contender import Contender
 from supervisor.core.events import Answered, Event, HookEnded, Stalled
 from supervisor.core.outcomes import Denied, Failed, Outcome, Refused, SessionAltered, Throttled, Unknown
@@ -21,25 +21,7 @@ from supervisor.core.settings import ItemSettings
 from supervisor.telemetry.metrics.gauges import ITEM, PREFIX, Labels, labels_of
 
 HAS_LOCK = (Role.ACQUIRING, Role.HOLDING)
-REASONS: dict[str, tuple[Reason, ...]] = {
-    "acquire": (Reason.ACQUIRED, Reason.ADOPTED),
-    "lose": (
-        Reason.SHUTDOWN,
-        Reason.STEP_DOWN,
-        Reason.CONFIG_CHANGED,
-        Reason.SESSION_INVALIDATED,
-        Reason.SESSION_ALTERED,
-        Reason.LOCK_GONE,
-        Reason.RELEASED_BY_OPERATOR,
-        Reason.KEY_DELETED,
-        Reason.SLOT_REMOVED,
-        Reason.LEASE_EXPIRED,
-        Reason.ACQUIRE_FAILED,
-        Reason.RUN_EXITED,
-        Reason.UNHEALTHY,
-        Reason.CRASHED,
-    ),
-}
+COUNTED = ("acquire", "lose")  # the events whose transitions are counted
 WATCH = "watch"
 TIMED = ("read", "renew", "write")  # a watch lasts until something changes
 ERRORS: dict[type[Outcome], str] = {
@@ -132,8 +114,8 @@ class Totals:
         meaning = "How often the lock or slot came to this node, and how often it went."
         transitions = CounterMetricFamily(f"{PREFIX}_transitions", meaning, labels=(*ITEM, "event", "reason"))
         for name, each in items.items():
-            for event, reasons in REASONS.items():
-                for reason in reasons:
+            for event in COUNTED:
+                for reason in REASONS[event]:
                     count = self._transitions[name, event, reason]
                     transitions.add_metric((*labels_of(each), event, reason), count)
         return transitions

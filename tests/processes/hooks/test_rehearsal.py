@@ -18,10 +18,10 @@ import yaml
 
 from supervisor.config import load
 from supervisor.config.problems import HOOK_LISTS
-from supervisor.core.actions import Reason
+from supervisor.core.actions import REASONS, Reason
 from supervisor.core.lease import lease_of, lose_terms
 from supervisor.formats.templates import PREFIX
-from supervisor.hooks.rehearsal import EVENTS, REASONS, SESSION, hooks_by_place
+from supervisor.hooks.rehearsal import EVENTS, SESSION, hooks_by_place
 from tests.processes.hooks.test_privileges import DAEMON, IS_ROOT, NOBODY, REFUSAL
 from tests.processes.hooks.test_webhook import Receiver, receiver, status
 from tests.processes.hooks.trial import alive

@@ -20,6 +20,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.actions import REASONS
 from supervisor.core.contenders import Contenders
 from supervisor.core.creation import new_contender
 from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
@@ -27,7 +28,7 @@ from supervisor.core.tenure import REASON_WITHIN_S
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.history import History
 from supervisor.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
-from supervisor.telemetry.metrics.counters import REASONS
+from supervisor.telemetry.metrics.counters import COUNTED
 from supervisor.telemetry.status import DaemonInfo, Status
 from supervisor.web import Routes
 from tests.support.pages import HOOKS, ROOT, rows
@@ -233,8 +234,8 @@ def test_a_loss_whose_reason_becomes_known_later_counts_once() -> None:
 def test_each_reason_of_an_acquisition_and_of_a_loss_has_a_series() -> None:
     """The page of hooks names the reasons of each event."""
     documented = {(event, re.sub("`", "", reason)) for reason, event, _ in rows(HOOKS, "reason")}
-    counted = {(event, str(reason)) for event, reasons in REASONS.items() for reason in reasons}
-    assert counted == {(event, reason) for event, reason in documented if event in REASONS}
+    counted = {(event, str(reason)) for event in COUNTED for reason in REASONS[event]}
+    assert counted == {(event, reason) for event, reason in documented if event in COUNTED}
 
 
 def test_a_scrape_shows_stuck_and_paused_items() -> None:
