@@ -92,6 +92,13 @@ class Stage:
         made.start()
         return made
 
+    def place(self, name: str) -> Path:
+        """Return the folder of the node's supervisor, which holds its control socket.
+
+        The name of the folder is one letter because the path of a socket has 107 bytes at most.
+        """
+        return self.folder / name / "s"
+
     def supervisor(
         self,
         name: str,
@@ -106,7 +113,7 @@ class Stage:
         """
         config = configuration(example, replaced or {}, session or SESSION)
         config["consul"] = {"address": self.agent.url}
-        made = Supervisor(self.folder / name / "s", config, environ)  # a socket has a short path
+        made = Supervisor(self.place(name), config, environ)
         self._exits.callback(made.close)
         return made
 

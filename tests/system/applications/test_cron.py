@@ -50,7 +50,7 @@ class CronNode:
             "TAKES_S": str(self.takes_s),
             "ONLY_HERE_RUNS": str(self._folder / "runs"),
             "PATH": f"{self._programs}:{FOLDER}:{os.environ['PATH']}",
-            "RUNTIME_DIRECTORY": str(self._folder / "supervisor"),
+            "RUNTIME_DIRECTORY": str(stage.place(name)),
         }
         self.supervisor: Supervisor = stage.supervisor(name, FOLDER / "nightly.yaml", self.environ)
 
