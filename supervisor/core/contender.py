@@ -165,7 +165,7 @@ class Contender:
         if self.tenure is not None or self.winding_up or not self.lock.is_free:
             return False
         ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-        ready = ready and session.verified and self.is_fit and self.faults is not None
+        ready = ready and session.verified and self.faults is not None
         return ready and self.record_keeper.has_session(session.id)
 
     @property

@@ -30,8 +30,11 @@ STEADY_S = 600.0  # a loss of our own making counts as the first after a tenure 
 
 
 def want_session(contender: Contender, at: float) -> Contender:
-    """Plan to create a session at that time, unless this node does not contend now."""
-    if not contender.settings.contend or contender.paused:
+    """Plan to create a session at that time, unless this node is an observer or rests.
+
+    The next step cancels the plan of a node that must not come to hold.
+    """
+    if not contender.settings.contend:
         return contender
     wanted_at = max(at, contender.rejoin_at, contender.rests_until)
     return replace(contender, session=contender.session.wanted(wanted_at))
@@ -51,6 +54,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
         return replace(contender, lock=contender.lock.must_reread(now + contender.retry_s))
     hold = view.hold_of(contender.session.id)
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
+    assert contender.is_fit, "a node that must not hold has given its session up"
     tenure = Tenure(
         session=contender.session.id,
         token=hold.token,
@@ -124,18 +128,6 @@ def session_altered(contender: Contender, why: str, now: float) -> Contender:
     contender = replace(contender, altered=why, rejoin_at=rejoin_at)
     if contender.tenure is not None:
         return replace(contender, tenure=contender.tenure.lose(Reason.SESSION_ALTERED, now))
-    return end_session(contender, now)
-
-
-def release_unwanted(contender: Contender, now: float) -> Contender:
-    """Release a lock that this node must not use.
-
-    The contender was paused or found unfit after it had sent the attempt, or Consul shows its session as the
-    holder without any attempt.
-    """
-    session = contender.session
-    unfit_in_line = contender.lock.queues and session.verified and session.tried
-    assert not unfit_in_line, "a contender that may not hold has left the line at once"
     return end_session(contender, now)
 
 

@@ -32,8 +32,8 @@ from supervisor.core.lifecycle import (
     begin_tenure,
     change_settings,
     depart,
+    end_session,
     observe,
-    release_unwanted,
     resume,
     session_altered,
     session_died,
@@ -235,8 +235,6 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
     if isinstance(outcome, SessionGone) and welcome:
         return session_died(contender, now)
     if view is not None and welcome and view.hold_of(session.id) is not None:
-        if not contender.is_fit:
-            return release_unwanted(contender, now)
         return begin_tenure(contender, view, request.at, now)
     if view is not None and welcome:
         return observe(
@@ -318,8 +316,9 @@ def _observe_waiting(contender: Contender, observation: Observation, now: float)
         return observe(contender, observation, now)
     if session.stage is not Stage.LIVE or session.ending:
         return contender
-    if not contender.is_fit or not session.verified:
-        return release_unwanted(contender, now)
+    if not session.verified:
+        # Consul shows the session as the holder without any attempt, so another program has used it.
+        return end_session(contender, now)
     if not observation.consistent:
         return replace(contender, lock=contender.lock.read_by(now))
     # An attempt without an answer has been applied after all.

@@ -125,9 +125,7 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         session = contender.session
         if contender.departing and session.has_certainly_expired(contender.terms, now):
             contender = replace(contender, session=session.abandoned(session.id))
-    elif contender.tenure is None and contender.lock.queues and not contender.is_fit:
-        contender = _out_of_line(contender, now)
-    elif contender.tenure is None and contender.paused:
+    elif contender.tenure is None and not contender.is_fit:
         contender = end_session(contender, now)
     elif contender.tenure is None:
         contender = want_session(contender, now)
@@ -154,13 +152,6 @@ def _advance_session(contender: Contender, now: float) -> Begun:
             # The renewal uses the connection that was opened ahead.
             begun += _prepared_release(contender, now)
     return contender, tuple(begun)
-
-
-def _out_of_line(contender: Contender, now: float) -> Contender:
-    """Take an unfit contender out of the line; a session that has never stood in line may stay."""
-    if not contender.session.tried:
-        return want_session(contender, now)
-    return end_session(contender, now)
 
 
 def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]:

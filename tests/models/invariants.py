@@ -121,6 +121,7 @@ def watch_step(
         monitor = _begun(monitor, after, action, now)
     monitor = _held_to_its_word(monitor, before, after, now)
     _rests_until_resumed(event, after, begun, now)
+    _unfit_without_session(after, begun)
     _hint_moves_the_try_alone(before, event, now)
     _matches(monitor, after)
     # Actions that wait for a record are due in the step of its answer, which follows at once.
@@ -319,8 +320,7 @@ def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -
         assert rank > 1 or after.tenure is None, "an acquire during a tenure"
         assert rank > 1 or monitor.kept.session == request.session, "an acquire that is not on record"
         assert rank > 1 or monitor.verified == request.session, "an acquire with a session not looked at"
-        assert rank > 1 or not after.paused, "an acquire while paused"
-        assert rank > 1 or (after.health.fit and after.maintenance.is_fit), "an acquire while unfit"
+        assert rank > 1 or after.is_fit, "an acquire while paused or unfit"
         assert rank > 1 or after.faults == (), "an acquire while a hook may be unable to start"
         monitor = replace(monitor, written=(request.session, rank))
     if isinstance(request, r.Rewrite):
@@ -369,6 +369,14 @@ def _rests_until_resumed(event: e.Event, after: Contender, begun: tuple[a.Action
     assert not (rests and after.role is a.Role.WAITING), "the role hides the rest"
     resumed = isinstance(event, e.ResumeAsked)
     assert not (resumed and (rests or after.rest_s or after.paused)), "a resume left a rest or a pause"
+
+
+def _unfit_without_session(after: Contender, begun: tuple[a.Action, ...]) -> None:
+    """Check that a node that must not hold has no session, which other nodes would take for a candidate."""
+    if after.is_fit or after.tenure is not None:
+        return
+    assert after.session.stage is Stage.ABSENT or after.session.ending, "an unfit waiter keeps its session"
+    assert not any(isinstance(action, r.CreateSession) for action in begun), "an unfit waiter makes a session"
 
 
 def _hint_moves_the_try_alone(before: Contender, event: e.Event, now: float) -> None:

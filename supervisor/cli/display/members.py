@@ -16,8 +16,8 @@ from supervisor.formats.durations import format_duration
 JSON_VERSION = 1  # of the documents' shape; an added field does not change it
 NONE = "-"
 NO_SESSION = (
-    "A node that neither holds nor contends (paused, resting, stopped, an observer) has no session, so it is "
-    "not listed. A candidate may be unfit: its status shows it."
+    "A node that neither holds nor contends (ineligible, paused, resting, stopped, an observer) has no "
+    "session, so it is not listed."
 )
 ORPHANS = (
     "An orphan has no part in any item, and its node has another session of this name. If several "

@@ -93,7 +93,7 @@ def test_members_leaves_a_paused_node_out_and_goes_on_naming_a_paused_holder(tri
     trio.wait_members(third, {holder: "holder", third: "candidate"})
     shown = trio.did(third, "members app")
     assert shown.startswith("app: election service/app/leader, 1 holder, 1 candidate\n")
-    assert "(paused, resting, stopped, an observer) has no session, so it is not listed" in shown
+    assert "(ineligible, paused, resting, stopped, an observer) has no session" in shown
     show(f"{paused} is paused", shown)
     assert trio.role(paused) == "paused"
     trio.did(holder, "pause app")

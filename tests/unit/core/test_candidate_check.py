@@ -9,6 +9,7 @@ from supervisor.core.settings import CandidateCheck
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,
+    DESTROY,
     FREE,
     OURS,
     READ,
@@ -26,10 +27,9 @@ CHECK = CandidateCheck(hook("check", 3.0, kill_after_s=1.0), interval_s=5.0, ris
 
 
 def checked() -> Play:
-    """Play until the session exists and the key is free; the first check runs since 0.0."""
+    """Play until the key is free. The first check runs since 0.0, and there is no session yet."""
     play = Play(contender(candidate_check=CHECK))
-    play.does(0.0, "create, watch 0 consistently, start check#1: scheduled, ineligible")
-    play.on(0.1, CREATE, o.Created("s"))
+    play.does(0.0, "watch 0 consistently, start check#1: scheduled, ineligible")
     play.does(0.2, WATCH, FREE, "watch 5")
     return play
 
@@ -47,7 +47,8 @@ def leading() -> Play:
     play = checked()
     result(play, 0.3, "", ok=True)
     play.passes(5.0)
-    result(play, 5.1, "read, waiting", ok=True)
+    result(play, 5.1, "create, waiting", ok=True)
+    play.does(5.15, CREATE, o.Created("s"), "read")
     play.does(5.2, READ, FREE, "acquire s")
     play.on(5.3, ACQUIRE, WON)
     play.hears(5.4, e.HookEnded(play.last(a.StartHook), ok=True), "holding")
@@ -57,6 +58,24 @@ def leading() -> Play:
 def test_a_free_key_is_not_taken_before_the_check_has_risen() -> None:
     play = leading()
     assert play.times(ACQUIRE) == [5.2]
+
+
+def test_an_unfit_waiter_has_no_session_until_its_check_rises_again() -> None:
+    """Other nodes take a session for a candidate, and would hand over to it."""
+    play = checked()
+    result(play, 0.3, "", ok=True)
+    play.on(0.4, WATCH, RIVAL)
+    play.passes(5.0)
+    result(play, 5.1, "create, waiting", ok=True)
+    play.does(5.2, CREATE, o.Created("s"), "")
+    for start in (10.0, 15.0, 20.0):
+        play.passes(start)
+        result(play, start + 0.1, "destroy s, ineligible" if start == 20.0 else "", ok=False)
+    play.on(20.2, DESTROY, o.Done())
+    for start in (25.0, 30.0):
+        play.passes(start)
+        result(play, start + 0.1, "create, waiting" if start == 30.0 else "", ok=True)
+    assert play.times(CREATE) == [5.1, 30.1] and not play.times(ACQUIRE)
 
 
 def test_a_check_that_a_reload_adds_begins_at_once() -> None:
@@ -119,7 +138,9 @@ def test_after_an_unhealthy_loss_the_node_is_ineligible_and_creates_a_session_af
     down = next(x for _, x in reversed(play.log) if isinstance(x, a.StartHook) and x.hook.name == "down")
     play.hears(20.2, e.HookEnded(down, ok=True), "release s, ineligible")
     play.on(20.3, RELEASE, o.Done())
-    play.passes(30.0)
+    for start in (25.0, 30.0):
+        play.passes(start)
+        result(play, start + 0.1, "waiting" if start == 30.0 else "", ok=True)
     assert [now for now in play.times(CREATE) if now > 20.0] == []
     play.passes(31.0)
     assert len([now for now in play.times(CREATE) if now > 20.0]) == 1
@@ -137,4 +158,4 @@ def test_an_adopted_holder_goes_on_before_its_check_has_risen() -> None:
 
 def test_a_stop_ends_a_check_that_runs() -> None:
     play = checked()
-    play.hears(0.5, e.StopAsked(), "destroy s, kill check")
+    play.hears(0.5, e.StopAsked(), "kill check")

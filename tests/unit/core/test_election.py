@@ -235,11 +235,12 @@ UNWELCOME = ("paused", "unfit")
 
 
 def unwelcome(play: Play, why: str) -> None:
-    """Pause the node, or let its check fail, after the acquire was sent."""
+    """Pause the node, or let a hook be missing, after the acquire was sent."""
     if why == "paused":
         play.hears(0.25, e.PauseAsked("n"), "paused")
     else:
-        play.contender = replace(play.contender, health=replace(play.contender.health, fit=False))
+        missing = e.HooksChecked("n", (a.Fault("down", "no such program", "install it"),))
+        play.hears(0.25, missing, "ineligible, cannot start down")
 
 
 @pytest.mark.parametrize("why", UNWELCOME)
@@ -259,6 +260,17 @@ def test_a_lock_won_late_by_a_node_that_may_no_longer_hold_is_released(why: str)
     unwelcome(play, why)
     assert "release s" in Play.says([*play.on(3.2, ACQUIRE, SILENCE), *play.on(3.3, WATCH, OURS)])
     assert not play.times(a.StartHook)
+
+
+@pytest.mark.parametrize("why", UNWELCOME)
+def test_a_node_that_may_no_longer_hold_awaits_the_answer_to_its_attempt(why: str) -> None:
+    """A watch may show the attempt's effect before its answer. The release follows the answer."""
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    unwelcome(play, why)
+    play.does(0.3, WATCH, OURS, "watch 7")
+    assert "release s" in Play.says(play.on(0.4, ACQUIRE, WON))
+    assert not play.times(READ) and not play.times(a.StartHook)
 
 
 def test_a_watch_that_shows_our_session_is_confirmed_by_a_read() -> None:

@@ -12,6 +12,7 @@ from supervisor.core.settings import ItemSettings, Wanted
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,
+    DESTROY,
     FREE,
     OURS,
     READ,
@@ -57,17 +58,18 @@ def test_a_free_key_is_taken_once_all_hooks_are_known_to_start() -> None:
 
 def test_a_node_whose_hook_cannot_start_is_ineligible_until_all_can() -> None:
     play = beside_a_free_key()
-    play.hears(0.3, checked(MISSING, LOCKED), "ineligible, cannot start down, up")
+    play.hears(0.3, checked(MISSING, LOCKED), "destroy s, ineligible, cannot start down, up")
     play.hears(1.0, checked(MISSING), "cannot start down")
     play.passes(20.0)
     assert not play.times(ACQUIRE)
-    play.hears(20.0, checked(), "read, waiting, all can start")
-    play.does(20.1, READ, FREE, "acquire s")
+    play.hears(20.0, checked(), "create, waiting, all can start")
+    play.does(20.1, CREATE, o.Created("t"), "read")
+    play.does(20.2, READ, FREE, "acquire t")
 
 
 def test_a_fault_of_a_hook_is_reported_once() -> None:
     play = beside_a_free_key()
-    play.hears(0.3, checked(MISSING), "ineligible, cannot start down")
+    play.hears(0.3, checked(MISSING), "destroy s, ineligible, cannot start down")
     play.hears(0.4, checked(MISSING), "")
 
 
@@ -136,10 +138,12 @@ def test_a_slot_is_taken_once_all_hooks_are_known_to_start() -> None:
 def test_changed_hooks_are_checked_before_the_next_attempt() -> None:
     play = beside_a_free_key()
     play.happens(0.25, e.HooksChecked("n", (MISSING,)))
+    play.does(0.26, DESTROY, o.Done(), "")
     settings = replace(play.contender.settings, on_lose=())
-    play.hears(0.3, e.SettingsChanged("n", settings, unchecked=True), "waiting")
+    play.hears(0.3, e.SettingsChanged("n", settings, unchecked=True), "create, waiting")
+    play.does(0.35, CREATE, o.Created("t"), "")
     assert not play.times(ACQUIRE)
-    play.hears(0.4, checked(), "acquire s, all can start")
+    play.hears(0.4, checked(), "acquire t, all can start")
 
 
 def test_a_holder_with_changed_hooks_goes_on_before_they_are_checked() -> None:

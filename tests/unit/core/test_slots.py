@@ -7,7 +7,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
 from supervisor.core.settings import CandidateCheck
-from tests.unit.core.play import CREATE, SILENCE, UP, Play, hook
+from tests.unit.core.play import SILENCE, UP, Play, hook
 from tests.unit.core.slot_play import (
     EMPTY,
     ENROLL,
@@ -214,7 +214,6 @@ def test_a_check_gets_the_holders_that_were_observed_last() -> None:
     check = CandidateCheck(hook("check", 3.0), interval_s=5.0, rise=2, fall=3)
     play = Play(semaphore(candidate_check=check))
     play.happens(0.0, e.Tick())
-    play.on(0.1, CREATE, o.Created("s"))
     play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
     play.on(0.3, WATCH, view("o1", "o2", at=lock("o1", "o2")))
     play.passes(5.0)
