@@ -31,7 +31,7 @@ Count = Callable[[], int]
 
 
 class Trace:
-    """Markers with the count of their moment, kept in memory while something goes on."""
+    """Markers, each with the count at its moment, kept in memory until the loop rests."""
 
     def __init__(
         self, file: IO[str], count: Count, pause: Callable[[], None], go_on: Callable[[], None]

@@ -236,7 +236,7 @@ def _crashed(fleet: Fleet) -> list[Figure]:
     )
     at_rest(fleet.agent)
     after, event = Counted(fleet.agent), demand.crash(fleet.settings, fleet.part.candidates)
-    waited = fleet.part.items - len(lost)  # its session for what it did not hold expires as well
+    waited = fleet.part.items - len(lost)  # its sessions that only waited expire, with an entry each
     writes = (after.entries - before.entries - waited) / len(lost)
     refused = (after.refused - before.refused) / len(lost)
     return [

@@ -55,7 +55,7 @@ class Trouble:
     name: str
     within: Callable[[], AbstractContextManager[object]]
     again: Callable[[], object] = lambda: None
-    may_lead: bool = True  # a supervisor that cannot write a record must not lead
+    may_lead: bool = True  # only a supervisor that can write a record may lead
 
 
 class Troubles:
@@ -149,7 +149,7 @@ class Pipe:
     def __init__(self, path: Path) -> None:
         self.path = path
         os.mkfifo(path)
-        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)  # for writing as well, so that reading never ends
+        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)  # also for writing, so that reading never ends
         self._flows = threading.Event()
         self._flows.set()
         self._over = False

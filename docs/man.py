@@ -91,7 +91,7 @@ def _of_commands() -> str:
 
 
 def _describe(name: str, command: argparse.ArgumentParser) -> None:
-    """Give the command what the page is to show: the usage in one line, the example and the exit codes."""
+    """Set what the page shows of the command: the usage in one line, the example and the exit codes."""
     command.usage = commands.usage_of(command)
     command.description = f"For example: {NAME} {COMMANDS[name].example}"
     codes = command.add_argument_group("exit codes:")
@@ -126,7 +126,7 @@ def _of_configuration() -> str:
 def _page(described: argparse.ArgumentParser, section: int, summary: str, manual: str) -> Manpage:
     (released, *_) = re.findall(r"^## \[.+\] - (\S+)$", CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE)
     about = {
-        "date": f"{date.fromisoformat(released):%B %d, %Y}",  # of a release, so that each build is the same
+        "date": f"{date.fromisoformat(released):%B %d, %Y}",  # of a release, so that two builds are equal
         "project_name": NAME,
         "version": __version__,
         "manual_title": manual,

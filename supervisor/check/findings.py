@@ -34,7 +34,7 @@ class Finding:
     """One finding.
 
     what: the thing that was checked, by its name in docs/commands.md.
-    text: what is the case.
+    text: the fact that was found.
     remedy: what to do. Blank: nothing.
     item: the election or semaphore of the finding. Blank: the finding is about the agent or Consul.
     """

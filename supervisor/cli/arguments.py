@@ -106,7 +106,7 @@ class _CommandParser(argparse.ArgumentParser):
 def _refuse_unknown_options(parser: argparse.ArgumentParser, words: Iterable[str], remedy: str) -> None:
     """End the process if one of the words is an option that the parser does not have.
 
-    argparse reports such an option only if nothing else is wrong, and not which option was probably meant.
+    argparse reports such an option only if everything else is right, and suggests no similar option.
     """
     actions = parser._actions  # argparse has no public way to list them
     known = [option for action in actions for option in action.option_strings]

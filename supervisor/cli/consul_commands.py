@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def leader(options: argparse.Namespace) -> int:
-    """Print the value of the current leader, or all that Consul shows of it, and return the exit code."""
+    """Print the leader's value, or everything that Consul shows of the key, and return the exit code."""
     from supervisor.consul.query import key_now
 
     if options.key is not None:

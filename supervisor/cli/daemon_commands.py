@@ -18,7 +18,7 @@ DAEMON_EVERY_S = 0.2  # a request that waits would keep one of the few connectio
 
 
 def operate(options: argparse.Namespace) -> int:
-    """Send the daemon a command, print what came of it, and return the exit code."""
+    """Send the daemon a command, print its result, and return the exit code."""
     from supervisor.cli.display.text import escape
     from supervisor.control import OperatorCommand, Result, Verb
     from supervisor.control.client import ask

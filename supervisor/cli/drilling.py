@@ -59,7 +59,7 @@ def _wrong_options(options: argparse.Namespace) -> str:
 
 
 def _rehearse(options: argparse.Namespace, configs: "Mapping[str, Config]") -> int:
-    """Rehearse the items, and print what came of each.
+    """Rehearse the items, and print the result of each.
 
     configs: the configuration as each node loads it.
     """

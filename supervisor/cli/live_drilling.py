@@ -47,7 +47,7 @@ def _socket_path(options: argparse.Namespace, path: Path) -> str:
 
 
 def _drill(options: argparse.Namespace, consul: "ConsulSettings", item: "ItemSettings") -> int:
-    """Print what will happen, hand over if the operator agrees, and print what came of it."""
+    """Print the plan, hand over if the operator agrees, and print the result."""
     from supervisor.drill.live import PLAIN_NODE
     from supervisor.drill.live_report import as_json, begin_lines, end_line, handover_lines
 
@@ -77,7 +77,7 @@ def _drill(options: argparse.Namespace, consul: "ConsulSettings", item: "ItemSet
 
 
 def _plan(options: argparse.Namespace, consul: "ConsulSettings", item: "ItemSettings") -> "LivePlan":
-    """Return what the drill will do. Raises CommandError when it is not possible."""
+    """Return the plan of the drill. Raises CommandError when the drill is not possible."""
     from supervisor.drill.live import prepare
 
     to, hostname = options.to or "", socket.gethostname()
@@ -86,7 +86,7 @@ def _plan(options: argparse.Namespace, consul: "ConsulSettings", item: "ItemSett
 
 
 async def _hand_over_and_back(options: argparse.Namespace, plan: "LivePlan", seen: "list[Handover]") -> None:
-    """Hand over, then back unless that is excluded, and add each hand-over to ``seen``."""
+    """Hand over, then back unless the drill is one way, and add each hand-over to ``seen``."""
     from supervisor.drill.live import hand_back, hand_over
 
     _progress(f"{plan.item.name}: {plan.here} hands over to {plan.there}")

@@ -106,7 +106,7 @@ def _load_here(path: Path) -> "Config":
 def _wind_up_each(directories: Iterable[str]) -> None:
     """Wind up the tenures on record in these state_dirs, and in the state_dir of the former process.
 
-    A configuration that cannot be loaded must not leave a tenure without its on_lose.
+    So each tenure gets its on_lose even if the configuration cannot be loaded.
     """
     from supervisor.journal import JournalBusy, JournalError
 

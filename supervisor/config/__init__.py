@@ -97,7 +97,7 @@ def load_drop_in(
     """Load the configuration in ``folder`` as if ``file`` were installed there already.
 
     name: the name of the file in the folder. None: the name of its former version, if one is found.
-    Raises ConfigError with every problem that the folder does not have without the file.
+    Raises ConfigError with every problem that the folder has only with the file.
     """
     from supervisor.config import drop_in
 
@@ -105,14 +105,14 @@ def load_drop_in(
 
 
 def items_at(path: Path) -> list[tuple[str, str]]:
-    """Return kind and name of each item of the configuration at ``path``, whatever its faults."""
+    """Return kind and name of each item of the configuration at ``path``, even if it has faults."""
     from supervisor.config import loader
 
     return loader.items_at(path, schema())
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders that may hold the records of the configuration at ``path``, whatever its faults."""
+    """Return the folders that may hold records of the configuration at ``path``, even if it has faults."""
     from supervisor.config import loader
 
     return loader.state_dirs_of(path, environ, schema())

@@ -15,7 +15,8 @@ def copy_hooks(data: dict[str, Any], places: Places) -> None:
 
     An observer takes on_change alone, and on_lose_failure goes to items with on_lose alone. An empty mapping
     for ``run`` or ``candidate_check`` means none, and is removed.
-    ``data`` is not validated yet. A value of an unexpected shape is copied too: the schema refuses it later.
+    ``data`` is not validated yet. Even a value of an unexpected shape is copied, because the schema refuses
+    it later.
     """
     defaults = data.get("defaults")
     given = defaults if isinstance(defaults, dict) else {}

@@ -2,8 +2,8 @@
 
 Configuration management checks a file before it installs the file. The drop-in then has the name of a
 temporary file, and the folder still has its former version, which must not count beside the new one. Faults
-that the folder has anyway must not keep a good drop-in out, because two broken files could otherwise never be
-corrected one after the other.
+that the folder has anyway do not count either, so that an operator can correct two broken files one after the
+other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class Placed:
 def load(given: DropIn, environ: Mapping[str, str], hostname: str, document: dict[str, Any]) -> Placed:
     """Load the folder with the drop-in in its place.
 
-    Raises ConfigError with every fault that the folder does not have without the drop-in.
+    Raises ConfigError with every fault that the folder has only with the drop-in.
     """
     try:
         present = files.drop_ins(given.folder)

@@ -78,7 +78,7 @@ class _Repeater:
         return value
 
     def _values(self, path: KeyPath, values: Any, rest: dict[str, Any]) -> list[str]:
-        """Return the values of ``for_each``. None of them: the item cannot be repeated.
+        """Return the values of ``for_each``. Empty: the item cannot be repeated.
 
         rest: the other settings of the item.
         """

@@ -25,7 +25,8 @@ _REMEDIES = {
 def refuse_references(data: dict[str, Any], report: Report) -> None:
     """Refuse each ``${`` where nothing is filled in and no shell reads the text, with the remedy.
 
-    ``data`` is not validated yet. A value of an unexpected shape is passed over: the schema refuses it later.
+    ``data`` is not validated yet. A value of an unexpected shape is passed over, because the schema refuses
+    it later.
     """
     for path, text, remedy in _texts(data):
         if isinstance(text, str) and _REFERENCE in text:

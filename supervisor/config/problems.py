@@ -19,7 +19,7 @@ HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
 _COPIED_LENGTHS = (3, 2)  # of the path of an item's hooks, and of an item
 
 PROBLEMS_MAX = 1000  # the operator corrects the first few and checks again
-REFUSALS_MAX = 10 * PROBLEMS_MAX  # of copies as well: one mistake in for_each may be in 2,000 items
+REFUSALS_MAX = 10 * PROBLEMS_MAX  # copies included: one mistake in for_each may be in 2,000 items
 QUOTED_CHARS_MAX = 60  # a longer quotation would hide the rest of the message
 
 # A colon within these does not separate the parts of a message.

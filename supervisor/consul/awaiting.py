@@ -71,7 +71,7 @@ async def wait_until(
 async def _look(consul: Questions, item: ItemSettings, index: int, left_s: float) -> View:
     """Return the item's keys when they differ from those at ``index``, or at the end of the time.
 
-    index: 0: return them at once. So does a time of 0.
+    index: 0: return them at once, as with a time of 0.
     """
     if left_s == 0.0:
         index = 0

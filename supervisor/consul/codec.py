@@ -87,7 +87,7 @@ class Codec:
     def decode_list(self, query: ListQuery, response: requests.Response) -> Listing | Unknown | Denied | None:
         """Return the list, or why there is none. None: Consul refuses the list, and may answer for one key.
 
-        Never raises, whatever a peer sends.
+        Never raises, even for a malformed answer.
         """
         if response.status_code == 403:
             if permissions.UNKNOWN_TOKEN not in said(response):
@@ -112,7 +112,7 @@ class Codec:
             return unreadable(error)
 
     def decode(self, action: Request, response: requests.Response) -> Outcome:
-        """Return the outcome of this answer. Never raises, whatever a peer sends."""
+        """Return the outcome of this answer. Never raises, even for a malformed answer."""
         outcome = outcome_of(action, response)
         if isinstance(outcome, Denied):
             words = outcome.why

@@ -17,7 +17,7 @@ THROTTLED_S = 1.0  # the pause after the first refusal; it doubles with each fur
 LEVEL_MAX = 5
 THROTTLED_S_MAX = THROTTLED_S * 2 ** (
     LEVEL_MAX - 1
-)  # a failover is late by that much, and half of it, at worst
+)  # at worst a failover is late by one and a half times that
 
 
 @dataclass(frozen=True, slots=True)

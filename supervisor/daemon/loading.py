@@ -2,8 +2,8 @@
 
 A thousand elections take half a second to read and to validate, in which a daemon would not renew its
 sessions. The validator also stays out of the daemon's memory. The child is a fork of the daemon. So both have
-one version of each of our modules, even while an upgrade replaces the installed files, and neither arguments
-nor environment have to carry a secret. The finished settings come back through a file in memory.
+one version of each of our modules, even while an upgrade replaces the installed files, and no secret is
+passed in arguments or in the environment. The finished settings come back through a file in memory.
 """
 
 import gc

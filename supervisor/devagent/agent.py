@@ -18,7 +18,7 @@ from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits
 
 SLEEP_MAX_S = 3600.0  # asyncio's timers take no more than a day; looking early does no harm
 LIMITS = Limits()
-ADDRESS = "127.0.0.1"  # no other machine, because nobody has to prove who they are
+ADDRESS = "127.0.0.1"  # only this machine, because clients need no token
 
 
 class DevAgent:

@@ -14,7 +14,7 @@ from supervisor.devagent.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What the last writes changed."""
+    """The changes that the last writes have made."""
 
     touched: tuple[Touch, ...]
     ended: frozenset[str]
@@ -22,7 +22,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What wakes a query: one of the three that is not None, or any change when all are None.
+    """The condition that wakes a query: the one field that is not None, or any change when all are None.
 
     key: the path of an existing key.
     node: the path of a node of the radix tree.

@@ -72,7 +72,7 @@ class Store:
         return self._write(lambda index: self.lock_at(self.kv, entry, index), now) is not None
 
     def lock_at(self, kv: KeyValues, entry: Entry, index: int) -> Entry | None:
-        """Lock a key in this table or in a transaction's copy of it, whatever the lock-delay."""
+        """Lock a key in this table or in a transaction's copy, even during a lock-delay."""
         if not entry.session:
             raise Refused("missing session")
         if self.sessions.find(entry.session) is None:
@@ -114,7 +114,7 @@ class Store:
         return written
 
     def _bury(self, now: float) -> None:
-        """See to it that the tombstones of the newest write are forgotten in time."""
+        """Plan when the tombstones of the newest write are forgotten."""
         if self.index in self.kv.tombstones.values():
             self.reapings.append((now + TOMBSTONE_S, self.index))
 

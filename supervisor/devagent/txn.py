@@ -23,7 +23,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a transaction.
+    """The result of a transaction.
 
     results: the entries to show when there are no errors.
     errors: the position of each operation that failed, and why it failed.

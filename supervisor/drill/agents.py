@@ -30,11 +30,11 @@ class NodeAgent:
         await self._server.close()
 
     def freeze(self) -> None:
-        """Answer no request any more, neither a new one nor one that waits."""
+        """Stop answering requests, including those that wait."""
         self._answering.clear()
 
     def thaw(self) -> None:
-        """Answer requests again. Those whose client has given up are dropped."""
+        """Answer requests again. Requests whose client has given up are dropped."""
         self._answering.set()
 
     async def _handle(self, http: HttpRequest) -> HttpAnswer:

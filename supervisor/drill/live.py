@@ -36,12 +36,13 @@ from supervisor.errors import CommandError, NotPossible
 from supervisor.formats.durations import format_duration
 
 NOTE = "drill"  # the reason of both step-downs, for status, events and hooks
-REST = "1s"  # how long a node that has handed over does not contend, so that a standby is there again soon
+REST = "1s"  # how long a node that has handed over rests, so that it is a standby again soon
 POLL_S = 0.05
 STANDBY_POLL_S = 0.2
 SEEN_S = 5.0  # after the daemon's reply, for the answer of Consul that shows the new holder
 COMMAND_END_S = 20.0  # for --back-by to end, after the hand-over that it requested
-PLAIN_NODE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")  # which neither a shell nor ssh takes for an option
+# neither a shell nor ssh takes such a name for an option
+PLAIN_NODE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 SHELL = "/bin/sh"
 
 
@@ -51,7 +52,7 @@ class CannotDrill(NotPossible):
 
 @dataclass(frozen=True, slots=True)
 class LivePlan:
-    """What a live drill is about to do.
+    """The plan of a live drill.
 
     socket: the path of the control socket of this node's daemon.
     ours: the session by which this node holds.
@@ -68,12 +69,12 @@ class LivePlan:
 
     @property
     def here(self) -> str:
-        """This node for people: its name in Consul, or its session if both nodes share an agent."""
+        """This node's name for people: its name in Consul, or its session if both nodes share an agent."""
         return self.ours.node if self.ours.node != self.target.node else self.ours.id
 
     @property
     def there(self) -> str:
-        """The other node for people."""
+        """The other node's name for people."""
         return self.target.node if self.ours.node != self.target.node else self.target.id
 
     @property
@@ -88,7 +89,7 @@ class Handover:
     """One hand-over as a client saw it.
 
     played: its time line and its promises.
-    gap_s: for how long no node was holder. None: no node has taken over.
+    gap_s: how long no node was holder. None: no node has taken over.
     holder: the session that holds at its end. Blank: none does.
     node: the node of that session, for people.
     token: the fencing token of the new holder. None: no node has taken over.
@@ -172,7 +173,7 @@ def back_command(plan: LivePlan, ours: ListedSession, candidates: Sequence[Liste
 
 
 class Sight:
-    """The key of an election during one hand-over, as a client sees it that follows the key."""
+    """The key of an election during one hand-over, as a client that follows the key sees it."""
 
     def __init__(self, plan: LivePlan, title: str, former: str) -> None:
         """Expect a new holder after the session ``former``."""
@@ -186,7 +187,7 @@ class Sight:
         self.promises: list[Promise] = []
 
     def see(self, view: View) -> bool:
-        """Take note of an answer of Consul, and return whether another node holds."""
+        """Note an answer of Consul, and return whether another node holds."""
         assert isinstance(view, KeyView), "an election has one key"
         now, is_former = time.monotonic(), view.session == self._former
         self.view = view
@@ -200,7 +201,7 @@ class Sight:
         return self.taken_at is not None
 
     def name(self, session: str) -> str:
-        """Return the node of a session, for people."""
+        """Return the name of a session's node, for people."""
         names = {self._plan.ours.id: self._plan.here, self._plan.target.id: self._plan.there}
         return names.get(session, session)
 
@@ -210,7 +211,7 @@ class Sight:
 
     @property
     def gap_s(self) -> float | None:
-        """For how long no node was holder. 0: no answer showed the key without one."""
+        """How long no node was holder. 0: every answer showed a holder."""
         if self.taken_at is None:
             return None
         return 0.0 if self.freed_at is None else self.taken_at - self.freed_at
@@ -235,7 +236,7 @@ class Sight:
         self.promises.append(Promise("the fencing token", f"more than {token}", shown, is_greater))
 
     def handover(self, play: str) -> Handover:
-        """Return the hand-over as it was seen."""
+        """Return the hand-over as the client saw it."""
         played = Played(play, self._title, tuple(self.promises), tuple(self.lines))
         token = None if self.taken_at is None else self.view.modify_index
         holder = self.view.session
@@ -244,7 +245,7 @@ class Sight:
 
 @asynccontextmanager
 async def _followed(plan: LivePlan, sight: Sight, within_s: float) -> AsyncIterator[asyncio.Task[bool]]:
-    """Follow the key until another node holds it, and begin when Consul has answered once.
+    """Follow the key until another node holds it, and begin the block after Consul's first answer.
 
     Raises LookupFailed.
     """
@@ -318,7 +319,7 @@ def _shown(socket: str, item: ItemSettings) -> Mapping[str, Any]:
 
 
 def _duration_s(shown: Mapping[str, Any], event: str) -> float | None:
-    """Return how long the newest transition took, if it is of this kind. None: it is not, or not over."""
+    """Return how long the newest transition took. None: it is of another kind, or not over."""
     newest = next(
         (each for each in shown.get("transitions", ()) if each["event"] in ("acquire", "lose")), None
     )

@@ -49,7 +49,7 @@ class Play:
 
 
 async def perform(play: Play, stage: Stage) -> Played:
-    """Play a play, and return what came of it."""
+    """Perform a play, and return its result."""
     stage.begin()
     promises: list[Promise] = []
     async with aclosing(play.act(stage)) as acting:
@@ -138,7 +138,7 @@ async def step_down(stage: Stage) -> Promises:
 
 
 async def _handed_over(stage: Stage, tenure: Tenure, at: float) -> Promises:
-    """Yield the promises about a hand-over that was asked for at this moment."""
+    """Yield the promises about a hand-over that was requested at this moment."""
     limit_s = stage.lease.lose_time_s + stage.lease.acquire_delay_s
     within_s = limit_s + lose_s(stage.item) + 2 * ALLOWANCE_S
     await stage.until(lambda: bool(stage.since(at)) or tenure.is_stuck, within_s)

@@ -32,7 +32,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a play.
+    """The result of a play.
 
     skipped: why it was not played. Blank: it was played.
     """

@@ -82,12 +82,12 @@ class Attempt:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether the attempt has not ended yet."""
         return self.ended_at is None
 
     @property
     def succeeded(self) -> bool:
-        """Whether it has ended with the exit code 0."""
+        """Whether the attempt has ended with the exit code 0."""
         return self.code == 0
 
     @property

@@ -25,7 +25,7 @@ PREFIX = "cs-drill-"  # short, because the path of a socket is
 
 @dataclass(frozen=True, slots=True)
 class Drilled:
-    """What came of the plays of one item."""
+    """The results of the plays of one item."""
 
     original: ItemSettings
     shortened: Shortened
@@ -39,7 +39,7 @@ class Drilled:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a drill will do.
+    """The plan of a drill.
 
     items: the items, shortened.
     configs: the configuration as each node loads it.
@@ -82,7 +82,7 @@ def plan(configs: Mapping[str, Config], names: Sequence[str], speed: float, *, r
 async def rehearse(
     planned: Plan, item: Drilled, environ: Mapping[str, str], progress: Callable[[str], None]
 ) -> Drilled:
-    """Play every play of one item. Raises NotPossible when that takes longer than its bound.
+    """Perform every play of one item. Raises NotPossible when that takes longer than its bound.
 
     progress: prints a line about the play that begins.
     """
@@ -110,7 +110,7 @@ class _Rehearsal:
         self._opened = AsyncExitStack()
 
     async def run(self) -> tuple[Played, ...]:
-        """Play every play, and return what came of each."""
+        """Perform every play, and return the result of each."""
         plays = tuple(plays_of(self._settings))
         played: list[Played] = []
         try:

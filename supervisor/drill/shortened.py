@@ -52,7 +52,7 @@ class _Divider:
         self.changes: list[str] = []
 
     def divide(self, what: str, given_s: float, min_s: float) -> float:
-        """Return the duration divided, but not below ``min_s`` and never longer than it is given."""
+        """Return the divided duration, which is at least ``min_s`` and at most the given duration."""
         return self.note(what, given_s, min(given_s, max(given_s / self._speed, min_s)))
 
     def note(self, what: str, given_s: float, used_s: float) -> float:

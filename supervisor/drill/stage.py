@@ -251,7 +251,7 @@ class Stage:
             return set()
 
     def _on_answer(self, node: str, method: str, target: str) -> None:
-        """Take note of an answer to a request of a node's supervisor."""
+        """Note an answer to a request of a node's supervisor."""
         now = self.answered[node] = time.monotonic()
         _, is_renewal, session = target.partition("/v1/session/renew/")
         if is_renewal:
@@ -338,7 +338,7 @@ class Stage:
         return True
 
     def why_none(self) -> str:
-        """Return what is known of the reasons why a node does not hold: its last hook that failed."""
+        """Return why a node does not hold, as far as is known: its last hook that failed."""
         reasons = []
         for node in NODES:
             own = [one for tenure in self.tenures if tenure.node == node for one in tenure.attempts]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from supervisor.core.settings import ItemSettings
 from supervisor.drill.recorders import RUN, Attempt
 
-KNOWN_S = 0.5  # for a supervisor to learn that it holds, where no hook shows that it has
+KNOWN_S = 0.5  # for a supervisor to learn that it holds, if the item has no hook that shows this
 OF_TENURE = ("on_acquire", RUN, "on_lose", "on_lose_failure")
 
 
@@ -39,7 +39,7 @@ class Tenure:
 
     @property
     def is_running(self) -> bool:
-        """Whether any of its hooks runs."""
+        """Whether any hook of the tenure runs."""
         return any(attempt.is_running for attempt in self.attempts)
 
     @property
@@ -49,7 +49,7 @@ class Tenure:
 
     @property
     def is_held(self) -> bool:
-        """Whether Consul shows it."""
+        """Whether Consul shows the session as holder."""
         return self.freed_at is None
 
     @property

@@ -18,7 +18,7 @@ LOCAL = frozenset(
     "bcachefs btrfs cgroup cgroup2 devpts devtmpfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs iso9660 jfs "
     "mqueue ntfs3 overlay proc ramfs reiserfs rootfs securityfs squashfs sysfs tmpfs udf vfat xfs zfs".split()
 )
-KERNELS_OWN = ("/proc/", "/sys/", "/dev/")  # the kernel's, which never hang, also kinds not in LOCAL
+KERNELS_OWN = ("/proc/", "/sys/", "/dev/")  # file systems of the kernel, of any kind, which never hang
 CHANGED = select.POLLPRI | select.POLLERR  # the events of the table after a mount or unmount, see proc(5)
 
 
@@ -95,8 +95,8 @@ class Mounts:
 def remote_points(lines: Iterable[str]) -> Iterable[str]:
     """Return the mount points of file systems that may hang, from the lines of mountinfo (see proc(5)).
 
-    The root is "". A local file system below such a mount point may hang as well, because its path leads
-    through that mount point.
+    The root is "". A local file system below such a mount point counts as one that may hang, because its path
+    leads through that mount point.
     """
     for line in lines:
         place, _, kind = line.partition(" - ")

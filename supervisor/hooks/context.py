@@ -60,7 +60,9 @@ def as_json(event_facts: Mapping[str, Fact]) -> bytes:
 
 
 def as_environment(event_facts: Mapping[str, Fact]) -> dict[str, str]:
-    """Return the facts as environment variables. None becomes an empty value, so that ``set -u`` is no trap.
+    """Return the facts as environment variables.
+
+    None becomes an empty value, so that ``set -u`` ends no hook.
 
     A value that no environment can carry (with a NUL byte, or too long for the kernel) is left out, because
     half a leader's value would be worse than none. Standard input has the whole value.

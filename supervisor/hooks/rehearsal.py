@@ -1,8 +1,8 @@
 """One attempt of one hook outside the daemon, for ``test-hook``: ``Hooks`` runs it for an imagined event.
 
 The facts of the event are those that the daemon would give, except those that only Consul knows. The session
-is zeros, so that Consul has no such session. The fencing token is 0, the smallest, so that a resource which
-compares tokens never takes the hook for one of a new holder.
+consists of zeros, an ID that no session in Consul has. The fencing token is 0, the smallest, so that a
+resource which compares tokens never takes the hook for one of a new holder.
 """
 
 import asyncio

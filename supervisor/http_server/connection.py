@@ -73,7 +73,7 @@ class Client(asyncio.BufferedProtocol):
     # --- what asyncio calls ----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Admit the client, or close its connection if there are too many clients and none is idle."""
+        """Admit the client, or close its connection if the server is full and no client is idle."""
         self._transport = cast(asyncio.Transport, transport)
         if not self._crowd.admit(self):
             self._transport.abort()

@@ -22,7 +22,7 @@ from supervisor.journal.checked_line import content_of, line_of
 NEWER, OLDER = "events", "events.1"
 FILE_BYTES_MAX = 512 * 1024  # some 2,000 events, and as many in the older file: months of a quiet node
 BATCH_MAX = 32  # events in one write, which stays far below the size of a file and takes the loop 0.2 ms
-MODE = 0o600  # as of the records
+MODE = 0o600  # as records have it
 VERSION = 1
 OPENED = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW  # a pipe in the file's place would block the loop
 

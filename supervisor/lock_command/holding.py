@@ -1,8 +1,7 @@
 """One item from the command line: the core, Consul and the command, from the first request to the release.
 
 This module decides nothing about the lock. It ends the item after the command, or when ``judgement`` gives
-up, and passes signals on. A record is never written, because nothing outlives this process: whatever ends it
-ends the command.
+up, and passes signals on. It writes no record, because the command ends with this process, even in a crash.
 """
 
 import asyncio
@@ -69,9 +68,9 @@ EXIT_BUG = 70
 class Manner:
     """How the lock is acquired and lost.
 
-    wait_s: how long to wait for the lock. 0: try once. None: wait for ever.
+    wait_s: how long to wait for the lock. 0: try once. None: no limit.
     kills: whether a loss ends the command by KILL alone, without TERM.
-    say: prints a line that everybody should see.
+    say: prints a line that every user should see.
     explain: prints a line for a reader who wants to follow what happens.
     """
 
@@ -159,7 +158,7 @@ class Holding:
         return self._contenders.by_name[self._settings.name]
 
     def dispatch(self, event: Event) -> None:
-        """Run one step, and whatever follows from it for the command."""
+        """Run one step, and carry out its effect on the command."""
         if self._ended.is_set():
             return
         self._driver.dispatch(event)

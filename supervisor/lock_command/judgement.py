@@ -1,6 +1,6 @@
 """When ``lock`` gives up before its command has begun, and why. Pure functions.
 
-A daemon tries for ever, because an operator corrects a fault while it runs. A command reports the fault.
+A daemon goes on trying, because an operator corrects a fault while it runs. A command reports the fault.
 """
 
 from supervisor.core.contender import Contender
@@ -31,7 +31,7 @@ class NoConsul(PeerError):
 
 
 class NotAcquired(NotPossible):
-    """The lock is held by others."""
+    """Other sessions hold the lock."""
 
 
 class LockLost(NotPossible):
@@ -64,7 +64,7 @@ def no_answer(contender: Contender, why: str) -> NoConsul:
 
 
 def not_acquired(contender: Contender) -> NotAcquired:
-    """Return the error that others hold the lock."""
+    """Return the error that other sessions hold the lock."""
     return NotAcquired(f"cannot lock {contender.settings.key}: {_whose(contender)}")
 
 

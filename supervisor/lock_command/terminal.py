@@ -52,7 +52,7 @@ class Terminal:
         The command stays stopped, and the caller continues it. The kernel does not stop this process where
         no shell could continue it.
         """
-        os.killpg(pgid, signal.SIGSTOP)  # no process of it acts while nobody watches the lock
+        os.killpg(pgid, signal.SIGSTOP)  # the command must not act while no process watches the lock
         self.take_back()
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.killpg(0, signal.SIGTSTP)  # the other processes of our pipeline as well

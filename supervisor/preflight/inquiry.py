@@ -25,7 +25,7 @@ class Inquiry:
 
     line: is called with each value that the process writes.
     ended: is called once, with why the process could not go on. Blank: the process ended by itself.
-    Neither is called by the constructor, nor after ``close``.
+    Both are called only after the constructor has returned and before ``close``.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class Lookout:
         self._path = path
         self._question = Question()
         self._asked = b""
-        self._needs: dict[str, list[Need]] = {}  # by item: those without which it cannot hold
+        self._needs: dict[str, list[Need]] = {}  # by item: the looks without which a node cannot hold
         self._found: dict[str, tuple[Fault, ...]] = {}  # by item: the faults that the core knows
         self._answers: dict[int, Answer] = {}  # by look
         self._owed: dict[str, int] = {}  # by item: the number of looks without an answer

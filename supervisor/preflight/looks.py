@@ -33,8 +33,8 @@ class LookRefused(Exception):
 def faults_of(look: Look, strict: bool) -> list[Fault]:
     """Return every reason why the command or file of this look cannot be used here.
 
-    strict: whether the supervisor is run by this user. If not, what the kernel refuses to this user alone is
-        no reason.
+    strict: whether the supervisor is run by this user. If not, a refusal that concerns this user alone is no
+        reason.
     """
     lenient = not strict and os.geteuid() != 0
     if "file" in look or "folder" in look:

@@ -25,7 +25,7 @@ class Need:
     item, hook: their names. Blank: the look is for the connection to Consul.
     path: where the hook is in the configuration.
     look: the index of the look in ``Question.looks``.
-    needed: whether a holder cannot do without it.
+    needed: whether a node needs the hook in order to hold.
     """
 
     item: str

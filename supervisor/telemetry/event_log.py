@@ -50,7 +50,7 @@ class EventLog:
             self._keep_command(event)
 
     def prepend(self, earlier: "EventLog") -> None:
-        """Keep the older events of ``earlier`` as well."""
+        """Keep also the older events of ``earlier``."""
         self._texts.extendleft(reversed(earlier._texts))
         self._bytes += earlier._bytes
         self._drop_oldest()
@@ -65,7 +65,7 @@ class EventLog:
 
     def _keep_command(self, event: Event) -> None:
         verb, item = event.get("verb", ""), event.get("item")
-        if item is None:  # for all items, so no earlier one for an item explains anything any more
+        if item is None:  # the command is for all items, so it replaces every earlier command for one item
             self._commands = {key: each for key, each in self._commands.items() if key[0] != verb}
         self._commands.pop((verb, item), None)
         self._commands[verb, item] = event

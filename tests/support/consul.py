@@ -139,7 +139,7 @@ class Client:
         return listed
 
     def txn(self, operations: Sequence[Mapping[str, object]]) -> Answer:
-        """Send a transaction; its values are base64 already. An answer with 409 is returned as well."""
+        """Send a transaction, whose values are base64 already. Return also an answer with 409."""
         return self.call("PUT", "/txn", list(operations))
 
 

@@ -1,4 +1,4 @@
-"""Every configuration below ``examples``, whatever its folder."""
+"""Every configuration below ``examples``, in any folder."""
 
 import re
 

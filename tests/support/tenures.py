@@ -177,7 +177,7 @@ def _last_of_the_dead(
 ) -> Moment:
     """Return until when a node may have acted after its death.
 
-    FOR_EVER: no supervisor of it died, or one is back within the room.
+    FOR_EVER: no supervisor of the node died, or one is back within the room.
     """
     # A tenure whose on_acquire begins has survived all earlier deaths.
     since = max(

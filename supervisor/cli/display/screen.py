@@ -61,7 +61,7 @@ def _until_suspended(page: Page, write: Callable[[str], None], terminal: int) ->
 
 @contextmanager
 def _screen(write: Callable[[str], None], terminal: int) -> Iterator[None]:
-    """Switch to the alternate screen and back. Keys typed meanwhile are not shown or left for the shell."""
+    """Switch to the alternate screen and back. Keys typed meanwhile are discarded."""
     before = termios.tcgetattr(terminal)
     silent = termios.tcgetattr(terminal)
     silent[3] &= ~termios.ECHO

@@ -14,7 +14,7 @@ FAILURES_MAX = 2  # lists in a row without an answer: a single read may succeed 
 
 
 class PrefixReader(SharedQuery):
-    """The reads of all keys below one prefix. A watch that waits from no index is a read, too."""
+    """The reads of all keys below one prefix, and the watches that wait from no index."""
 
     def __init__(self, prefix: str, fetch: FetchList, clock: Callable[[], float]) -> None:
         super().__init__(prefix, fetch, clock)

@@ -8,7 +8,7 @@ SERVER_ADDRESS = "127.0.0.1:8300"
 
 
 def this(call: Call) -> Answer:
-    """Return who the agent is; of Consul's answer only what clients look at."""
+    """Return the part of the agent's description of itself that clients read."""
     config = {
         "Datacenter": call.settings.datacenter,
         "NodeName": call.node,
@@ -19,7 +19,7 @@ def this(call: Call) -> Answer:
 
 
 def checks(call: Call) -> Answer:
-    """Return the checks that were registered with the agent: none, because none can be."""
+    """Return the checks that were registered with the agent. It has none, because it cannot register any."""
     return call.json({})
 
 

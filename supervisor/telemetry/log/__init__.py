@@ -190,7 +190,7 @@ class Log:
             self._outlet.dropped = 0
             self._write_formatted("warning", "log-lines-dropped", {"count": dropped})
             if self._outlet.dropped:
-                self._outlet.dropped = dropped  # this line was dropped as well
+                self._outlet.dropped = dropped  # also this line was dropped
         if PRIORITIES[level] > self._least and event not in KEPT:
             return
         present = {name: value for name, value in fields.items() if name == "text" or value not in _NOTHING}

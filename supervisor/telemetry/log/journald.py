@@ -60,7 +60,10 @@ class JournalWriter:
             self._retry.arm()
 
     def finish(self) -> None:
-        """Wait at most LAST_WAIT_MS for journald to take the rest. Standard error gets what is left then."""
+        """Wait at most LAST_WAIT_MS for journald to take the rest.
+
+        Then write the remaining lines to standard error.
+        """
         self._retry.cancel()
         until = time.monotonic() + LAST_WAIT_MS / 1000
         self._drain()
