@@ -126,7 +126,7 @@ _ASKS_DAEMON = {
     CONFIGURATION: _NO_PLACE,
 }
 _ASKS_FOR_ITEM = {USAGE: "wrong usage, or the daemon has no such election or semaphore", **_ASKS_DAEMON}
-_NO_PAUSE = "it only observes or has ended, or the change cannot be recorded"
+_NO_PAUSE = "this node only observes, the item has ended, or the change cannot be recorded"
 
 COMMANDS = {
     "run": CommandSpec(
@@ -254,8 +254,8 @@ COMMANDS = {
         {
             DONE: "the command was run and ended with 0. Any other code of the command is passed on, and a "
             "command that signal N ended gives 128 + N",
-            NEGATIVE: "others hold the lock, or the lock was lost and the command was ended; or the command "
-            "ended with 1",
+            NEGATIVE: "other contenders hold the lock, or the lock was lost and the command was ended; or "
+            "the command ended with 1",
             UNREACHABLE: "Consul did not answer at the end of --wait",
             CONFIGURATION: "a CONSUL_ variable or the token file cannot be used, the token lacks a right, "
             "the key belongs to another program, or the lock-delay is too short",
@@ -267,14 +267,15 @@ COMMANDS = {
         ),
         _argument(
             "--wait DURATION",
-            "how long to wait for the lock, a day at most; 0: try once (default: for ever)",
+            "how long to wait for the lock, a day at most; 0: try once (default: no limit)",
             values.wait_s,
             dest="wait_s",
         ),
         _argument("--ttl DURATION", "the TTL of the session (default: 10s)", values.ttl),
         _argument(
             "--lock-delay DURATION",
-            "how long others stay locked out after a loss, in which the command must end (default: 30s)",
+            "how long the lock stays closed to others after a loss; the command must end in that time "
+            "(default: 30s)",
             values.lock_delay,
         ),
         _argument(
@@ -328,7 +329,7 @@ COMMANDS = {
         "cluster_commands:sessions",
         {
             DONE: "the sessions were printed, even if there are none; or the session was destroyed",
-            NEGATIVE: "destroy: there is no such session of a supervisor, or it was not confirmed",
+            NEGATIVE: "destroy: there is no such session of a supervisor, or you did not confirm the command",
             **_ASKS_CONSUL,
         },
         Argument(
@@ -343,8 +344,8 @@ COMMANDS = {
         _argument("session ID", "the session to destroy", values.session, nargs="?"),
         _flag(
             "--orphans",
-            "only those without a part in any item, whose node has another session of this name: one with a "
-            "part, or a newer one",
+            "only sessions without a part in any item, whose node has another session of this name: one with "
+            "a part, or a newer one",
         ),
         _JSON,
         _flag("--yes", "with destroy: do not ask on the terminal whether to do it"),
@@ -355,8 +356,8 @@ COMMANDS = {
         "wait namenode --for holding --timeout 2m",
         "daemon_commands:wait",
         {
-            DONE: "it is so",
-            NEGATIVE: "it was not so within the time",
+            DONE: "the election or semaphore is in this state",
+            NEGATIVE: "it did not come to this state within the time",
             USAGE: "wrong usage, or there is no such election or semaphore, or a semaphore has no leader",
             UNREACHABLE: "Consul, or with --for holding the daemon, did not answer at the end of the time",
             CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
@@ -422,7 +423,7 @@ COMMANDS = {
         {
             **_ASKS_FOR_ITEM,
             DONE: "the status was printed, healthy or not; or --watch was stopped",
-            NEGATIVE: "with --exit-code: the status was printed, and it is not healthy",
+            NEGATIVE: "with --exit-code: the status was printed, and the daemon is not healthy",
             UNREACHABLE: "the daemon, or with --cluster Consul, is unreachable or did not answer",
             CONFIGURATION: f"{_NO_PLACE}; with --cluster: {_ASKS_CONSUL[CONFIGURATION]}",
         },
@@ -448,8 +449,13 @@ COMMANDS = {
             **_ASKS_FOR_ITEM,
             DONE: "the events were printed; those of a daemon that does not run come from its state_dir",
         },
-        _argument("NAME", "only of this election or semaphore", values.name, nargs="?"),
-        _argument("--since DURATION", "only of this time, such as 1h30m", values.duration_s, dest="since_s"),
+        _argument("NAME", "only events of this election or semaphore", values.name, nargs="?"),
+        _argument(
+            "--since DURATION",
+            "only events of the last DURATION, such as 1h30m",
+            values.duration_s,
+            dest="since_s",
+        ),
         _flag("--json", "print one JSON document"),
         *_SOCKET,
     ),
@@ -469,7 +475,11 @@ COMMANDS = {
         "release a stuck item, once nothing of it acts here",
         "recover namenode",
         "daemon_commands:operate",
-        {DONE: "it is released, and this node contends again", NEGATIVE: "it is not stuck", **_ASKS_FOR_ITEM},
+        {
+            DONE: "the item is released, and this node contends again",
+            NEGATIVE: "the item is not stuck",
+            **_ASKS_FOR_ITEM,
+        },
         _argument("NAME", "an election or semaphore that is stuck", values.name),
         _REASON,
         _QUIET,
@@ -479,7 +489,7 @@ COMMANDS = {
         "stop contending until resume, even over restarts",
         "pause namenode",
         "daemon_commands:operate",
-        {DONE: "it does not contend until resume", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
+        {DONE: "this node does not contend until resume", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
         _NAME_OR_ALL,
         _REASON,
         _QUIET,
@@ -489,7 +499,7 @@ COMMANDS = {
         "contend again at once: end a pause, or the rest after step-down",
         "resume namenode",
         "daemon_commands:operate",
-        {DONE: "neither a pause nor a rest keeps it from contending", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
+        {DONE: "the pause or the rest is over, if there was one", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
         _NAME_OR_ALL,
         _REASON,
         _QUIET,
@@ -542,8 +552,8 @@ COMMANDS = {
         "drilling:drill",
         {
             DONE: "every promise held",
-            NEGATIVE: "a promise was broken, or the drill could not be finished; with --live also: it is not "
-            "possible now, such as on a node that does not hold, or it was not confirmed",
+            NEGATIVE: "a promise was broken, or the drill could not be finished; with --live also: the drill "
+            "is not possible now, such as on a node that does not hold, or you did not confirm it",
             USAGE: "wrong usage, or the configuration or the daemon has no such election or semaphore",
             UNREACHABLE: "with --live: Consul or the daemon is unreachable or did not answer",
             CONFIGURATION: "the configuration is invalid; with --live also: the token file cannot be used",
