@@ -75,6 +75,10 @@ semaphore has no lock-delay in Consul, so there the contenders themselves wait f
 silence neither as a loss nor as a win. A holder goes on until its belief ends. A waiter whose acquire has no
 answer reads before it tries again, and a release is repeated until Consul answers it.
 
+*A session is a candidate.* Operators and other nodes take each session for a node that can take over. So a node
+without a tenure has a session only while it may come to hold: an observer, a resting, a paused and an unfit node
+have none.
+
 *The record.* A process that crashes leaves its tenure to the next one. So three things wait for the record:
 the first acquire of a session, the first hook of a tenure, and the release after its last hook. A loss goes
 on record before on_lose begins only while the lease leaves time for that.
@@ -82,6 +86,7 @@ on record before on_lose begins only while the lease leaves time for that.
 *Which rule lives where.*
 
     how long a holder may believe           lease.py
+    whether this node may come to hold      contender.py
     whether news is fresh enough to act     phases.py
     which answer counts, when to try        lock/
     the effect of an answer on a tenure     lock/ returns a verdict, and reducer.py applies it
