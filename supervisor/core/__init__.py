@@ -75,9 +75,9 @@ semaphore has no lock-delay in Consul, so there the contenders themselves wait f
 silence neither as a loss nor as a win. A holder goes on until its belief ends. A waiter whose acquire has no
 answer reads before it tries again, and a release is repeated until Consul answers it.
 
-*A session is a candidate.* Operators and other nodes take each session for a node that can take over. So a node
-without a tenure has a session only while it may come to hold: an observer, a resting, a paused and an unfit node
-have none.
+*A session is a candidate.* Operators and other nodes take each session for a node that can take over. So a
+node without a tenure has a session only while it may come to hold. An observer, a resting, a paused and an
+unfit node have none.
 
 *The record.* A process that crashes leaves its tenure to the next one. So three things wait for the record:
 the first acquire of a session, the first hook of a tenure, and the release after its last hook. A loss goes

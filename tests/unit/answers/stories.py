@@ -172,11 +172,11 @@ def is_in_maintenance() -> Iterator[Play]:
     play = Play(elections.contender(candidate_check=check))
     play.happens(0.0, e.Tick())
     yield play
-    play.on(0.1, r.CreateSession, o.Created("s"))
     play.on(0.2, r.WatchKey, FREE)
     yield play
     play.on(0.3, r.ReadMaintenance, o.InMaintenance())
-    play.on(0.4, r.Acquire, WON)
+    play.on(0.4, r.CreateSession, o.Created("s"))
+    play.on(0.5, r.Acquire, WON)
     play.happens(5.0, e.Tick())
     yield play
 
