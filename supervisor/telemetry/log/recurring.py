@@ -5,6 +5,12 @@ begins, and one a little later that names the items. Then the log has at most on
 items or reasons are concerned, at least one in REMIND_S, and one at the end. A failure that begins and ends
 in turns makes no more lines. This module decides when there is a line and what is in it, never how it looks,
 and forgets no failure that goes on.
+
+When the last item that still fails ends, nothing shows whether the failure is over. So the failure stays
+open, without lines. The next success of an item that it has concerned ends it, if the request was sent after
+the newest failure. If any item fails instead, the failure goes on. If neither happens within FORGET_S of the
+newest failure, the failure is forgotten without a line. The end of an item alone never counts as the end of a
+failure, so neither a stop nor the removal of the only item logs that Consul answers.
 """
 
 from collections.abc import Callable
@@ -16,7 +22,7 @@ from supervisor.telemetry.log.names import Level, Name
 GATHER_S = 5.0  # after the first line: by then every item has met the same failure
 REPEAT_S = 60.0  # between lines of one failure that spreads or flaps
 REMIND_S = 600.0  # between lines of one failure that does not change
-FORGET_S = 90.0  # an exchange that fails is repeated long before (a watch after its wait of 30 s)
+FORGET_S = 90.0  # an exchange is repeated long before (a watch after its wait of 30 s)
 NAMES_MAX = 5  # in a line; `status` shows them all
 REASONS_MAX = 4  # that count as news, because some reasons carry a number that changes each time
 
@@ -53,8 +59,9 @@ KINDS: dict[Name, Kind] = {
 class _Failure:
     """One kind of failure, from its begin to its end and to the next begin.
 
-    failing: when each pair of an item and a kind of request failed last. Empty: nothing fails.
+    failing: when each pair of an item and a kind of request failed last. Empty: no pair fails now.
     began_at: when it began.
+    failed_at: when anything failed last, also an item that has been removed since.
     items: all items that have failed since it began.
     reasons: the first REASONS_MAX reasons since it began.
     why: the newest reason.
@@ -67,6 +74,7 @@ class _Failure:
 
     failing: dict[tuple[str, str], float] = field(default_factory=dict)
     began_at: float = 0.0
+    failed_at: float = 0.0
     items: set[str] = field(default_factory=set)
     reasons: set[str] = field(default_factory=set)
     why: str = ""
@@ -76,19 +84,24 @@ class _Failure:
     logged_at: float = float("-inf")
     unlogged: int = 0
 
+    def begin(self, now: float) -> None:
+        self.began_at, self.failures, self.lines = now, 0, 0
+        self.items, self.reasons = set(), set()
+
     def failed(self, about: tuple[str, str], why: str, now: float) -> None:
-        if not self.failing:
-            self.began_at, self.failures, self.lines = now, 0, 0
-            self.items, self.reasons = set(), set()
         if why not in self.reasons and len(self.reasons) < REASONS_MAX:
             self.reasons.add(why)
             self.news = True
         self.news = self.news or about not in self.failing
-        self.failing[about] = now
+        self.failing[about] = self.failed_at = now
         self.items.add(about[0])
         self.why = why
         self.failures += 1
         self.unlogged += 1
+
+    def is_disproved(self, item: str, at: float) -> bool:
+        """Return whether a success of this item, in a request of this time, shows the end of the failure."""
+        return item in self.items and at >= self.failed_at
 
     def is_due(self, now: float) -> bool:
         """Return whether a line is due, the first one or a further one."""
@@ -114,7 +127,7 @@ class _Failure:
 class RecurringFailures:
     """All kinds of recurring failures. ``write`` writes a line; ``clock`` returns seconds.
 
-    going_on: the kinds that have a failure now.
+    going_on: the kinds that have a failure now, also one whose last failing item has been removed.
     """
 
     def __init__(
@@ -128,8 +141,10 @@ class RecurringFailures:
     def failed(self, name: Name, item: str, why: str, what: str = "") -> None:
         """Note a failure, the first or a further one. ``what`` is the kind of request, if there is one."""
         now, failure = self._clock(), self._failures[name]
+        if name not in self.going_on:
+            self.going_on.add(name)
+            failure.begin(now)
         failure.failed((item, what), why, now)
-        self.going_on.add(name)
         if failure.is_due(now):
             self._log(name, now)
 
@@ -138,20 +153,18 @@ class RecurringFailures:
 
         ``since``: when the request was sent, which counts as the end. None: now.
         """
-        failure = self._failures[name]
-        if failure.failing.pop((item, what), None) is not None:
-            self._end_if_over(name, self._clock() if since is None else since)
+        if name not in self.going_on:
+            return
+        failure, at = self._failures[name], self._clock() if since is None else since
+        was_failing = failure.failing.pop((item, what), None) is not None
+        if not failure.failing and (was_failing or failure.is_disproved(item, at)):
+            self._end(name, at)
 
     def forget_item(self, item: str) -> None:
-        """Forget an item that is not tried any more.
-
-        A failure that only this item had ends without a line.
-        """
-        for name, failure in self._failures.items():
+        """Forget an item that is not tried any more, which ends no failure."""
+        for failure in self._failures.values():
             for about in [about for about in failure.failing if about[0] == item]:
                 del failure.failing[about]
-            if not failure.failing:
-                self.going_on.discard(name)
 
     def tick(self) -> None:
         """Write the lines that are due."""
@@ -159,6 +172,8 @@ class RecurringFailures:
         for name, failure in self._failures.items():
             if failure.failing:
                 self._forget(name, now)
+            elif now - failure.failed_at > FORGET_S:
+                self.going_on.discard(name)
             if failure.is_due(now):
                 self._log(name, now)
 
@@ -166,19 +181,18 @@ class RecurringFailures:
         forget_s, failing = KINDS[name].forget_s, self._failures[name].failing
         for about in [about for about, at in failing.items() if forget_s is not None and now - at > forget_s]:
             del failing[about]
-        self._end_if_over(name, now)
+        if not failing:
+            self._end(name, now)
 
     def _log(self, name: Name, now: float) -> None:
         self._write(KINDS[name].level, name, self._failures[name].line_fields(now))
 
-    def _end_if_over(self, name: Name, at: float) -> None:
-        """Write the end of a failure that had a line.
+    def _end(self, name: Name, at: float) -> None:
+        """End a failure, and write the end if the failure had a line.
 
         A failure without a line is counted in the next line.
         """
         failure = self._failures[name]
-        if failure.failing:
-            return
         self.going_on.discard(name)
         if not failure.lines:
             return

@@ -169,6 +169,101 @@ def test_the_end_of_an_item_does_not_log_the_end_of_its_trouble() -> None:
     assert written.events() == ["consul-silent", "consul-answers", "consul-silent"]
 
 
+# --- an item that is removed while it fails -----------------------------------------------------------
+
+
+def removed_while_it_fails(*others: str) -> Written:
+    """Let Consul be silent from 0 s on, first for all and at 2 s for "app" alone, which is removed at 3 s."""
+    written = Written(level="info")
+    for item in ("app", *others):
+        answered(written, renewal(item), REFUSED)
+    for item in others:
+        written.now = 1.0
+        answered(written, renewal(item), SessionAlive())
+    written.now = 2.0
+    answered(written, renewal(), REFUSED)
+    written.now = 3.0
+    written.log.on_step(Tick(), (Finished("app", clean=True),))
+    return written
+
+
+def read_sent_at(at: float, item: str = "other") -> ReadKey:
+    return ReadKey(item, at, 1.0, "key")
+
+
+def test_the_next_answer_to_an_item_that_stays_ends_the_trouble_of_a_removed_one() -> None:
+    """The answer of 1 s is older than the last failure, and nothing shows that Consul answers at 3 s."""
+    written = removed_while_it_fails("other")
+    assert written.events() == ["consul-silent"]
+    for at in (4.0, 5.0):
+        written.now = at + 0.5
+        answered(written, read_sent_at(at), WELL)
+    assert written.events() == ["consul-silent", "consul-answers"]
+    end = written.lines()[1]
+    assert (end["names"], end["duration_s"], end["failures"]) == (["app", "other"], 4.0, 3)
+
+
+def test_an_answer_to_a_request_from_before_the_last_failure_ends_no_trouble() -> None:
+    written = removed_while_it_fails("other")
+    answered(written, read_sent_at(1.5), WELL)
+    assert written.events() == ["consul-silent"]
+    answered(written, read_sent_at(2.5), WELL)
+    assert written.events() == ["consul-silent", "consul-answers"]
+
+
+def test_an_item_that_never_failed_does_not_end_the_trouble_of_a_removed_one() -> None:
+    """Consul may refuse the token for one key alone."""
+    written = removed_while_it_fails()
+    answered(written, read_sent_at(3.0), WELL)
+    assert written.events() == ["consul-silent"]
+
+
+def test_an_item_that_is_removed_and_added_again_goes_on_with_its_trouble() -> None:
+    written = removed_while_it_fails()
+    answered(written, renewal(), REFUSED)
+    written.now = 4.5
+    answered(written, read_sent_at(4.0, "app"), WELL)
+    assert written.events() == ["consul-silent"]  # the renewal has failed, and no renewal has succeeded
+    answered(written, replace(renewal(), at=4.0), SessionAlive())
+    assert written.events() == ["consul-silent", "consul-answers"]
+    assert written.lines()[1]["duration_s"] == 4.0
+
+
+def test_a_trouble_that_comes_back_after_a_removal_goes_on() -> None:
+    written = removed_while_it_fails("other")
+    written.now = REPEAT_S + 1
+    answered(written, read_sent_at(REPEAT_S), REFUSED)
+    begin, further = written.lines()
+    assert (further["item"], further["lasts_s"]) == ("other", REPEAT_S + 1)
+    answered(written, read_sent_at(REPEAT_S), WELL)
+    assert written.events() == ["consul-silent", "consul-silent", "consul-answers"]
+
+
+def test_after_a_removal_a_trouble_without_answers_is_forgotten_in_time() -> None:
+    """A failure that begins hours later has no part in the former one."""
+    written = removed_while_it_fails("other")
+    written.now = 2.0 + FORGET_S + 1
+    written.log.on_step(Tick(), ())
+    answered(written, read_sent_at(2.0 + FORGET_S), WELL)
+    answered(written, read_sent_at(2.0 + FORGET_S), REFUSED)
+    begin, next_begin = written.lines()
+    assert next_begin["event"] == "consul-silent" and "lasts_s" not in next_begin
+
+
+def test_a_stop_never_logs_that_consul_answers() -> None:
+    """Each item ends while Consul is silent, also an item that Consul had answered once."""
+    written = removed_while_it_fails("other", "third")
+    for item in ("third", "other"):
+        written.log.on_step(Tick(), (Finished(item, clean=True),))
+    for second in range(4, int(FORGET_S) + 5):
+        written.now = float(second)
+        written.log.on_step(Tick(), ())
+    assert written.events() == ["consul-silent"]
+
+
+# --- which answer ends a trouble ----------------------------------------------------------------------
+
+
 def test_silence_ends_when_another_trouble_of_the_same_exchange_begins() -> None:
     """A proxy may answer 403 once its agent is back: the silence is over, and the token is refused."""
     written = Written(level="info")
