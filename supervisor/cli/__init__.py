@@ -4,7 +4,7 @@
     values.py           the values of arguments, checked
     arguments.py        the parser of the command line, made from the table
     exit_codes.py       the numbers of the exit codes
-    terminal.py         errors and exit codes, the terminal's width and colours, the event loop
+    terminal.py         errors and exit codes, questions, the terminal's width and colours, the event loop
     running.py          run
     checking.py         check
     planning.py         plan

@@ -3,13 +3,12 @@
 import argparse
 import os
 import socket
-import sys
 from typing import TYPE_CHECKING
 
 from supervisor.cli.commands import DEFAULT_CONFIG
 from supervisor.cli.consul_commands import load_item, not_found
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
-from supervisor.cli.terminal import columns, fail, run_async
+from supervisor.cli.terminal import columns, confirm, fail, run_async
 
 if TYPE_CHECKING:
     from supervisor.config import Config
@@ -23,9 +22,9 @@ def members(options: argparse.Namespace) -> int:
     from supervisor.cli.display.members import member_lines, members_json
     from supervisor.consul.members import cluster_now
 
-    config, item = load_item(options)
+    config, item = load_item(options.config, options.name)
     if item is None:
-        return not_found("election or semaphore", config, options)
+        return not_found("election or semaphore", config, options.config, options.name)
     (found,) = run_async(cluster_now(config.consul, [item])).items
     if options.json:
         print(members_json([found]))
@@ -47,7 +46,7 @@ def cluster(options: argparse.Namespace) -> int:
     config = load_for_question(path, options.name or EVERY_ITEM, os.environ, socket.gethostname())
     items = [item for item in config.items if options.name in (None, item.name)]
     if not items:
-        return not_found("election or semaphore", config, options)
+        return not_found("election or semaphore", config, options.config, options.name)
     found = run_async(cluster_now(config.consul, items)).items
     print(members_json(found) if options.json else "\n".join(cluster_lines(found, columns())))
     return DONE
@@ -107,14 +106,12 @@ def _destroy(
     for line in consequences(session, found.items):
         print(escape(line))
     if not options.yes:
-        if not sys.stdin.isatty():
-            return fail(USAGE, "cannot ask whether to destroy it: standard input is no terminal; add --yes")
-        print("Destroy it? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            return fail(NEGATIVE, f"session {one.id} was not destroyed")
+        refused = f"session {one.id} was not destroyed"
+        if code := confirm("destroy it", refused):
+            return code
         now = _session(run_async(cluster_now(config.consul, config.items)), one.id)
         if now is None or now.parts != session.parts:
-            return fail(NEGATIVE, f"session {one.id} was not destroyed: what it holds has changed meanwhile")
+            return fail(NEGATIVE, f"{refused}: what it holds has changed meanwhile")
     run_async(_destroyed(config, one.id))
     print("destroyed")
     return DONE
@@ -141,9 +138,9 @@ def wait(options: argparse.Namespace) -> int:
     from supervisor.consul.awaiting import has_leader, is_free, wait_until
     from supervisor.core.settings import SemaphoreSettings
 
-    config, item = load_item(options)
+    config, item = load_item(options.config, options.name)
     if item is None:
-        return not_found("election or semaphore", config, options)
+        return not_found("election or semaphore", config, options.config, options.name)
     limit = item.limit if isinstance(item, SemaphoreSettings) else 1
     if options.state == "leader" and item.kind != "election":
         return fail(USAGE, f"cannot wait for a leader of {options.name}: a semaphore has holders, not one")

@@ -73,7 +73,7 @@ def _items(given: argparse.Namespace) -> Iterable[tuple[str, str]]:
 
     if "socket" in given and "path" not in given:  # drill rehearses a configuration
         with suppress(CommandError):
-            _, status = fetch.status(socket_path(given), within_s=DAEMON_S)
+            _, status = fetch.status(socket_path(given.socket, given.config), within_s=DAEMON_S)
             return [(item["kind"], item["name"]) for item in status["items"]]
     path: Path = given.path if "path" in given else given.config
     return items_at(path or DEFAULT_CONFIG)

@@ -4,6 +4,7 @@ import argparse
 import os
 import socket
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from supervisor.cli.commands import DEFAULT_CONFIG
@@ -22,9 +23,9 @@ def leader(options: argparse.Namespace) -> int:
     if options.key is not None:
         settings, key = _settings_alone(options), options.key
     else:
-        config, item = load_item(options)
+        config, item = load_item(options.config, options.name)
         if item is None:
-            return not_found("election", config, options)
+            return not_found("election", config, options.config, options.name)
         settings, key = config.consul, item.key
         if item.kind != "election":
             why = f"a semaphore has holders, not one; `members {options.name}` lists them"
@@ -61,9 +62,9 @@ def verify(options: argparse.Namespace) -> int:
     if options.key is not None:
         settings, key = _settings_alone(options), options.key
     else:
-        config, item = load_item(options)
+        config, item = load_item(options.config, options.name)
         if item is None:
-            return not_found("election or semaphore", config, options)
+            return not_found("election or semaphore", config, options.config, options.name)
         settings, key = config.consul, item.key
     if key.endswith(LOCK_SUFFIX):
         prefix = key.removesuffix(LOCK_SUFFIX)
@@ -85,36 +86,35 @@ def limit(options: argparse.Namespace) -> int:
     from supervisor.consul.query import set_limit
     from supervisor.core.settings import SemaphoreSettings
 
-    config, item = load_item(options)
+    config, item = load_item(options.config, options.name)
     if not isinstance(item, SemaphoreSettings):
-        return not_found("semaphore", config, options)
+        return not_found("semaphore", config, options.config, options.name)
     run_async(set_limit(config.consul, item.prefix, options.limit))
     return DONE
 
 
-def load_item(options: argparse.Namespace) -> "tuple[Config, ItemSettings | None]":
-    """Return the configuration, and its item of the name in ``options``. None: it has no such item.
+def load_item(path: Path | None, name: str) -> "tuple[Config, ItemSettings | None]":
+    """Return the configuration, and its item of this name. None: it has no such item.
 
+    path: where the configuration is. None: at the default.
     Raises ConfigError.
     """
     from supervisor.config import load_for_question
 
-    path = options.config or DEFAULT_CONFIG
-    config = load_for_question(path, options.name, os.environ, socket.gethostname())
-    return config, next((item for item in config.items if item.name == options.name), None)
+    config = load_for_question(path or DEFAULT_CONFIG, name, os.environ, socket.gethostname())
+    return config, next((item for item in config.items if item.name == name), None)
 
 
-def not_found(kind: str, config: "Config", options: argparse.Namespace) -> int:
+def not_found(kind: str, config: "Config", path: Path | None, name: str) -> int:
     """Print that the configuration has no item of this kind and name, and return the exit code.
 
     kind: a kind of item, or several.
+    path: where the configuration is. None: at the default.
     """
     from supervisor.config.problems import known_names
 
-    known = known_names(options.name, sorted(item.name for item in config.items if item.kind in kind))
-    return fail(
-        USAGE, f"cannot find {kind} {options.name} in {options.config or DEFAULT_CONFIG}: it has {known}"
-    )
+    known = known_names(name, sorted(item.name for item in config.items if item.kind in kind))
+    return fail(USAGE, f"cannot find {kind} {name} in {path or DEFAULT_CONFIG}: it has {known}")
 
 
 def _settings_alone(options: argparse.Namespace) -> "ConsulSettings":

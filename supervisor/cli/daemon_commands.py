@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from supervisor.cli.commands import DEFAULT_CONFIG
@@ -26,7 +27,10 @@ def operate(options: argparse.Namespace) -> int:
 
     name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
     note, to = getattr(options, "note", ""), getattr(options, "to", None) or ""
-    reply = ask(socket_path(options), OperatorCommand(Verb(options.command), name, rest_s, note, to))
+    reply = ask(
+        socket_path(options.socket, options.config),
+        OperatorCommand(Verb(options.command), name, rest_s, note, to),
+    )
     done = reply.outcome is Result.DONE
     for line in () if done and options.quiet else reply.lines:
         print(escape(line), file=sys.stdout if done else sys.stderr)
@@ -43,7 +47,7 @@ def status(options: argparse.Namespace) -> int:
 
     if options.cluster:
         return _cluster(options)
-    path = socket_path(options)
+    path = socket_path(options.socket, options.config)
     if options.watch:
         return _watch(options, path)
     body, whole = fetch.status(path)
@@ -96,7 +100,7 @@ def holds(options: argparse.Namespace) -> int:
     """
     from supervisor.control import fetch
 
-    path = socket_path(options)
+    path = socket_path(options.socket, options.config)
     held = fetch.holds(path, options.name)
     if held is None:
         return no_such_item(options.name, fetch.status(path)[1])
@@ -115,7 +119,7 @@ def wait(options: argparse.Namespace) -> int:
 def _wait_here(options: argparse.Namespace) -> int:
     from supervisor.control import fetch
 
-    path = socket_path(options)
+    path = socket_path(options.socket, options.config)
     held = _held_within(path, options.name, options.timeout_s)
     if held is None:
         return no_such_item(options.name, fetch.status(path)[1])
@@ -156,12 +160,20 @@ def no_such_item(name: str, status: Mapping[str, Any]) -> int:
     return fail(USAGE, f"cannot find {name}: no such election or semaphore, there are {known}")
 
 
-def socket_path(options: argparse.Namespace) -> str:
-    """Return the path of the daemon's control socket. Raises ConfigError."""
+def socket_path(socket: str | None, config: Path | None) -> str:
+    """Return the path of the daemon's control socket: the given one, or else that of the configuration.
+
+    Raises ConfigError.
+    """
     from supervisor.config import control_settings
 
-    if options.socket is not None:
-        return str(options.socket)
-    # The default may be missing, or only root may read it.
-    unread = options.config is None and not os.access(DEFAULT_CONFIG, os.R_OK)
-    return control_settings(None if unread else options.config or DEFAULT_CONFIG, os.environ).path
+    return socket if socket is not None else control_settings(readable_config(config), os.environ).path
+
+
+def readable_config(config: Path | None) -> Path | None:
+    """Return the given configuration, or the default one.
+
+    None: none is given, and the default is missing, or only root may read it.
+    """
+    unread = config is None and not os.access(DEFAULT_CONFIG, os.R_OK)
+    return None if unread else config or DEFAULT_CONFIG

@@ -2,12 +2,12 @@
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from supervisor.cli.commands import DRILL_HOOKS, DRILL_SPEED
+from supervisor.cli.consul_commands import not_found
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
-from supervisor.cli.terminal import fail, run_async, say
+from supervisor.cli.terminal import fail, progress, run_async, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,18 +24,14 @@ def drill(options: argparse.Namespace) -> int:
 
         return drill_live(options)
     from supervisor.config import load
-    from supervisor.config.problems import known_names
     from supervisor.drill import NODES
 
     options.hooks, options.speed = options.hooks or DRILL_HOOKS[0], options.speed or DRILL_SPEED
     configs = {node: load(options.path, os.environ, node) for node in NODES}
     config = configs[NODES[0]]
-    names = sorted(item.name for item in config.items)
+    names = [item.name for item in config.items]
     if unknown := [name for name in options.names if name not in names]:
-        known = known_names(unknown[0], names)
-        return fail(
-            USAGE, f"cannot find election or semaphore {unknown[0]} in {options.path}: it has {known}"
-        )
+        return not_found("election or semaphore", config, options.path, unknown[0])
     return _rehearse(options, configs)
 
 
@@ -68,12 +64,12 @@ def _rehearse(options: argparse.Namespace, configs: "Mapping[str, Config]") -> i
 
     environ = _environ(*configs.values())
     planned = plan(configs, options.names, options.speed, real=options.hooks == "real")
-    tell = _progress if options.json else say
+    tell = progress if options.json else say
     for line in begin_lines(options.path, planned):
         tell(line)
     drilled = []
     for item in planned.items:
-        drilled.append(run_async(rehearse(planned, item, environ, _progress)))
+        drilled.append(run_async(rehearse(planned, item, environ, progress)))
         for line in item_lines(drilled[-1], planned.speed):
             if not options.json:
                 say(line)
@@ -85,7 +81,3 @@ def _environ(*configs: "Config") -> dict[str, str]:
     """Return the environment without the secrets of the supervisor."""
     withheld = {name for config in configs for name in config.withheld}
     return {name: value for name, value in os.environ.items() if name not in withheld}
-
-
-def _progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

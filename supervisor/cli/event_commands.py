@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from supervisor.cli.commands import DEFAULT_CONFIG
-from supervisor.cli.daemon_commands import no_such_item, socket_path
+from supervisor.cli.daemon_commands import no_such_item, readable_config, socket_path
 from supervisor.cli.exit_codes import DONE
 from supervisor.cli.terminal import fail
 
@@ -23,7 +22,7 @@ def events(options: argparse.Namespace) -> int:
     from supervisor.cli.display.event_lines import lines
     from supervisor.control import fetch
 
-    path = socket_path(options)
+    path = socket_path(options.socket, options.config)
     try:
         document = fetch.events(path)
     except fetch.DaemonUnreachable as error:
@@ -70,8 +69,8 @@ def _from_file(options: argparse.Namespace, unreachable: Exception) -> dict[str,
 
     if options.socket is not None and options.config is None:
         raise unreachable
-    config = options.config or DEFAULT_CONFIG
-    if options.config is None and not os.access(config, os.R_OK):
+    config = readable_config(options.config)
+    if config is None:
         folders: tuple[str, ...] = (state_dir_without_file(os.environ),)
     else:
         folders = state_dirs_of(config, os.environ)

@@ -4,7 +4,6 @@ import argparse
 import os
 import signal
 import socket
-import time
 from typing import TYPE_CHECKING
 
 from supervisor.cli.consul_commands import not_found
@@ -31,9 +30,10 @@ def test_hook(options: argparse.Namespace) -> int:
     config = load(options.config, os.environ, hostname)
     item = next((each for each in config.items if each.name == options.name), None)
     if item is None:
-        return not_found("election or semaphore", config, options)
+        return not_found("election or semaphore", config, options.config, options.name)
     # Late, because it imports everything that runs the daemon's hooks.
     from supervisor.core.actions import REASONS
+    from supervisor.daemon.clock import boottime
     from supervisor.hooks.rehearsal import hooks_by_place, start_of
 
     places = hooks_by_place(item)
@@ -48,7 +48,7 @@ def test_hook(options: argparse.Namespace) -> int:
         known = known_names(options.reason, REASONS[event])
         return fail(USAGE, f"cannot use --reason {options.reason} with {place}: it has {known}")
     inherited = {name: value for name, value in os.environ.items() if name not in config.withheld}
-    done = run_async(_run(item, start_of(item, event, hook, reason, _now()), hostname, inherited))
+    done = run_async(_run(item, start_of(item, event, hook, reason, boottime()), hostname, inherited))
     say(as_lines(_rows(item, event, hook, done), "  ").rstrip("\n"))
     return DONE if done.ok else fail(NEGATIVE, f"{place} of {item.name} failed: {done.detail}")
 
@@ -58,6 +58,7 @@ async def _run(
 ) -> "Rehearsed":
     import asyncio
 
+    from supervisor.daemon.clock import boottime
     from supervisor.hooks.rehearsal import rehearse
 
     task = asyncio.current_task()
@@ -69,13 +70,9 @@ async def _run(
         start,
         node=node,
         environ=environ,
-        clock=_now,
+        clock=boottime,
         on_line=lambda stream, text: say(f"{stream:<{STREAM_WIDTH}} {text}"),
     )
-
-
-def _now() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _rows(item: "ItemSettings", event: str, hook: "Hook", done: "Rehearsed") -> "Iterator[tuple[str, str]]":

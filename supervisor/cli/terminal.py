@@ -1,4 +1,4 @@
-"""The terminal as all commands use it: errors and their exit codes, width, colours, the event loop.
+"""The terminal as all commands use it: errors, exit codes, questions, width, colours, the event loop.
 
 No function knows a command.
 """
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Coroutine
 from typing import TypeVar
 
-from supervisor.cli.exit_codes import CONFIGURATION, NEGATIVE, UNREACHABLE
+from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, UNREACHABLE, USAGE
 from supervisor.errors import CommandError, NotPossible, OperatorError, PeerError
 
 T = TypeVar("T")
@@ -34,6 +34,25 @@ def report(error: CommandError) -> int:
 def say(line: str) -> None:
     """Print a line at once, also into a pipe."""
     print(line, flush=True)
+
+
+def progress(line: str) -> None:
+    """Print a line on standard error at once, beside a result on standard output."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def confirm(deed: str, refused: str) -> int:
+    """Ask on the terminal whether to do something, and return DONE if the answer is yes.
+
+    Otherwise print why it is not done, and return the exit code.
+
+    deed: an infinitive without "to".
+    refused: the line after any answer that is not yes.
+    """
+    if not sys.stdin.isatty():
+        return fail(USAGE, f"cannot ask whether to {deed}: standard input is no terminal; add --yes")
+    print(f"{deed.capitalize()}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return DONE if sys.stdin.readline().strip().lower() in ("y", "yes") else fail(NEGATIVE, refused)
 
 
 def run_async(work: Coroutine[object, object, T]) -> T:

@@ -1,0 +1,58 @@
+"""The control socket, which all commands find in one way."""
+
+from pathlib import Path
+
+import pytest
+
+from supervisor.cli import daemon_commands, main
+from supervisor.cli.daemon_commands import socket_path
+from supervisor.errors import OperatorError
+
+COMMANDS = {
+    "status": ["status", "--config"],
+    "events": ["events", "--config"],
+    "reload": ["reload", "--config"],
+    "drill --live": ["drill", "--live", "app"],
+}
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "c.yaml"
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_each_command_finds_the_socket_that_the_configuration_names(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(
+        tmp_path, f"{{control_socket: {tmp_path}/c.sock, state_dir: {tmp_path}, elections: {{app: {{}}}}}}"
+    )
+    assert main([*words, str(file)]) == 69
+    assert f"cannot reach {tmp_path}/c.sock: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_each_command_prefers_the_socket_that_is_given(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(
+        tmp_path, f"{{control_socket: /nonexistent, state_dir: {tmp_path}, elections: {{app: {{}}}}}}"
+    )
+    assert main([*words, str(file), "--socket", f"{tmp_path}/given.sock"]) == 69
+    assert f"cannot reach {tmp_path}/given.sock: " in capsys.readouterr().err
+
+
+def test_a_missing_default_configuration_leaves_the_folder_of_systemd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator who may use the socket need not be able to read the file."""
+    monkeypatch.setattr(daemon_commands, "DEFAULT_CONFIG", tmp_path / "none.yaml")
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/elsewhere")
+    assert socket_path(None, None) == "/run/elsewhere/control.sock"
+
+
+def test_a_missing_configuration_that_is_given_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OperatorError, match=r"none\.yaml"):
+        socket_path(None, tmp_path / "none.yaml")
