@@ -1,7 +1,7 @@
 """One recursive query for many keys: each subscriber gets the answer that a query of its own would give."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,21 @@ def key_of(unique: str, number: int) -> str:
     return f"{unique}/{number:03}"
 
 
+@pytest.fixture
+def keys(shared_agent: Agent, unique: str) -> list[str]:
+    """Return the keys of all items, which Consul has."""
+    made = [key_of(unique, number) for number in range(MANY)]
+    for key in made:
+        assert shared_agent.kv_put(key, b"0")
+    return made
+
+
+@pytest.fixture
+def pair(keys: list[str]) -> list[str]:
+    """Return two keys that one list reads together."""
+    return keys[11:13]
+
+
 def config(unique: str, url: str, token: str | None = None) -> Config:
     items = [
         ElectionSettings(f"n{number}", key_of(unique, number), b"", SessionSettings("s"))
@@ -68,6 +83,9 @@ class Asker:
         [answered] = answers
         return answered.outcome
 
+    async def read_all(self, keys: Iterable[str]) -> list[Outcome]:
+        return await asyncio.gather(*map(self.read, keys))
+
     async def view(self, key: str) -> KeyView:
         outcome = await self.read(key)
         assert isinstance(outcome, KeyView)
@@ -92,16 +110,10 @@ def targets(proxy: Proxy, part: str) -> list[str]:
     return [exchange.target for exchange in proxy.exchanges if part in exchange.target]
 
 
-def put_all(shared_agent: Agent, unique: str) -> None:
-    for number in range(MANY):
-        assert shared_agent.kv_put(key_of(unique, number), b"0")
-
-
-def test_a_change_is_reported_to_its_own_subscribers_only(shared_agent: Agent, unique: str) -> None:
-    put_all(shared_agent, unique)
-
+def test_a_change_is_reported_to_its_own_subscribers_only(
+    shared_agent: Agent, unique: str, keys: list[str]
+) -> None:
     async def play(asker: Asker) -> None:
-        keys = [key_of(unique, number) for number in range(MANY)]
         views = await asyncio.gather(*map(asker.view, keys))
         tasks = {key: asker.watch(key, view.index) for key, view in zip(keys, views, strict=True)}
         await asyncio.sleep(QUIET_S)
@@ -118,10 +130,9 @@ def test_a_change_is_reported_to_its_own_subscribers_only(shared_agent: Agent, u
     played(play, config(unique, shared_agent.url))
 
 
-def test_a_subscriber_with_a_lag_is_answered_later(shared_agent: Agent, unique: str) -> None:
+def test_a_subscriber_with_a_lag_is_answered_later(shared_agent: Agent, unique: str, keys: list[str]) -> None:
     """The core takes such an answer to be older by that delay."""
-    put_all(shared_agent, unique)
-    key = key_of(unique, 5)
+    key = keys[5]
 
     async def play(asker: Asker) -> None:
         index = (await asker.view(key)).index
@@ -136,11 +147,8 @@ def test_a_subscriber_with_a_lag_is_answered_later(shared_agent: Agent, unique: 
     played(play, config(unique, shared_agent.url))
 
 
-def test_all_subscribers_wait_with_few_connections(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
-    put_all(shared_agent, unique)
-
+def test_all_subscribers_wait_with_few_connections(proxy: Proxy, unique: str, keys: list[str]) -> None:
     async def play(asker: Asker) -> None:
-        keys = [key_of(unique, number) for number in range(MANY)]
         views = await asyncio.gather(*map(asker.view, keys))
         assert len(targets(proxy, "/v1/kv")) <= WATCHES_MAX
         for key, view in zip(keys, views, strict=True):
@@ -151,9 +159,10 @@ def test_all_subscribers_wait_with_few_connections(shared_agent: Agent, proxy: P
     played(play, config(unique, proxy.url))
 
 
-def test_a_key_that_is_not_listed_is_read_alone(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
-    put_all(shared_agent, unique)
-    key = key_of(unique, 3)
+def test_a_key_that_is_not_listed_is_read_alone(
+    shared_agent: Agent, proxy: Proxy, unique: str, keys: list[str]
+) -> None:
+    key = keys[3]
 
     async def play(asker: Asker) -> None:
         task = asker.watch(key, (await asker.view(key)).index)
@@ -164,7 +173,7 @@ def test_a_key_that_is_not_listed_is_read_alone(shared_agent: Agent, proxy: Prox
         assert targets(proxy, f"/v1/kv/{key}?consistent")
         waits = asker.watch(key, gone.index)
         await asyncio.sleep(QUIET_S)
-        shared_agent.kv_put(key_of(unique, 4), b"1")
+        shared_agent.kv_put(keys[4], b"1")
         await asyncio.sleep(QUIET_S)
         assert not waits.done()
         shared_agent.kv_put(key, b"new")
@@ -173,10 +182,9 @@ def test_a_key_that_is_not_listed_is_read_alone(shared_agent: Agent, proxy: Prox
     played(play, config(unique, proxy.url))
 
 
-def test_a_change_that_is_past_is_reported_at_once(shared_agent: Agent, unique: str) -> None:
+def test_a_change_that_is_past_is_reported_at_once(shared_agent: Agent, unique: str, keys: list[str]) -> None:
     """The query under way waits for later changes only."""
-    put_all(shared_agent, unique)
-    key, other = key_of(unique, 1), key_of(unique, 2)
+    key, other = keys[1:3]
 
     async def play(asker: Asker) -> None:
         known = await asker.view(key)
@@ -190,11 +198,10 @@ def test_a_change_that_is_past_is_reported_at_once(shared_agent: Agent, unique: 
 
 
 def test_an_answer_to_an_earlier_query_is_no_news_for_a_later_request(
-    shared_agent: Agent, proxy: Proxy, unique: str
+    shared_agent: Agent, proxy: Proxy, unique: str, keys: list[str]
 ) -> None:
     """A lease counts from the time of the request."""
-    put_all(shared_agent, unique)
-    early, late = key_of(unique, 1), key_of(unique, 2)
+    early, late = keys[1:3]
 
     async def play(asker: Asker) -> None:
         known = await asker.view(late)
@@ -216,14 +223,11 @@ def test_an_answer_to_an_earlier_query_is_no_news_for_a_later_request(
 
 
 def test_a_missing_answer_is_reported_to_all_subscribers(
-    shared_agent: Agent, proxy: Proxy, unique: str
+    shared_agent: Agent, proxy: Proxy, unique: str, keys: list[str]
 ) -> None:
-    put_all(shared_agent, unique)
-    keys = [key_of(unique, number) for number in range(3)]
-
     async def play(asker: Asker) -> None:
-        views = [await asker.view(key) for key in keys]
-        tasks = [asker.watch(key, view.index) for key, view in zip(keys, views, strict=True)]
+        views = [await asker.view(key) for key in keys[:3]]
+        tasks = [asker.watch(key, view.index) for key, view in zip(keys[:3], views, strict=True)]
         await asyncio.sleep(QUIET_S)
         proxy.reset("request", "GET", "recurse")
         shared_agent.kv_put(keys[0], b"1")
@@ -233,9 +237,8 @@ def test_a_missing_answer_is_reported_to_all_subscribers(
     played(play, config(unique, proxy.url))
 
 
-def test_each_request_ends_by_its_deadline(shared_agent: Agent, unique: str) -> None:
-    put_all(shared_agent, unique)
-    key = key_of(unique, 0)
+def test_each_request_ends_by_its_deadline(shared_agent: Agent, unique: str, keys: list[str]) -> None:
+    key = keys[0]
 
     async def play(asker: Asker) -> None:
         view = await asker.view(key)
@@ -253,7 +256,7 @@ def test_a_key_that_a_list_hides_is_denied_by_its_own_read(tmp_path: Path, uniqu
         token = guarded.token_of(f'key "{shown}" {{ policy = "read" }}').secret
 
         async def play(asker: Asker) -> None:
-            outcomes = await asyncio.gather(asker.read(shown), asker.read(hidden))
+            outcomes = await asker.read_all((shown, hidden))
             assert isinstance(outcomes[0], KeyView) and outcomes[0].value == b"0"
             assert isinstance(outcomes[1], Denied)
 
@@ -268,7 +271,7 @@ def test_a_token_that_consul_does_not_know_is_reported_to_all_at_once(tmp_path: 
 
         async def play(asker: Asker) -> None:
             keys = [key_of(unique, number) for number in range(MANY)]
-            outcomes = await asyncio.gather(*map(asker.read, keys))
+            outcomes = await asker.read_all(keys)
             assert all(isinstance(outcome, Denied) and "does not know" in outcome.why for outcome in outcomes)
             assert len(targets(proxy, "/v1/kv")) <= WATCHES_MAX
 
@@ -283,7 +286,7 @@ def test_each_key_is_read_alone_where_lists_are_forbidden(tmp_path: Path, unique
         token = guarded.token_of(f'key_prefix "{unique}/" {{ policy = "read" }}').secret
 
         async def play(asker: Asker) -> None:
-            outcomes = await asyncio.gather(*map(asker.read, keys))
+            outcomes = await asker.read_all(keys)
             assert [type(outcome) for outcome in outcomes] == [KeyView, KeyView]
             before = outcomes[0]
             assert await asker.watch(keys[0], before.index) == before  # type: ignore[union-attr]
@@ -297,19 +300,17 @@ def test_each_key_is_read_alone_where_lists_are_forbidden(tmp_path: Path, unique
 
 
 def test_keys_among_many_of_other_programs_are_read_alone(
-    shared_agent: Agent, proxy: Proxy, unique: str
+    shared_agent: Agent, proxy: Proxy, unique: str, pair: list[str]
 ) -> None:
     """A list of hundreds of keys takes more time than the few reads that it saves."""
-    put_all(shared_agent, unique)
-    keys = [key_of(unique, 11), key_of(unique, 12)]
 
     async def play(asker: Asker) -> None:
-        await asyncio.gather(*map(asker.read, keys))
+        await asker.read_all(pair)
         assert len(targets(proxy, "recurse")) == 1
         for number in range(2 * SHOWN_MAX):
-            shared_agent.kv_put(f"{keys[0]}/of-another-program/{number}", b"x")
+            shared_agent.kv_put(f"{pair[0]}/of-another-program/{number}", b"x")
         for _ in range(3):
-            outcomes = await asyncio.gather(*map(asker.read, keys))
+            outcomes = await asker.read_all(pair)
             assert all(isinstance(outcome, KeyView) for outcome in outcomes)
         assert len(targets(proxy, "recurse")) == 2  # the second shows them all
 
@@ -317,32 +318,30 @@ def test_keys_among_many_of_other_programs_are_read_alone(
 
 
 def test_keys_are_read_alone_after_two_lists_without_an_answer(
-    shared_agent: Agent, proxy: Proxy, unique: str
+    proxy: Proxy, unique: str, pair: list[str]
 ) -> None:
     """Something between us and Consul may refuse lists alone, and a lease needs its reads."""
-    put_all(shared_agent, unique)
-    keys = [key_of(unique, 11), key_of(unique, 12)]
 
     async def play(asker: Asker) -> None:
         for _ in range(2):
             proxy.reset("request", "GET", "recurse")
-            outcomes = await asyncio.gather(*map(asker.read, keys))
+            outcomes = await asker.read_all(pair)
             assert all(isinstance(outcome, Unknown) for outcome in outcomes)
         proxy.reset("request", "GET", "recurse")
-        outcomes = await asyncio.gather(*map(asker.read, keys))
+        outcomes = await asker.read_all(pair)
         assert all(isinstance(outcome, KeyView) for outcome in outcomes)
 
     played(play, config(unique, proxy.url))
 
 
-def test_keys_beside_large_values_are_read_alone(shared_agent: Agent, proxy: Proxy, unique: str) -> None:
-    put_all(shared_agent, unique)
-    keys = [key_of(unique, 11), key_of(unique, 12)]
-    assert shared_agent.kv_put(f"{keys[0]}/of-another-program", b"x" * READ_BYTES_MAX)
+def test_keys_beside_large_values_are_read_alone(
+    shared_agent: Agent, proxy: Proxy, unique: str, pair: list[str]
+) -> None:
+    assert shared_agent.kv_put(f"{pair[0]}/of-another-program", b"x" * READ_BYTES_MAX)
 
     async def play(asker: Asker) -> None:
         for _ in range(3):
-            outcomes = await asyncio.gather(*map(asker.read, keys))
+            outcomes = await asker.read_all(pair)
             assert all(isinstance(outcome, KeyView) for outcome in outcomes)
         assert len(targets(proxy, "recurse")) == 1
 
