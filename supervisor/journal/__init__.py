@@ -1,8 +1,10 @@
 """The records that survive a crash of the supervisor: one file for each item under the state directory.
 
+    record_file.py   the file of one item: lines that are whole or absent, and room for later ones
     format.py        the format: lines with checksums, of which the newest state is complete
     checked_line.py  one such line
     serialize.py     dataclasses as plain values and back
+    identity.py      this machine, host and boot
     event_file.py    the newest events of this node, for people: in the folder of the records
     fsync.py         a child that forces files to disk, while no part waits for it
 
@@ -15,12 +17,10 @@ record.
 
 import fcntl
 import os
-import socket
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from supervisor.config.settings import ConsulSettings
@@ -32,7 +32,6 @@ from supervisor.filesystem.children import NoAnswer
 from supervisor.filesystem.reading import Pulse
 from supervisor.hooks.leftovers import Group
 from supervisor.journal.format import (
-    MachineIdentity,
     Recorded,
     UnreadableRecord,
     is_at_rest,
@@ -40,20 +39,16 @@ from supervisor.journal.format import (
     settings_line,
     state_line,
 )
+from supervisor.journal.identity import MachineIdentity, identity_here
+from supervisor.journal.record_file import RecordFile, read_content
 
 __all__ = ["MachineIdentity", "Journal", "JournalError", "Recorded", "UnreadableRecord", "identity_here"]
 
 ENDED_FROM = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
-COMPACT_BYTES = 128 * 1024  # about 250 records; a holder adds a record with each response of Consul
-RESERVE = b" " * 16 * 1024  # written ahead of the records, so that a loss is recorded even on a full disk
-RESERVE_MIN_BYTES = 8 * 1024
-FILE_BYTES_MAX = 4 * 1024 * 1024  # the configuration refuses far smaller settings already
 SUFFIX = ".journal"
 # Of a file system that is on no disk of this machine. One that works answers in some ten milliseconds.
 START_WITHIN_S = 3.0
 WRITE_WITHIN_S = 0.25  # the loop stands still that long once; later writes fail until the file system answers
-CAREFULLY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW  # a pipe in the file's place would block the loop
-START_FIELD = 19  # of /proc/PID/stat behind the name: starttime, the 22nd field in proc(5)
 
 
 class JournalError(OperatorError):
@@ -64,50 +59,21 @@ class JournalBusy(NotPossible):
     """The state directory cannot be used now: another process has it, or its file system does not answer."""
 
 
-def identity_here() -> MachineIdentity:
-    """Return the identity of this machine, host and boot."""
-    machine = _text("/etc/machine-id")
-    return MachineIdentity(machine, socket.gethostname(), _boot())
-
-
-def _boot() -> str:
-    """Return the kernel's id of this boot and the start time of process 1.
-
-    In a container whose file system is protected, the host's id stays when the container boots anew. The
-    start time of process 1 does not.
-    """
-    first = _text("/proc/1/stat").rpartition(")")[2].split()
-    return " ".join([_text("/proc/sys/kernel/random/boot_id"), *first[START_FIELD : START_FIELD + 1]])
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
 @dataclass(slots=True)
-class _File:
-    """One item's file as this process writes it.
+class _Entry:
+    """One item as this process has recorded it.
 
     state: the newest record.
     groups: the process groups of hooks that are under way.
     settings: the settings of the newest settings line. None: there is no such line.
-    fd: the open file. -1: it is not open.
-    size: the number of bytes that are surely whole.
-    reserved: the number of bytes for which the disk has room for certain.
     outdated: whether Consul's settings or the withheld variables have changed since the settings line.
     unsettled: whether ``groups`` has changed since the newest state line.
     """
 
-    path: Path
+    file: RecordFile
     state: Record = EMPTY_RECORD
     groups: tuple[Group, ...] = ()
     settings: ItemSettings | None = None
-    fd: int = -1
-    size: int = 0
-    reserved: int = 0
     outdated: bool = False
     unsettled: bool = False
 
@@ -135,7 +101,7 @@ class Journal:
         self._withheld = tuple(sorted(withheld))
         self.identity = identity_here() if identity is None else identity
         self._wants_disk = wants_disk
-        self._files: dict[str, _File] = {}
+        self._entries: dict[str, _Entry] = {}
         self._lock = self._open()
 
     def _open(self) -> int:
@@ -186,13 +152,13 @@ class Journal:
         if new == (self._consul, self._withheld):
             return
         self._consul, self._withheld = new
-        for file in self._files.values():
-            file.outdated = True
+        for entry in self._entries.values():
+            entry.outdated = True
 
     def close(self) -> None:
         """Close all files and unlock the directory for the next process. The records stay."""
-        for file in self._files.values():
-            self._close(file)
+        for entry in self._entries.values():
+            entry.file.close()
         os.close(self._lock)
         self._pulse.close()
 
@@ -203,7 +169,7 @@ class Journal:
         for path in sorted(self._directory.glob(f"*{SUFFIX}")):
             item = path.name.removesuffix(SUFFIX)
             try:
-                found = read(self._content(path))
+                found = read(read_content(path))
                 if found.settings.name != item:
                     raise UnreadableRecord(f"it is a copy of the record of {found.settings.name}")
                 self._go_on(item, found)
@@ -216,22 +182,10 @@ class Journal:
 
         Its group is then recorded with the record that was found.
         """
-        file = self._file(item)
+        entry = self._entry(item)
         foreign = found.state.foreign or found.identity != self.identity
-        file.state = replace(found.state, foreign=foreign)
-        file.settings = found.settings
-
-    def _content(self, path: Path) -> bytes:
-        try:
-            with open(path, "rb", opener=_carefully) as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise UnreadableRecord(f"{path} is not a regular file")
-                content = file.read(FILE_BYTES_MAX + 1)
-        except OSError as error:
-            raise UnreadableRecord(f"cannot read {path}: {error.strerror}") from error
-        if len(content) > FILE_BYTES_MAX:
-            raise UnreadableRecord(f"{path} is larger than {FILE_BYTES_MAX} bytes")
-        return content
+        entry.state = replace(found.state, foreign=foreign)
+        entry.settings = found.settings
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -243,13 +197,13 @@ class Journal:
         When the record that follows the end of a tenure cannot be written, the record of the tenure is
         removed instead.
         """
-        file = self._file(write.item)
-        known = file.state
-        why_not = self._write(file, write.record, write.settings)
+        entry = self._entry(write.item)
+        known = entry.state
+        why_not = self._write(entry, write.record, write.settings)
         if why_not and write.record.step is Step.SESSION and known.step in ENDED_FROM:
-            why_not = self._forget(file) and why_not
+            why_not = self._forget(entry) and why_not
         if not why_not and replace(known, contact=write.record.contact) != write.record:
-            self._wants_disk(file.path)
+            self._wants_disk(entry.file.path)
         return why_not
 
     def group_began(self, item: str, group: Group) -> str:
@@ -257,170 +211,73 @@ class Journal:
 
         Return blank, or why it could not be written.
         """
-        file = self._recorded_file(item)
-        if file is None:
+        entry = self._recorded_entry(item)
+        if entry is None:
             return ""
-        file.groups = (*file.groups, group)
-        file.unsettled = True  # the next record has the group even if this write fails
+        entry.groups = (*entry.groups, group)
+        entry.unsettled = True  # the next record has the group even if this write fails
         return self.settle(item)
 
     def group_ended(self, item: str, group: Group) -> None:
         """Drop a process group of which nothing is left. The next record, or ``settle``, writes that."""
-        file = self._recorded_file(item)
-        if file is not None:
-            file.groups = tuple(other for other in file.groups if other != group)
-            file.unsettled = True
+        entry = self._recorded_entry(item)
+        if entry is not None:
+            entry.groups = tuple(other for other in entry.groups if other != group)
+            entry.unsettled = True
 
     def is_settled(self, item: str) -> bool:
         """Return whether the newest record has all changes of the item's process groups."""
-        file = self._recorded_file(item)
-        return file is None or not file.unsettled
+        entry = self._recorded_entry(item)
+        return entry is None or not entry.unsettled
 
     def settle(self, item: str) -> str:
         """Record the changes of the item's process groups.
 
         Return blank, or why they could not be written.
         """
-        file = self._recorded_file(item)
-        assert file is not None and file.settings is not None, f"{item} owes no record"
-        return self._write(file, file.state, file.settings)
+        entry = self._recorded_entry(item)
+        assert entry is not None and entry.settings is not None, f"{item} owes no record"
+        return self._write(entry, entry.state, entry.settings)
 
-    def _recorded_file(self, item: str) -> _File | None:
-        """Return the file of an item with a record.
+    def _recorded_entry(self, item: str) -> _Entry | None:
+        """Return the entry of an item with a record.
 
         None: there is no record, so nothing could be wound up.
         """
-        file = self._files.get(item)
-        return None if file is None or file.settings is None else file
+        entry = self._entries.get(item)
+        return None if entry is None or entry.settings is None else entry
 
-    def _forget(self, file: _File) -> str:
+    def _forget(self, entry: _Entry) -> str:
         """Remove the record. On a full disk, no record at all also means that a tenure has ended.
 
         If this process crashes before it has destroyed the session, the session ends by its TTL.
         """
-        file.groups = ()
-        return self._write(file, EMPTY_RECORD, file.settings) if file.settings is not None else ""
+        entry.groups = ()
+        return self._write(entry, EMPTY_RECORD, entry.settings) if entry.settings is not None else ""
 
-    def _file(self, item: str) -> _File:
-        file = self._files.get(item)
-        if file is None:
-            file = self._files[item] = _File(self._directory / f"{item}{SUFFIX}")
-        return file
+    def _entry(self, item: str) -> _Entry:
+        entry = self._entries.get(item)
+        if entry is None:
+            entry = self._entries[item] = _Entry(RecordFile(self._directory / f"{item}{SUFFIX}"))
+        return entry
 
-    def _write(self, file: _File, state: Record, settings: ItemSettings) -> str:
+    def _write(self, entry: _Entry, state: Record, settings: ItemSettings) -> str:
         try:
             self._pulse.check(WRITE_WITHIN_S)
-            if is_at_rest(state, file.groups):
-                self._remove(file)
+            if is_at_rest(state, entry.groups):
+                entry.file.remove()
+                entry.settings = None
             else:
-                line = state_line(state, file.groups, self.identity, _wall_clock())
-                begins = file.state.step not in ENDED_FROM or state.step in (Step.TENURE, Step.HOLDING)
-                self._append(file, line, settings, keeps_room=begins)
+                line = state_line(state, entry.groups, self.identity, _wall_clock())
+                head = partial(settings_line, settings, self._consul, self._withheld)
+                due = settings is not entry.settings or entry.outdated
+                begins = entry.state.step not in ENDED_FROM or state.step in (Step.TENURE, Step.HOLDING)
+                entry.file.append(line, head, head_is_due=due, keeps_room=begins)
+                entry.settings, entry.outdated = settings, False
         except OSError as error:
-            return f"cannot write {file.path}: {error.strerror}"
-        file.state, file.unsettled = state, False
+            return f"cannot write {entry.file.path}: {error.strerror}"
+        entry.state, entry.unsettled = state, False
         return ""
-
-    def _append(self, file: _File, line: bytes, settings: ItemSettings, *, keeps_room: bool) -> None:
-        """Write the line, behind a line of the settings when the newest one is not up to date.
-
-        keeps_room: whether the write fails unless there is room for later lines, because the hook or tenure
-            that the line begins must be able to end. False: the line is an end, which takes the room that was
-            kept.
-        """
-        if file.fd >= 0 and not _is_there(file):
-            self._close(file)  # the file was moved or cut, so a complete new one is written
-            file.settings = None
-        compacts = file.size > (COMPACT_BYTES if keeps_room else 2 * COMPACT_BYTES)
-        anew = compacts or (file.fd < 0 and not self._goes_on(file))
-        if settings is not file.settings or file.outdated or anew:
-            line = settings_line(settings, self._consul, self._withheld) + line
-        if anew:
-            self._rewrite(file, line + RESERVE)
-        elif keeps_room and file.size + len(line) + RESERVE_MIN_BYTES > file.reserved:
-            _write_whole(file.fd, line + RESERVE, file.size, file.reserved)
-            file.reserved = file.size + len(line + RESERVE)
-        else:
-            _write_whole(file.fd, line + b" ", file.size, file.reserved)
-        file.size = len(line) if anew else file.size + len(line)
-        file.reserved = max(file.reserved, file.size + 1)  # the line and the space behind it
-        file.settings, file.outdated = settings, False
-
-    def _goes_on(self, file: _File) -> bool:
-        """Open the file of an earlier process, so that the room that it kept stays.
-
-        Return whether this was possible.
-
-        A file that is missing or damaged, a link or a pipe is replaced as a whole, and stays as it is until
-        then.
-        """
-        try:
-            if not stat.S_ISREG(os.lstat(file.path).st_mode):
-                return False
-            fd = os.open(file.path, os.O_RDWR | CAREFULLY)
-        except FileNotFoundError:
-            return False
-        try:
-            content = os.pread(fd, FILE_BYTES_MAX + 1, 0)
-        except OSError:
-            os.close(fd)
-            raise
-        whole = len(content.rstrip(b" "))
-        if not content[:whole].endswith(b"\n") or whole == len(content) or len(content) > FILE_BYTES_MAX:
-            os.close(fd)
-            return False
-        file.fd, file.size, file.reserved = fd, whole, len(content)
-        return True
-
-    def _rewrite(self, file: _File, content: bytes) -> None:
-        """Write this content to a new file, which takes the place of the old one at once."""
-        new = file.path.with_suffix(".new")
-        fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            _write_whole(fd, content, 0, 0)
-            os.replace(new, file.path)
-        except OSError:
-            os.close(fd)
-            raise
-        self._close(file)
-        file.fd, file.reserved = fd, len(content)
-
-    def _remove(self, file: _File) -> None:
-        with suppress(FileNotFoundError):
-            file.path.unlink()
-        self._close(file)
-        file.settings = None
-
-    def _close(self, file: _File) -> None:
-        if file.fd >= 0:
-            os.close(file.fd)
-        file.fd, file.size, file.reserved = -1, 0, 0
-
-
-def _carefully(path: str, flags: int) -> int:
-    return os.open(path, flags | CAREFULLY)
-
-
-def _is_there(file: _File) -> bool:
-    """Return whether a process that starts now would find the file to which we write, with all its lines."""
-    try:
-        found, ours = os.stat(file.path), os.fstat(file.fd)
-    except FileNotFoundError:
-        return False
-    return (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino) and found.st_size >= file.size
-
-
-def _write_whole(fd: int, content: bytes, at: int, reserved: int) -> None:
-    """Write all of the content at this place, or raise OSError and blank any part that was written."""
-    try:
-        written = os.pwrite(fd, content, at)
-        if written < len(content):
-            os.pwrite(fd, content[written:], at + written)  # raises the reason why the rest has no room
-    except OSError:
-        with suppress(OSError):
-            os.pwrite(fd, b" " * min(len(content), max(0, reserved - at)), at)
-            os.ftruncate(fd, max(at, reserved))
-        raise
 
 
 def _wall_clock() -> str:

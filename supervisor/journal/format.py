@@ -24,19 +24,11 @@ from supervisor.core.settings import ItemSettings, Settings
 from supervisor.formats.semaphore_record import SESSION
 from supervisor.hooks.leftovers import Group
 from supervisor.journal.checked_line import content_of, line_of
+from supervisor.journal.identity import MachineIdentity
 from supervisor.journal.serialize import from_plain, to_plain
 
 SECRETS = ("token", "http_auth")  # of Consul's settings
 LEADER_BYTES_MAX = 4096  # a longer value is not recorded, so hooks get it again only after a read
-
-
-@dataclass(frozen=True, slots=True)
-class MachineIdentity:
-    """The machine, host and boot of a record. A cloned disk or another boot must not act on its lock."""
-
-    machine: str
-    host: str
-    boot: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,6 @@ from supervisor.core.settings import (
 )
 from supervisor.hooks.leftovers import Group
 from supervisor.journal import (
-    COMPACT_BYTES,
-    RESERVE,
     Journal,
     JournalBusy,
     MachineIdentity,
@@ -34,6 +32,7 @@ from supervisor.journal import (
     UnreadableRecord,
 )
 from supervisor.journal.format import LEADER_BYTES_MAX, read, settings_line, state_line
+from supervisor.journal.record_file import COMPACT_BYTES, RESERVE
 
 ROOT = Path(__file__).parents[3]
 HERE = MachineIdentity("machine", "host", "boot")
@@ -511,6 +510,20 @@ def test_a_record_that_was_removed_is_written_again_with_its_settings(tmp_path: 
     journal.close()
     ((_, found),) = Journal(str(tmp_path), CONSUL, identity=HERE).recorded()
     assert isinstance(found, Recorded) and found.state == later
+
+
+def test_a_file_that_was_replaced_by_another_one_is_written_again_with_its_settings(tmp_path: Path) -> None:
+    """An operator may restore an old copy of the directory below a daemon that runs."""
+    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
+    journal.write(WriteRecord("app", RECORD, SETTINGS))
+    other = Journal(str(tmp_path / "other"), CONSUL, identity=HERE)
+    other.write(WriteRecord("app", RECORD, replace(SETTINGS, key="former/key")))
+    (tmp_path / "other" / "app.journal").replace(tmp_path / "app.journal")
+    later = replace(RECORD, contact=13.5)
+    assert journal.write(WriteRecord("app", later, SETTINGS)) == ""
+    journal.close()
+    ((_, found),) = Journal(str(tmp_path), CONSUL, identity=HERE).recorded()
+    assert isinstance(found, Recorded) and (found.state, found.settings) == (later, SETTINGS)
 
 
 # --- a reload --------------------------------------------------------------------------------------

@@ -1,0 +1,39 @@
+"""The identity of this machine, host and boot, which a record carries."""
+
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+START_FIELD = 19  # of /proc/PID/stat behind the name: starttime, the 22nd field in proc(5)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineIdentity:
+    """The machine, host and boot of a record. A cloned disk or another boot must not act on its lock."""
+
+    machine: str
+    host: str
+    boot: str
+
+
+def identity_here() -> MachineIdentity:
+    """Return the identity of this machine, host and boot."""
+    machine = _text("/etc/machine-id")
+    return MachineIdentity(machine, socket.gethostname(), _boot())
+
+
+def _boot() -> str:
+    """Return the kernel's id of this boot and the start time of process 1.
+
+    In a container whose file system is protected, the host's id stays when the container boots anew. The
+    start time of process 1 does not.
+    """
+    first = _text("/proc/1/stat").rpartition(")")[2].split()
+    return " ".join([_text("/proc/sys/kernel/random/boot_id"), *first[START_FIELD : START_FIELD + 1]])
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
