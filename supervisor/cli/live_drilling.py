@@ -12,7 +12,8 @@ from supervisor.cli.terminal import confirm, fail, progress, run_async, say
 if TYPE_CHECKING:
     from supervisor.config import ConsulSettings
     from supervisor.core.settings import ItemSettings
-    from supervisor.drill.live import Handover, LivePlan
+    from supervisor.drill.live.plan import LivePlan
+    from supervisor.drill.live.sight import Handover
 
 TIMEOUT_S = 300.0  # for the way back, which a person types
 
@@ -33,8 +34,8 @@ def drill_live(options: argparse.Namespace) -> int:
 
 def _drill(options: argparse.Namespace, consul: "ConsulSettings", item: "ItemSettings") -> int:
     """Print the plan, hand over if the operator agrees, and print the result."""
-    from supervisor.drill.live import PLAIN_NODE
-    from supervisor.drill.live_report import as_json, begin_lines, end_line, handover_lines
+    from supervisor.drill.live.plan import PLAIN_NODE
+    from supervisor.drill.live.report import as_json, begin_lines, end_line, handover_lines
 
     plan, back_by = _plan(options, consul, item), options.back_by or ""
     if "{node}" in back_by and not PLAIN_NODE.fullmatch(plan.target.node):
@@ -61,7 +62,7 @@ def _drill(options: argparse.Namespace, consul: "ConsulSettings", item: "ItemSet
 
 def _plan(options: argparse.Namespace, consul: "ConsulSettings", item: "ItemSettings") -> "LivePlan":
     """Return the plan of the drill. Raises CommandError when the drill is not possible."""
-    from supervisor.drill.live import prepare
+    from supervisor.drill.live.plan import prepare
 
     to, hostname = options.to or "", socket.gethostname()
     work = prepare(consul, item, options.socket, to=to, hostname=hostname, one_way=options.one_way)
@@ -70,7 +71,7 @@ def _plan(options: argparse.Namespace, consul: "ConsulSettings", item: "ItemSett
 
 async def _hand_over_and_back(options: argparse.Namespace, plan: "LivePlan", seen: "list[Handover]") -> None:
     """Hand over, then back unless the drill is one way, and add each hand-over to ``seen``."""
-    from supervisor.drill.live import hand_back, hand_over
+    from supervisor.drill.live.handovers import hand_back, hand_over
 
     progress(f"{plan.item.name}: {plan.here} hands over to {plan.there}")
     there = await hand_over(plan)

@@ -17,10 +17,7 @@ promises of ``check`` with what Consul and the recorders have shown.
     bounds.py     how long each play takes at most
     rehearsal.py  all plays of all items, one after the other
     report.py     the result as text and as JSON
-    live.py       one real hand-over on the fleet and back, as a client of Consul sees both
-    live_report.py  a live drill as text and as JSON
-
-The last two modules are for ``drill --live``, in which nothing is replaced.
+    live/         one real hand-over on the fleet and one back, for ``drill --live``
 """
 
 NODES = ("node-a", "node-b", "node-c")

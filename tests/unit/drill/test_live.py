@@ -9,7 +9,8 @@ from supervisor.cli.arguments import parser
 from supervisor.config import consul_settings
 from supervisor.core.outcomes import KeyView, ListedSession
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.drill.live import LivePlan, Sight, back_command
+from supervisor.drill.live.plan import LivePlan, back_command
+from supervisor.drill.live.sight import Sight
 
 OURS, THEIRS, THIRD = (f"{number}f8e9dd4-3c55-4c9a-9a0e-0f3c1c7a8a11" for number in range(3))
 
@@ -42,7 +43,7 @@ def broken(seen: Sight) -> list[str]:
 
 def test_the_gap_is_the_time_in_which_the_key_had_no_holder(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(100))
-    monkeypatch.setattr("supervisor.drill.live.time.monotonic", lambda: float(next(times)))
+    monkeypatch.setattr("supervisor.drill.live.sight.time.monotonic", lambda: float(next(times)))
     seen = sight(held(OURS, 7), KeyView(8), KeyView(8), held(THEIRS, 9), delay_s=60.0)
     assert seen.taken_at is not None and seen.freed_at is not None
     assert seen.gap_s == seen.taken_at - seen.freed_at > 0

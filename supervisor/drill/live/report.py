@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from supervisor.core.lease import lease_of, lose_terms
-from supervisor.drill.live import Handover, LivePlan
+from supervisor.drill.live.plan import LivePlan
+from supervisor.drill.live.sight import Handover
 from supervisor.drill.promises import ALLOWANCE_S
 from supervisor.drill.report import WIDTH, play_lines, verdict
 from supervisor.formats.durations import format_duration
