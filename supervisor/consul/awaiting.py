@@ -10,7 +10,7 @@ from collections.abc import Callable
 from supervisor.config import ConsulSettings
 from supervisor.consul.query import LookupFailed, NotReadable, Questions, key_view, slots_view
 from supervisor.consul.spacing import Spacing
-from supervisor.core.outcomes import KeyView, SlotsView, View
+from supervisor.core.outcomes import KeyView, View
 from supervisor.core.requests import WatchKey, WatchSlots
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
@@ -79,7 +79,8 @@ async def _look(consul: Questions, item: ItemSettings, index: int, left_s: float
     within_s = left_s + ANSWER_S
     if isinstance(item, SemaphoreSettings):
         slots = WatchSlots("", 0.0, within_s, item.prefix, index, wait_s, consistent=True)
-        view: KeyView | SlotsView = slots_view(item.prefix, await consul.ask(slots))
+        view = slots_view(item.prefix, await consul.ask(slots))
+        await consul.confirm_absence(item.prefix, view)
         return view
     watch = WatchKey("", 0.0, within_s, item.key, index, wait_s, consistent=True)
     return key_view(item.key, await consul.ask(watch))

@@ -76,7 +76,19 @@ class Questions:
 
         Raises LookupFailed when Consul gives no usable answer or leaves out keys that the token may not read.
         """
-        return slots_view(prefix, await self.ask(ReadSlots("", 0.0, LOOKUP_S, prefix)))
+        view = slots_view(prefix, await self.ask(ReadSlots("", 0.0, LOOKUP_S, prefix)))
+        await self.confirm_absence(prefix, view)
+        return view
+
+    async def confirm_absence(self, prefix: str, view: SlotsView) -> None:
+        """Read the semaphore's record alone if the view lacks it, because a list is no proof of absence.
+
+        Raises NotReadable when the token may not read the record, and LookupFailed when the record is there
+        or Consul gives no usable answer.
+        """
+        key = prefix + LOCK_SUFFIX
+        if view.lock is None and (await self.key(key)).present:
+            raise LookupFailed(f"cannot tell: the list of {prefix}/ does not show {key}, try again")
 
     async def item(self, settings: ItemSettings) -> View:
         """Return the key of an election, or all keys of a semaphore. Raises LookupFailed."""
@@ -146,8 +158,6 @@ async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
     """
     for _ in range(RACES_MAX):
         lock = (await slots_now(settings, prefix)).lock
-        if lock is None and (await key_now(settings, prefix + LOCK_SUFFIX)).present:
-            continue  # because the record was made a moment ago, or the list does not show it
         if lock is None or lock.roster is None:
             why = NOT_MADE if lock is None else f"{lock.why}; delete the key, and it is made anew"
             raise CannotChange(f"cannot change the limit in {prefix}/.lock: {why}")

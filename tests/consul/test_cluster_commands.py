@@ -511,11 +511,16 @@ def test_without_the_right_to_read_a_key_it_is_told(guarded: Guarded, tmp_path: 
     for arguments in (("members", "app"), ("wait", "app", "--for", "leader")):
         done = file.run(*arguments)
         assert done.returncode == UNREACHABLE and f'key "{unique}/leader"' in done.stderr
+    file.in_line(holders=2, waiting=0)
+    for arguments in (("members", "slots"), ("wait", "slots", "--for", "free", "--timeout", "0s")):
+        done = file.run(*arguments)
+        assert done.returncode == UNREACHABLE and "Permission denied" in done.stderr
+    assert f'key "{unique}/slots/.lock"' in done.stderr
     one = File(tmp_path / "one.yaml", guarded, unique, guarded.token_of(rules).secret)
     assert one.run("wait", "app", "--for", "free").returncode == DONE
     one.leads()
     done = one.run("status", "--cluster")
-    assert done.returncode == DONE and "holder" in done.stdout
+    assert done.returncode == DONE and "holder" in done.stdout and "Permission denied" in done.stdout
 
 
 def test_a_session_whose_keys_may_not_be_read_is_no_orphan(
