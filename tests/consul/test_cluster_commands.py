@@ -512,8 +512,8 @@ def test_without_the_right_to_read_a_key_it_is_told(guarded: Guarded, tmp_path: 
         done = file.run(*arguments)
         assert done.returncode == UNREACHABLE and f'key "{unique}/leader"' in done.stderr
     file.in_line(holders=2, waiting=0)
-    for arguments in (("members", "slots"), ("wait", "slots", "--for", "free", "--timeout", "0s")):
-        done = file.run(*arguments)
+    for words in ("members slots", "wait slots --for free --timeout 0s"):
+        done = file.run(*words.split())
         assert done.returncode == UNREACHABLE and "Permission denied" in done.stderr
     assert f'key "{unique}/slots/.lock"' in done.stderr
     one = File(tmp_path / "one.yaml", guarded, unique, guarded.token_of(rules).secret)
