@@ -88,12 +88,16 @@ def verdict(path: Path, checked: Checked) -> str:
     return f"{line}; Consul: {_count(levels[_FAULT], 'fault')}, {_count(levels[_WARNING], 'warning')}"
 
 
-def refused_verdict(path: Path, problems: Sequence[Problem]) -> str:
-    """Return the last line of ``check``, for a configuration that cannot be used."""
+def refused_verdict(path: Path, problems: Sequence[Problem], warnings: Sequence[Problem] = ()) -> str:
+    """Return the last line of ``check``, for a configuration that cannot be used.
+
+    warnings: what may explain the faults. The line counts them if there are any.
+    """
     files = len({problem.file for problem in problems})
     more = " or more" if len(problems) >= PROBLEMS_MAX else ""
     where = f" in {files} files" if files > 1 else ""
-    return f"{path}: not valid, {_count(len(problems), 'fault')}{more}{where}"
+    also = f", {_count(len(warnings), 'warning')}" if warnings else ""
+    return f"{path}: not valid, {_count(len(problems), 'fault')}{more}{where}{also}"
 
 
 def _count(number: int, what: str) -> str:
@@ -123,9 +127,10 @@ def as_json(checked: Checked) -> str:
     )
 
 
-def refused_json(problems: Iterable[Problem]) -> str:
+def refused_json(problems: Iterable[Problem], warnings: Iterable[Problem]) -> str:
     """Return the JSON document about a configuration that cannot be used."""
-    return _document(valid=False, errors=[_problem(problem) for problem in problems])
+    errors, also = ([_problem(problem) for problem in group] for group in (problems, warnings))
+    return _document(valid=False, errors=errors, warnings=also)
 
 
 def _document(**parts: object) -> str:

@@ -31,12 +31,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from supervisor.cli.arguments import parser
 from supervisor.cli.commands import COMMANDS
 from supervisor.cli.exit_codes import BUG, DONE, INTERRUPTED, NEGATIVE
-from supervisor.cli.terminal import fail, report
+from supervisor.cli.terminal import fail, progress, report
 from supervisor.errors import CommandError
+
+if TYPE_CHECKING:
+    from supervisor.config import Problem
 
 # These commands use the environment of their caller alone. The unit gives `run` the variables of the daemon,
 # and `lock` passes its environment on to its command. The others read no configuration.
@@ -48,14 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code."""
     _open_closed()
     options = parser().parse_args(arguments)
-    if options.command not in OWN_ENVIRONMENT:
-        _add_variables_of_daemon()
+    warnings = () if options.command in OWN_ENVIRONMENT else _add_variables_of_daemon()
     try:
         code = _function(options.command)(options)
         sys.stdout.flush()
         return code
     except CommandError as error:
-        return report(error)
+        code = report(error)
+        for warning in warnings if error.has_places else ():  # it may explain why a variable is missing
+            progress(f"warning: {warning}")
+        return code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has closed the pipe
         return DONE
@@ -69,12 +75,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _bug()
 
 
-def _add_variables_of_daemon() -> None:
-    """Add the variables that the unit gives to the daemon, except those that the environment has."""
+def _add_variables_of_daemon() -> "tuple[Problem, ...]":
+    """Add the variables that the unit gives to the daemon, except those that the environment has.
+
+    Return the warnings about their file.
+    """
     from supervisor.config import environment_file
 
-    for name, value in environment_file.read().values.items():
+    variables = environment_file.read()
+    for name, value in variables.values.items():
         os.environ.setdefault(name, value)
+    return variables.warnings
 
 
 def _bug() -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def check(options: argparse.Namespace) -> int:
     """Print the figures or every fault, with ``--connect`` findings about Consul, and the verdict."""
     from supervisor.check.report import refused_json
-    from supervisor.config import ConfigError
+    from supervisor.config import ConfigError, environment_file
 
     if options.json and options.quiet:
         return fail(USAGE, "cannot use --quiet with --json: the document is whole")
@@ -31,8 +31,8 @@ def check(options: argparse.Namespace) -> int:
         return _check_one(options.paths[0], options)
     except ConfigError as error:
         if not options.json:
-            return _refused(options.paths[0], error)
-        print(refused_json(error.problems))
+            return _refused(options.paths[0], error, quiet=options.quiet)
+        print(refused_json(error.problems, environment_file.read().warnings))
         return CONFIGURATION
 
 
@@ -57,16 +57,22 @@ def _check_each(options: argparse.Namespace) -> int:
             warnings = "" if options.quiet else warnings_text(config.warnings)
             print(f"{warnings}{verdict(path, Checked(config))}", flush=True)
         except ConfigError as error:
-            code = _refused(path, error)
+            code = _refused(path, error, quiet=options.quiet)
     return code
 
 
-def _refused(path: "Path", error: "ConfigError") -> int:
-    """Print every fault and the verdict, and return the exit code."""
-    from supervisor.check.report import refused_verdict
+def _refused(path: "Path", error: "ConfigError", *, quiet: bool) -> int:
+    """Print every fault, the warnings that may explain one, and the verdict, and return the exit code.
+
+    A variable is missing if its line in the file of the daemon's variables cannot be used.
+    """
+    from supervisor.check.report import refused_verdict, warnings_text
+    from supervisor.config import environment_file
 
     code = report(error)
-    print(refused_verdict(path, error.problems), file=sys.stderr)
+    warnings = environment_file.read().warnings
+    text = "" if quiet else warnings_text(warnings)
+    print(f"{text}{refused_verdict(path, error.problems, warnings)}", file=sys.stderr)
     return code
 
 

@@ -317,3 +317,4 @@ def test_the_verdict_of_a_drop_in_says_whether_the_folder_can_be_used() -> None:
 )
 def test_the_verdict_of_a_refusal_counts_faults_and_files(files: tuple[str, ...], line: str) -> None:
     assert refused_verdict(PATH, problems(*files)) == line
+    assert refused_verdict(PATH, problems(*files), problems("v")) == f"{line}, 1 warning"

@@ -3,6 +3,7 @@
 tests/system/machine/test_package.py compares the values with those of a real systemd.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -129,6 +130,31 @@ def test_a_file_that_cannot_be_read_stops_no_command(tmp_path: Path, content: by
     assert (done.returncode, done.stderr) == (0, "")
     assert f"warning: {file}: cannot be read: {why}\n" in done.stdout
     assert os.fspath(file) not in run(tmp_path, "schema").stdout
+
+
+@pytest.mark.parametrize("command", ["check", "members"])
+def test_a_warning_is_also_printed_with_a_refused_configuration(tmp_path: Path, command: str) -> None:
+    """It explains why the variable is missing."""
+    (tmp_path / "variables").write_text("export NODE=node1\n")
+    arguments = {
+        "check": (str(tmp_path / "c.yaml"),),
+        "members": ("app", "--config", str(tmp_path / "c.yaml")),
+    }
+    done = run(tmp_path, command, *arguments[command], SECRET="s")
+    assert (done.returncode, done.stdout) == (78, "")
+    fault, warning, *verdict = done.stderr.splitlines()
+    assert "the environment has no NODE" in fault
+    assert warning.startswith(f"warning: {tmp_path}/variables:1:1: systemd ignores this line")
+    assert verdict == ([f"{tmp_path}/c.yaml: not valid, 1 fault, 1 warning"] if command == "check" else [])
+
+
+def test_json_of_a_refused_configuration_has_the_warnings_and_quiet_only_counts_them(tmp_path: Path) -> None:
+    (tmp_path / "variables").write_bytes(b"NODE=\xff\n")
+    document = json.loads(run(tmp_path, "check", "--json", str(tmp_path / "c.yaml"), SECRET="s").stdout)
+    assert not document["valid"] and len(document["errors"]) == 1
+    assert document["warnings"][0]["message"] == "cannot be read: it is not UTF-8"
+    quiet = run(tmp_path, "check", "--quiet", str(tmp_path / "c.yaml"), SECRET="s").stderr
+    assert "not UTF-8" not in quiet and quiet.endswith("not valid, 1 fault, 1 warning\n")
 
 
 @pytest.mark.parametrize("command", ["run", "lock"])
