@@ -51,9 +51,11 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # when standard output can
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code."""
     _open_closed()
-    options = parser().parse_args(arguments)
-    warnings = () if options.command in OWN_ENVIRONMENT else _add_variables_of_daemon()
+    warnings: tuple[Problem, ...] = ()
     try:
+        options = parser().parse_args(arguments)
+        if options.command not in OWN_ENVIRONMENT:
+            warnings = _add_variables_of_daemon()
         code = _function(options.command)(options)
         sys.stdout.flush()
         return code
@@ -62,12 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for warning in warnings if error.has_places else ():  # it may explain why a variable is missing
             progress(f"warning: {warning}")
         return code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has closed the pipe
+    except BrokenPipeError:  # the reader has closed the pipe
+        _discard_output()
         return DONE
     except OSError as error:
         if error.errno not in UNWRITABLE:
             return _bug()
+        _discard_output()
         return fail(NEGATIVE, f"cannot write the answer: {error.strerror}")
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -86,6 +89,11 @@ def _add_variables_of_daemon() -> "tuple[Problem, ...]":
     for name, value in variables.values.items():
         os.environ.setdefault(name, value)
     return variables.warnings
+
+
+def _discard_output() -> None:
+    """Send the rest of standard output to /dev/null, because Python writes it at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _bug() -> int:

@@ -3,11 +3,14 @@
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from supervisor import __version__
 from supervisor.cli.commands import ARGV, COMMANDS, Argument, CommandSpec, OneOf, codes_of
 from supervisor.cli.exit_codes import USAGE
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 _EPILOG = """\
 consul-supervisor help COMMAND shows an example, and what each exit code of the command means.
@@ -54,7 +57,17 @@ def takes_command(command: CommandSpec) -> bool:
     return ARGV in command.arguments
 
 
-class _Parser(argparse.ArgumentParser):
+class _ReportingParser(argparse.ArgumentParser):
+    """A parser that raises OSError when its help or version cannot be written. argparse ignores that."""
+
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+            return
+        print(message, end="", flush=True)
+
+
+class _Parser(_ReportingParser):
     """The parser of the command line. It refuses an unknown command with the one that was probably meant."""
 
     def parse_known_args(  # type: ignore[override]
@@ -72,7 +85,7 @@ class _Parser(argparse.ArgumentParser):
         return super().parse_known_args(given, namespace)
 
 
-class _CommandParser(argparse.ArgumentParser):
+class _CommandParser(_ReportingParser):
     """The parser of one command. Everything behind the first ``--`` may be another command."""
 
     _runs_command = False

@@ -261,10 +261,17 @@ def test_closed_standard_streams_are_no_bug(closed: str) -> None:
     assert done.returncode == 0 and b"Traceback" not in done.stderr
 
 
-def test_output_that_cannot_be_written_is_reported_in_one_line() -> None:
-    command = '"$0" -m supervisor schema >/dev/full'
+@pytest.mark.parametrize(
+    "arguments", ["schema", "help", "help members", "members -h", "--version", "version"]
+)
+def test_output_that_cannot_be_written_is_reported_in_one_line(arguments: str) -> None:
+    command = f'"$0" -m supervisor {arguments} >/dev/full'
     done = subprocess.run(
-        ["sh", "-c", command, sys.executable], capture_output=True, text=True, timeout=PATIENCE_S
+        ["sh", "-c", command, sys.executable],
+        capture_output=True,
+        text=True,
+        env=ENVIRON,  # without PYTHONUNBUFFERED, so that a part of the output is written at the end
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["consul-supervisor: cannot write the answer: No space left on device"]
