@@ -414,6 +414,7 @@ COMMANDS = {
         },
         _argument("NAME", "a semaphore of the configuration", values.name),
         _argument("limit N", "how many nodes may hold a slot; a lower limit evicts nobody", values.limit),
+        _flag("--quiet", "print nothing when the limit is written, for scripts"),
         _CONFIG,
     ),
     "status": CommandSpec(

@@ -82,14 +82,17 @@ def _no_longer(key: str, why_not: str) -> int:
 
 
 def limit(options: argparse.Namespace) -> int:
-    """Write the limit into the semaphore's record in Consul, and return the exit code."""
+    """Write the limit into the semaphore's record in Consul, print it, and return the exit code."""
     from supervisor.consul.query import set_limit
     from supervisor.core.settings import SemaphoreSettings
 
     config, item = load_item(options.config, options.name)
     if not isinstance(item, SemaphoreSettings):
         return not_found("semaphore", config, options.config, options.name)
-    run_async(set_limit(config.consul, item.prefix, options.limit))
+    former = run_async(set_limit(config.consul, item.prefix, options.limit))
+    if not options.quiet:
+        was = "as before" if former == options.limit else f"before {former or 'none'}"
+        print(f"{item.name}: the limit in Consul is {options.limit}, {was}")
     return DONE
 
 

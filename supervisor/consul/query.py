@@ -150,8 +150,8 @@ async def slots_now(settings: ConsulSettings, prefix: str) -> SlotsView:
         return await consul.slots(prefix)
 
 
-async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
-    """Write the Limit of the semaphore's record, and keep the other fields.
+async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> int | None:
+    """Write the Limit of the semaphore's record, keep the other fields, and return the former Limit, if any.
 
     Raises LookupFailed when Consul gives no usable answer, CannotChange when there is no valid record or
     contenders change it at each attempt, and TokenError when the token file cannot be used.
@@ -162,12 +162,12 @@ async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> None:
             why = NOT_MADE if lock is None else f"{lock.why}; delete the key, and it is made anew"
             raise CannotChange(f"cannot change the limit in {prefix}/.lock: {why}")
         if lock.roster.limit == limit:
-            return
+            return limit
         roster = replace(lock.roster, limit=limit)
         write = WriteSemaphoreRecord("", 0.0, LOOKUP_S, prefix, roster, lock.modify_index)
         outcome = await _exchange(settings, write)
         if isinstance(outcome, Done):
-            return
+            return lock.roster.limit
         if not isinstance(outcome, LostRace):
             why = f"Consul answers {_reason(outcome)}"
             raise LookupFailed(f"cannot change the limit in {prefix}/.lock: {why}")

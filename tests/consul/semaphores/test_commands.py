@@ -1,6 +1,8 @@
 """The commands that concern semaphores alone: ``limit``, and ``verify`` of a slot."""
 
+import json
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +35,22 @@ def test_limit_rewrites_the_record_and_nothing_else_of_it(scene: SlotScene) -> N
     assert limit(d, scene.name, 2) == (0, "")
     scene.wait_holders("c", "d", within_s=5)
     assert scene.lock()["Ticket"] == "ops-7"
+
+
+def test_limit_prints_its_result_unless_it_is_quiet(scene: SlotScene, tmp_path: Path) -> None:
+    assert scene.put_lock(json.dumps({"Limit": 3, "Holders": {}}).encode())
+    config = tmp_path / "c.yaml"
+    semaphores = {scene.name: {"prefix": scene.name, "limit": 3}}
+    config.write_text(json.dumps({"consul": {"address": scene.agent.url}, "semaphores": semaphores}))
+
+    def printed(number: int, *more: str) -> str:
+        done = command("limit", scene.name, str(number), *more, "--config", str(config))
+        assert (done.returncode, done.stderr, scene.lock()["Limit"]) == (0, "", number)
+        return done.stdout
+
+    assert printed(5) == f"{scene.name}: the limit in Consul is 5, before 3\n"
+    assert printed(5) == f"{scene.name}: the limit in Consul is 5, as before\n"
+    assert printed(4, "--quiet") == ""
 
 
 @pytest.mark.long
