@@ -6,16 +6,21 @@ process may have left a tenure whose on_lose is due. So stop signals are blocked
 
 import sys
 
-from supervisor.daemon import signals
+INTERRUPTED = 130  # as cli/exit_codes.py has it, which may not be imported yet
 
 
 def main() -> int:
     """Run the command of the command line, and return its exit code."""
-    if sys.argv[1:2] == ["run"]:
-        signals.block()
-    from supervisor.cli import main as command
+    try:
+        if sys.argv[1:2] == ["run"]:
+            from supervisor.daemon import signals
 
-    return command()
+            signals.block()
+        from supervisor.cli import main as command
+
+        return command()
+    except KeyboardInterrupt:  # while modules are imported
+        return INTERRUPTED
 
 
 if __name__ == "__main__":
