@@ -55,7 +55,6 @@ class LineBudget:
         self._lines_max = lines_max
         self._ends_at = clock() + LINES_WINDOW_S
         self._left = lines_max
-        self._dropped = 0
 
     def take(self) -> bool:
         """Return whether one more line may be logged. If so, count it as logged."""
@@ -63,15 +62,6 @@ class LineBudget:
             return False
         self._left -= 1
         return True
-
-    def drop(self, lines: int) -> None:
-        """Count lines that are not logged."""
-        self._dropped += lines
-
-    def settle(self) -> int:
-        """Return the number of lines dropped since the last call, which the caller now logs."""
-        dropped, self._dropped = self._dropped, 0
-        return dropped
 
     @property
     def exhausted(self) -> bool:
@@ -89,6 +79,7 @@ class Lines:
         self._budget = budget
         self._line = bytearray()
         self._cut_bytes = 0
+        self._dropped = 0  # lines of this stream that are not reported yet
 
     @property
     def wasted(self) -> bool:
@@ -113,12 +104,12 @@ class Lines:
             if self._budget.take():
                 self._log()
             else:
-                self._budget.drop(1)
+                self._dropped += 1
         self._log_dropped()
 
     def _drop(self, data: bytes, start: int) -> int:
         """Drop all whole lines from ``start`` on. Return the position behind them."""
-        self._budget.drop(data.count(b"\n", start))
+        self._dropped += data.count(b"\n", start)
         self._line.clear()
         self._cut_bytes = 0
         return data.rfind(b"\n") + 1
@@ -136,8 +127,10 @@ class Lines:
         self._cut_bytes = 0
 
     def _log_dropped(self) -> None:
-        if dropped := self._budget.settle():
-            self._emit(f"… {dropped} lines dropped: more than {LINES_MAX} in {LINES_WINDOW_S:g}s")
+        if self._dropped:
+            lines = "line" if self._dropped == 1 else "lines"
+            self._emit(f"… {self._dropped} {lines} dropped: more than {LINES_MAX} in {LINES_WINDOW_S:g}s")
+            self._dropped = 0
 
 
 class Drain:

@@ -115,6 +115,7 @@ class Log:
         self._recurring = RecurringFailures(self._write, clock)
         self._notices = Notices(self._write, clock)
         self._output = LineBudget(clock, OUTPUT_LINES_MAX)
+        self._output_dropped = 0  # lines of hooks that are not reported yet
         self._begun_at: dict[StartHook | StartRun, float] = {}
         self._lose_failures: dict[str, str] = {}
         self._roles: dict[str, Role] = {}
@@ -170,15 +171,16 @@ class Log:
         if PRIORITIES[level] > self._least:
             return
         if not self._output.take():
-            self._output.drop(1)
+            self._output_dropped += 1
             return
         self._log_dropped_output()
         about = {"item": line.item, "hook": line.hook, "transition": line.transition}
         self.line(level, "hook-output", **about, stream=line.stream, text=line.text)
 
     def _log_dropped_output(self) -> None:
-        if dropped := self._output.settle():
-            self.line("warning", "hook-output-dropped", count=dropped)
+        if self._output_dropped:
+            self.line("warning", "hook-output-dropped", count=self._output_dropped)
+            self._output_dropped = 0
 
     def finish(self) -> None:
         """Write the last lines. No line may follow."""

@@ -85,6 +85,18 @@ def test_both_streams_of_an_attempt_share_one_budget() -> None:
     assert seen[-1] == "err" and len(seen) == LINES_MAX
 
 
+def test_dropped_lines_are_counted_for_their_own_stream() -> None:
+    seen: dict[str, list[str]] = {"out": [], "err": []}
+    budget = LineBudget(Clock())
+    out, err = (Lines(lines.append, budget) for lines in seen.values())
+    out.feed(b"out\n" * (LINES_MAX + 20))
+    err.feed(b"err\n")
+    err.close()
+    out.close()
+    assert seen["err"] == ["… 1 line dropped: more than 1000 in 10s"]
+    assert seen["out"][LINES_MAX:] == ["… 20 lines dropped: more than 1000 in 10s"]
+
+
 def test_control_and_invisible_characters_of_a_line_are_escaped() -> None:
     raw = b"\x1b[31mred\x1b[0m\ttab \x00 \x7f \xc2\x9b \xe2\x80\xae \xe2\x80\xa8 \xff end"
     assert printable(raw) == "\\x1b[31mred\\x1b[0m\ttab \\x00 \\x7f \\x9b \\u202e \\u2028 \ufffd end"
