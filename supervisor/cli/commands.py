@@ -660,7 +660,10 @@ COMMANDS = {
         "print the names that can follow in a command line, for the completion of shells",
         "complete 'consul-supervisor step-down '",
         "completing:complete",
-        {DONE: "the names of elections or semaphores were printed, as far as they are found within a second"},
+        {
+            DONE: "the names of elections or semaphores, or the choices of an option, were printed, as far "
+            "as they are found within a second"
+        },
         _argument("LINE", "a command line up to the cursor"),
     ),
     "help": CommandSpec(

@@ -1,4 +1,4 @@
-"""``complete``: the names of elections and semaphores that can follow in a command line.
+"""``complete``: the names of elections and semaphores, and the values of options, that can follow in a line.
 
 A shell runs it at each press of TAB, so it must be quick, change nothing and never hang. A fault is no name.
 """
@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from supervisor.cli import values
 from supervisor.cli.arguments import parser
-from supervisor.cli.commands import COMMANDS, DEFAULT_CONFIG
+from supervisor.cli.commands import COMMANDS, DEFAULT_CONFIG, Argument
 from supervisor.cli.daemon_commands import socket_path
 from supervisor.cli.exit_codes import DONE
 from supervisor.errors import CommandError
@@ -20,7 +21,8 @@ from supervisor.errors import CommandError
 COMPLETE_S = 1.0  # an operator waits for the shell, which waits for us
 DAEMON_S = 0.3  # of these: the daemon answers in milliseconds, and otherwise the files are read
 PROGRAM = "consul-supervisor"
-KINDS = {"leader": ("election",), "limit": ("semaphore",)}  # other commands take both
+# By the command, or by the option whose value is completed. All others take both.
+KINDS = {"leader": ["election"], "limit": ["semaphore"], "--live": ["election"]}
 
 
 def complete(options: argparse.Namespace) -> int:
@@ -42,38 +44,61 @@ def _names(line: str) -> list[str]:
         words = shlex.split(line)
     except ValueError:  # a quote is still open
         return []
-    if not line[-1:].isspace():
-        del words[-1:]  # the word that the name replaces
-    given = _parsed([os.path.expanduser(os.path.expandvars(word)) for word in words])
-    if given is None:
+    if not line[-1:].isspace() and words:
+        before, equals, _ = words.pop().partition("=")  # the word that the name replaces
+        if equals and before.startswith("-"):
+            words.append(before)
+    words = _from_command([os.path.expanduser(os.path.expandvars(word)) for word in words])
+    if not words:
         return []
-    kinds = KINDS.get(given.command, ("election", "semaphore"))
+    option = _option_at_end(words)
+    if option is not None:
+        if option.details.get("type") is not values.name:
+            return list(option.details.get("choices", ()))
+        del words[-1]
+    given = parser(unfinished=True).parse_args(words)
+    kinds = KINDS.get(option.name if option else given.command, ["election", "semaphore"])
+    found = _items(given, live=option is not None)
     # A name goes into a shell, which may evaluate other characters.
-    return sorted({name for kind, name in _items(given) if kind in kinds and NAME.fullmatch(name)})
+    return sorted({name for kind, name in found if kind in kinds and NAME.fullmatch(name)})
 
 
-def _parsed(words: list[str]) -> argparse.Namespace | None:
-    """Return the arguments that are given so far. None: there is no command yet.
+def _from_command(words: list[str]) -> list[str]:
+    """Return the words from the command on. Empty: there is no command yet.
 
     The program, which may stand behind sudo or have an alias, is missing in the words of zsh.
     """
     if words and words[0] not in COMMANDS:
         program = next((at for at, word in enumerate(words) if os.path.basename(word) == PROGRAM), 0)
-        words = words[program + 1 :]
-    return parser(unfinished=True).parse_args(words) if words else None
+        return words[program + 1 :]
+    return words
 
 
-def _items(given: argparse.Namespace) -> Iterable[tuple[str, str]]:
+def _option_at_end(words: list[str]) -> Argument | None:
+    """Return the option of the command whose value is not given yet, because the option is the last word."""
+    if words[0] not in COMMANDS or "--" in words:
+        return None
+    for each in COMMANDS[words[0]].arguments:
+        for argument in (each,) if isinstance(each, Argument) else (each.first, each.second):
+            if argument.name == words[-1] and argument.name.startswith("-"):
+                return None if "action" in argument.details else argument
+    return None
+
+
+def _items(given: argparse.Namespace, *, live: bool) -> Iterable[tuple[str, str]]:
     """Return kind and name of each item of the daemon, or of the configuration.
 
     The configuration counts if the command does not ask the daemon, or if the daemon does not answer.
+
+    live: whether the name is that of ``drill --live``, which asks the daemon. Otherwise drill rehearses a
+        configuration.
     """
     from supervisor.config import items_at
     from supervisor.control import fetch
 
-    if "socket" in given and "path" not in given:  # drill rehearses a configuration
-        with suppress(CommandError):
-            _, status = fetch.status(socket_path(given.socket, given.config), within_s=DAEMON_S)
-            return [(item["kind"], item["name"]) for item in status["items"]]
     path: Path = given.path if "path" in given else given.config
+    if "socket" in given and (live or "path" not in given):
+        with suppress(CommandError):
+            _, status = fetch.status(socket_path(given.socket, path), within_s=DAEMON_S)
+            return [(item["kind"], item["name"]) for item in status["items"]]
     return items_at(path or DEFAULT_CONFIG)

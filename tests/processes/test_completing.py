@@ -62,6 +62,8 @@ def expect(line: str, names: str, **environ: str) -> None:
         ("alias members --config {folder}/c.yaml ", "api\nrebuild\nweb\n"),
         ("members --config {folder}/none.yaml ", ""),
         ("members --config '{folder}", ""),
+        ("consul-supervisor drill {folder}/c.yaml --live ", "api\nweb\n"),
+        ("drill {folder}/c.yaml --live=w", "api\nweb\n"),
         ("consul-supervisor ", ""),
         ("", ""),
     ],
@@ -73,11 +75,28 @@ def test_names_come_from_the_configuration_that_the_line_names(
     expect(line.format(folder=folder), expected, HOME=str(folder), PLACE=str(folder))
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("consul-supervisor wait --for ", "holding\nleader\nfree\n"),
+        ("sudo consul-supervisor wait app --for=h", "holding\nleader\nfree\n"),
+        ("lock --on-lost K", "TERM\nKILL\n"),
+        ("step-down app --to ", ""),
+        ("lock -n ", ""),
+        ("members --config ", ""),
+    ],
+)
+def test_the_value_of_an_option_is_one_of_its_choices(line: str, expected: str) -> None:
+    """An option without choices has no words here, because a shell itself completes files."""
+    expect(line, expected)
+
+
 def test_names_come_from_the_daemon_if_the_command_asks_it(folder: Path) -> None:
     items = [item("database"), item("slots", kind="semaphore"), item("$(reboot)")]
     socket = folder / "c.sock"
     with UnixPeer(socket, lambda: answer_of(json.dumps(status(*items)).encode())):
         expect(f"holds --socket {socket} ", "database\nslots\n")
+        expect(f"drill --socket {socket} --live ", "database\n")
         expect(f"members --config {folder}/c.yaml ", "api\nrebuild\nweb\n")
 
 
