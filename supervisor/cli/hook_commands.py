@@ -39,8 +39,9 @@ def test_hook(options: argparse.Namespace) -> int:
     places = hooks_by_place(item)
     place = next((each for each, (_, hook) in places.items() if options.hook in (each, hook.name)), None)
     if place is None:
+        words = dict.fromkeys(name for each, (_, hook) in places.items() for name in (each, hook.name))
         return fail(
-            USAGE, f"cannot find {options.hook} of {item.name}: it has {known_names(options.hook, places)}"
+            USAGE, f"cannot find {options.hook} of {item.name}: it has {known_names(options.hook, words)}"
         )
     event, hook = places[place]
     reason = next((each for each in REASONS[event] if each == (options.reason or REASONS[event][0])), None)

@@ -149,14 +149,17 @@ def _checked_address(address: str) -> tuple[str, str]:
         if len(path.encode("utf-8", "replace")) > _SOCKET_PATH_BYTES_MAX:
             return address, f"cannot be reached: a socket's path has at most {_SOCKET_PATH_BYTES_MAX} bytes"
         return address, ""
-    why = url_fault(address)
+    why = url_fault(address, "set CONSUL_HTTP_AUTH to USER:PASSWORD")
     if not why and ("?" in address or address.rstrip("/").count("/") > 2):
         why = "cannot have a path: write http://HOST:PORT or https://HOST:PORT alone"
     return address.rstrip("/"), why
 
 
-def url_fault(url: str) -> str:
-    """Return why a URL cannot be requested, without showing the URL. Blank: it can be requested."""
+def url_fault(url: str, with_password: str) -> str:
+    """Return why a URL cannot be requested, without showing the URL. Blank: it can be requested.
+
+    with_password: the remedy for a URL that holds a user or password.
+    """
     if not re.fullmatch(r"https?://[\x21-\x7e]+", url):
         return "cannot be requested: must begin with http:// or https:// and be ASCII without spaces"
     try:
@@ -166,7 +169,7 @@ def url_fault(url: str) -> str:
     except ValueError:
         return "cannot be requested: its host or port is invalid, a port is from 1 to 65535"
     if "@" in parts.netloc:
-        return "cannot hold a user or password: send them in a header"
+        return f"cannot hold a user or password: {with_password}"
     if "#" in url or "\\" in url:
         return "cannot hold # or \\: they are not sent, remove them"
     return ""

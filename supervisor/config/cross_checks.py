@@ -186,7 +186,7 @@ def _check_webhook(webhook: Webhook, path: KeyPath, report: Report) -> None:
     url = _check_templates(webhook, path, report)
     if len(webhook.body or "") > GIVEN_BODY_CHARS_MAX:
         report.refuse((*path, "body"), f"cannot be more than {GIVEN_BODY_CHARS_MAX} characters long as JSON")
-    if why := url_fault(url):
+    if why := url_fault(url, "send them in a header"):
         report.refuse((*path, "webhook"), why)
     elif webhook.tls != Tls() and not webhook.url.startswith("https://"):
         report.refuse((*path, "tls"), "cannot be used with this webhook: begin its URL with https://")

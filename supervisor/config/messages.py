@@ -78,6 +78,8 @@ def mistakes(found: Deviation, definitions: dict[str, Any]) -> Iterator[Mistake]
         yield Mistake((*path, found.value), _pattern(found, "this name"), at_key=True)
     elif found.keyword == "not":
         yield Mistake(path, _excluded(found), at_key=True)
+    elif found.keyword == "uniqueItems":
+        yield from _repeated(found)
     else:
         message = _SENTENCES[found.keyword](found)
         if message:
@@ -102,6 +104,13 @@ def _unknown_keys(found: Deviation, path: KeyPath, definitions: dict[str, Any]) 
             yield Mistake(
                 (*path, key), f"cannot be set here: {_guess(key, properties, definitions)}", at_key=True
             )
+
+
+def _repeated(found: Deviation) -> Iterator[Mistake]:
+    for index, entry in enumerate(found.value):
+        if entry in found.value[:index]:
+            what = quoted(entry) if isinstance(entry, str) else "the same entry"
+            yield Mistake((*found.path, index), f"cannot name {what} again: remove one of the two")
 
 
 def _guess(key: str, properties: dict[str, Any], definitions: dict[str, Any]) -> str:
@@ -132,6 +141,8 @@ def _type(found: Deviation) -> str:
         return f"cannot be empty: must be {what}, or remove the {_key_or_entry(found.path)}"
     like_boolean = isinstance(found.value, str) and found.value in _LIKE_BOOLEANS
     shown = quoted(found.value) if like_boolean else _kind(found.value)
+    if wanted == "integer" and (isinstance(found.value, float) or _is_long_number(found.value)):
+        shown = _shown(found)
     return f"cannot be {shown}: {_type_remedy(found, what)}"
 
 
@@ -144,6 +155,8 @@ def _type_remedy(found: Deviation, what: str) -> str:
     scalar = isinstance(value, bool | int | float)
     if found.rule.get("title") == "duration" and scalar:
         return "must be a duration with its unit, such as 500ms, 15s or 1h30m"
+    if wanted == "integer" and _is_long_number(value):
+        return f"must be a whole number from {found.rule['minimum']} to {found.rule['maximum']}"
     if wanted == "boolean" and isinstance(value, str):
         return "must be true or false, without quotes"
     if "enum" in found.rule:
@@ -158,6 +171,11 @@ def _type_remedy(found: Deviation, what: str) -> str:
     if wanted == "array" and isinstance(value, str | dict):
         return "must be a list, begin each entry with a dash and a space"
     return f"must be {what}"
+
+
+def _is_long_number(value: Any) -> bool:
+    """Return whether the value is a number of so many digits that it was read as text."""
+    return isinstance(value, str) and re.fullmatch(r"-?[0-9]{19,}", value) is not None
 
 
 def _kind(value: Any) -> str:
@@ -233,7 +251,6 @@ _SENTENCES: dict[str, Callable[[Deviation], str]] = {
     "minProperties": lambda found: "cannot be empty: give at least one",
     "minLength": lambda found: "cannot be empty: fill it in, or remove the key",
     "maxLength": lambda found: f"cannot be {len(found.value)} characters long: at most {found.demand}",
-    "uniqueItems": lambda found: "cannot name the same entry twice: remove one",
     "required": lambda found: f"cannot be without {found.demand[0]}: add it",
 }
 

@@ -311,6 +311,7 @@ def test_a_webhook_that_is_not_accepted_has_failed(tmp_path: Path) -> None:
         (("ap", "stop"), "cannot find election or semaphore ap in FILE: it has app, did you mean app?"),
         (("nothing", "stop"), "cannot find election or semaphore nothing in FILE: it has app"),
         (("app", "on_los[0]"), "cannot find on_los[0] of app: it has PLACES, did you mean on_lose[0]?"),
+        (("app", "stpo"), "cannot find stpo of app: it has PLACES, did you mean stop?"),
         (("app", "run"), "cannot find run of app: it has PLACES"),
         (
             ("app", "on_acquire[0]", "--reason", "acquire"),
@@ -328,7 +329,7 @@ def test_a_wrong_name_is_2_and_says_which_was_meant(
 ) -> None:
     file = written(tmp_path, ITEM)
     done = command("test-hook", *arguments, "--config", str(file))
-    places = "on_acquire[0], on_lose[0], on_lose[1], on_lose_failure[0], on_change[0], candidate_check"
+    places = "on_acquire[0], on_lose[0], stop, on_lose[1], on_lose_failure[0], on_change[0], candidate_check"
     expected = why.replace("FILE", str(file)).replace("PLACES", places)
     assert (done.returncode, done.stdout, done.stderr) == (USAGE, "", f"consul-supervisor: {expected}\n")
 
