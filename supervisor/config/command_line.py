@@ -64,7 +64,7 @@ def lock_settings(line: LockLine, environ: Mapping[str, str], hostname: str) -> 
         enough_s = sufficient_guard_s(settings, ROOM_MIN_S)
         raise NoRoom(
             f"cannot end the command before another node may hold {line.key}: room would be "
-            f"{room_sum(settings)} = {room_s}, at least {least_s} are needed",
-            f"set --lock-delay to {enough_s}s or more",
+            f"{room_sum(settings)} = {room_s}, at least {least_s} are needed; "
+            f"set --lock-delay to {enough_s}s or more"
         )
     return settings

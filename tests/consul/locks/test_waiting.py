@@ -112,7 +112,8 @@ def test_a_lock_delay_that_leaves_no_room_is_refused_with_its_sum(lockers: Locke
     code, _, error = lockers.start("--lock-delay", "5s").end()
     assert code == 78
     assert "lock_delay 5s - margin 0.5s - run stop_timeout 5s = -0.5s" in error
-    assert "set --lock-delay to 8s or more" in error
+    assert error.startswith("consul-supervisor: cannot end the command ")
+    assert error.endswith("are needed; set --lock-delay to 8s or more\n")
     assert lockers.start("--lock-delay", "8s", argv=["true"]).wait() == 0
 
 
