@@ -30,6 +30,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,8 @@ def _discard_output() -> None:
 def _bug() -> int:
     import traceback
 
-    traceback.print_exc()
+    with suppress(OSError):  # standard error may have no reader
+        traceback.print_exc()
     return fail(BUG, "cannot go on: a bug in consul-supervisor; please report the lines above")
 
 

@@ -6,7 +6,11 @@ import os
 import shutil
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from typing import TextIO, cast
 
+from supervisor.cli.display.text import escape
 from supervisor.cli.exit_codes import NEGATIVE, NOT_EXECUTABLE, NOT_FOUND, USAGE
 from supervisor.cli.terminal import fail, run_async
 from supervisor.core.settings import LOCK_SUFFIX
@@ -57,9 +61,27 @@ def _hold(options: argparse.Namespace) -> int:
         return await Holding(consul, settings, manner, environ, hostname).run()
 
     try:
-        return run_async(holding())
+        with _never_waiting():
+            return run_async(holding())
     except NotAcquired as error:  # no fault, so cron sends no mail
         return fail(NEGATIVE, str(error)) if options.verbose else NEGATIVE
+
+
+@contextmanager
+def _never_waiting() -> Iterator[None]:
+    """Print to standard error without waiting for its reader, and without an error if there is no reader.
+
+    The command shares standard error and may have filled it. The loop has to renew the session, and to end
+    the command after a loss.
+    """
+    from supervisor.telemetry.log.sink import NonBlockingWriter
+
+    outlet = NonBlockingWriter(sys.stderr.fileno())
+    with redirect_stderr(cast(TextIO, outlet)):  # also for the trace of a bug
+        try:
+            yield
+        finally:
+            outlet.finish()
 
 
 def _why_not_executable(program: str) -> int:
@@ -70,7 +92,8 @@ def _why_not_executable(program: str) -> int:
 
 
 def _say(text: str) -> None:
-    print(f"consul-supervisor: {text}", file=sys.stderr, flush=True)
+    """Print one line, in which no character of a value from Consul acts on the terminal."""
+    print(f"consul-supervisor: {escape(text)}", file=sys.stderr, flush=True)
 
 
 def _ignore(text: str) -> None:

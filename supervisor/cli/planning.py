@@ -3,7 +3,7 @@
 import argparse
 
 from supervisor.cli.exit_codes import DONE, NEGATIVE
-from supervisor.cli.terminal import fail
+from supervisor.cli.terminal import fail, progress
 
 
 def plan(options: argparse.Namespace) -> int:
@@ -13,6 +13,9 @@ def plan(options: argparse.Namespace) -> int:
     wishes = plan.Wishes(options.failover_s, options.on_lose_s, options.silence_s, options.node_checks)
     found = plan.plan(wishes)
     if isinstance(found, plan.Contradiction):
-        return fail(NEGATIVE, plan.contradiction_text(found))
+        why, _, costs = plan.contradiction_text(found).partition("\n")
+        fail(NEGATIVE, why)
+        progress(costs)
+        return NEGATIVE
     print(plan.as_text(found), end="")
     return DONE

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Coroutine
 from typing import TypeVar
 
+from supervisor.cli.display.text import escape
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, UNREACHABLE, USAGE
 from supervisor.errors import CommandError, NotPossible, OperatorError, PeerError
 
@@ -18,7 +19,7 @@ EXIT_CODES = {OperatorError: CONFIGURATION, PeerError: UNREACHABLE, NotPossible:
 
 def fail(code: int, text: str) -> int:
     """Print one line on standard error, and return ``code``."""
-    print(f"consul-supervisor: {text}", file=sys.stderr)
+    _print_error(f"consul-supervisor: {escape(text)}")
     return code
 
 
@@ -26,9 +27,17 @@ def report(error: CommandError) -> int:
     """Print the error on standard error, and return the exit code of its kind."""
     code = next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
     if error.has_places:
-        print(error, file=sys.stderr)
+        _print_error(str(error))
         return code
     return fail(code, "; ".join(filter(None, (str(error), error.remedy))))
+
+
+def _print_error(text: str) -> None:
+    """Print the text on standard error. The exit code is that of the error, also if nobody can read it."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:  # no reader, or a full disk
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # Python flushes once more at the end
 
 
 def say(line: str) -> None:

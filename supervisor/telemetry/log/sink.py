@@ -3,11 +3,17 @@
 A terminal held by Ctrl-S, a frozen journal or a pager that nobody scrolls must not stop the loop, and with it
 renewals and on_lose. Text that cannot be written yet is kept up to WAITING_BYTES_MAX. Text beyond that, or
 text that cannot be written at all (a full disk, no reader), is dropped and counted.
+
+The command of ``lock`` writes to the same terminal, pipe or socket. It may fill it at any moment, also
+between a poll and a write, so a write must be unable to wait. O_NONBLOCK on the shared open file would
+change the writes of the command as well.
 """
 
 import asyncio
 import os
 import select
+import socket
+import stat
 from collections.abc import Callable
 
 WAITING_BYTES_MAX = 1 << 20  # some thousand lines: for a reader that pauses, not for one that is gone
@@ -46,9 +52,10 @@ class NonBlockingWriter:
     """A file, as far as a logger needs one. ``dropped`` is the number of lines that were lost."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
+        self._fd = _unshared(fd)
+        self._is_socket = _is_socket(fd)
         self._poll = select.poll()
-        self._poll.register(fd, select.POLLOUT)
+        self._poll.register(self._fd, select.POLLOUT)
         self._waiting = bytearray()
         self._retry = Retry(RETRY_S, self.flush)
         self.dropped = 0
@@ -80,7 +87,7 @@ class NonBlockingWriter:
     def _drain(self, wait_ms: int) -> None:
         while self._waiting and self._poll.poll(wait_ms):
             try:
-                written = os.write(self._fd, self._waiting[:CHUNK_BYTES_MAX])
+                written = self._write_now(self._waiting[:CHUNK_BYTES_MAX])
             except BlockingIOError:
                 return
             except OSError:
@@ -88,3 +95,31 @@ class NonBlockingWriter:
                 self._waiting.clear()
                 return
             del self._waiting[:written]
+
+    def _write_now(self, data: bytearray) -> int:
+        """Write at least one byte, and return how many. Raises BlockingIOError instead of a wait."""
+        if not self._is_socket:
+            return os.write(self._fd, data)
+        with socket.fromfd(self._fd, socket.AF_UNIX, socket.SOCK_STREAM) as ours:  # any family can send
+            return ours.send(data, socket.MSG_DONTWAIT)
+
+
+def _unshared(fd: int) -> int:
+    """Return a new descriptor of the same pipe or terminal, whose writes never wait.
+
+    Return ``fd`` where that is not possible: for a file, and for a pipe that another user has made. A write
+    to such a pipe follows a poll, and waits only if another process fills the pipe between the two.
+    """
+    try:
+        if stat.S_ISFIFO(os.fstat(fd).st_mode) or os.isatty(fd):
+            return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:  # another user's, no reader, or closed
+        pass
+    return fd
+
+
+def _is_socket(fd: int) -> bool:
+    try:
+        return stat.S_ISSOCK(os.fstat(fd).st_mode)
+    except OSError:  # closed
+        return False
