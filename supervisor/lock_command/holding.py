@@ -58,7 +58,8 @@ FORWARDED = (
     signal.SIGALRM,
     signal.SIGWINCH,
 )
-ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # before the command has begun
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+OF_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)  # the kernel sends these to a foreground group
 BY_SIGNAL = 128  # and the number of the signal, as shells report it
 CANNOT_RUN = 126  # as shells report it
 EXIT_BUG = 70
@@ -207,7 +208,7 @@ class Holding:
 
     def _on_spawned(self, started: StartHook | StartRun, pgid: int) -> None:
         self._begun, self._pgid = True, pgid
-        self._terminal.lend(pgid)
+        self._terminal.go_on(pgid)
         try:
             self._guard = Guard(pgid)
         except OSError as error:
@@ -239,8 +240,11 @@ class Holding:
     def _on_signal(self, number: signal.Signals) -> None:
         """Pass a signal on to the command. Before the command begins, a signal to end is for this process."""
         if self._pgid:
+            is_for_group = number in OF_TERMINAL and self._terminal.is_ours
             with suppress(ProcessLookupError, PermissionError):
-                os.kill(self._pgid, number)
+                (os.killpg if is_for_group else os.kill)(self._pgid, number)
+                if number in ENDING:  # a stopped process acts on it only once it continues
+                    os.killpg(self._pgid, signal.SIGCONT)
         elif self._is_acquiring and number in ENDING:
             self._code = BY_SIGNAL + number
             self.dispatch(StopAsked())
@@ -250,17 +254,13 @@ class Holding:
             self._suspend()
 
     def _suspend(self) -> None:
-        """Stop with the command, and continue it afterwards if the lock is still held."""
-        if not self._pgid:
-            os.kill(os.getpid(), signal.SIGSTOP)
-            return
+        """Stop with the command, if that runs, and continue it afterwards if the lock is still held."""
         self._terminal.stop_with(self._pgid)
         self._is_stopped = True
         self.dispatch(Tick())
         self._is_stopped = False
         if self._pgid and not self._lost:
-            self._terminal.lend(self._pgid)
-            os.killpg(self._pgid, signal.SIGCONT)
+            self._terminal.go_on(self._pgid)
 
     # --- the world that a step acts upon ------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -117,6 +118,17 @@ def test_a_command_that_a_signal_ends_gives_128_and_its_number(lockers: Lockers)
     lockers.wait_line("a", "ready")
     locker.signal(signal.SIGTERM)
     assert locker.end() == (143, "", "")
+    assert lockers.session() == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_a_command_that_is_stopped(lockers: Lockers, number: signal.Signals) -> None:
+    """A stopped process acts on a signal only once it continues."""
+    locker = lockers.holder(body="trap - TERM; kill -STOP $$")
+    shell = lockers.wait_line("a", "begin").pid
+    until(lambda: " T " in Path(f"/proc/{shell}/stat").read_text(), "the command is stopped")
+    locker.signal(number)
+    assert locker.end() == (128 + number, "", "")
     assert lockers.session() == ""
 
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.consul.locks.lockers import Lockers
-from tests.support.patience import patient
+from tests.consul.locks.lockers import Lockers, children
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
 
 pytestmark = pytest.mark.long
@@ -25,6 +24,7 @@ class Session:
 
     def __init__(self, lockers: Lockers) -> None:
         self.lockers = lockers
+        self.lock_pid = self.command = 0
         self._master, slave = pty.openpty()
         self._shown = b""
         environ = {
@@ -47,12 +47,39 @@ class Session:
         """Send keys to the terminal."""
         os.write(self._master, keys)
 
-    def lock(self, script: str, options: str = "", before: str = "") -> None:
-        """Run ``lock`` with a shell as its command, in the foreground. ``before``: what starts ``lock``."""
-        lock = " ".join(
-            (before, *COMMAND, "lock", options, self.lockers.key, "--", "sh", "-c", f"'{script}'")
-        )
-        self.type(f"{lock}; echo ended=$?")
+    def lock(self, script: str, options: str = "", before: str = "", after: str = "") -> None:
+        """Run ``lock`` with a shell as its command, in the foreground.
+
+        before: what starts ``lock``, or writes to it.
+        after: a redirection, or the reader of its output.
+        """
+        self.type(f"{before} {self.line(script, options)} {after}; echo ended=$?")
+
+    def line(self, script: str, options: str = "") -> str:
+        """Return the line that runs ``lock`` with a shell as its command."""
+        return " ".join((*COMMAND, "lock", options, self.lockers.key, "--", "bash", "-c", f"'{script}'"))
+
+    def in_background(self, script: str, form: str = "{} &") -> None:
+        """Run ``lock`` in the background, and note the process ids of ``lock`` and of its command."""
+        self.type(form.format(self.line(f'echo pids""=$PPID,$$.; {script}')))
+        self.wait("pids=")
+        until(lambda: "." in self.shown, "the process ids are shown")
+        self.lock_pid, self.command = map(int, self.shown.partition(".")[0].split(","))
+
+    def wait_stopped(self) -> None:
+        """Return when ``lock`` has stopped, and its command, and the shell has shown that."""
+        until(lambda: state(self.command) == state(self.lock_pid) == "T", "the job is stopped")
+        self.type("")
+        self.wait("Stopped")
+
+    @property
+    def foreground(self) -> int:
+        """The foreground process group."""
+        return os.tcgetpgrp(self._master)
+
+    def jobs(self) -> list[int]:
+        """Return the children of the shell."""
+        return children(self._process.pid)
 
     def wait(self, text: str) -> None:
         """Return when the terminal has shown this text behind the text awaited before."""
@@ -68,9 +95,25 @@ class Session:
         return self._shown.decode()
 
     def close(self) -> None:
+        """Close the terminal, as the end of a connection does, and end the shell."""
+        if self._master < 0:
+            return
         os.close(self._master)
+        self._master = -1
         self._process.kill()
         self._process.wait(PATIENCE_S)
+
+
+def state(pid: int) -> str:
+    """Return the state of a process, such as T for a stopped one."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def runs_of(pid: int) -> int:
+    """Return how often the process has stopped to run."""
+    with open(f"/proc/{pid}/status") as file:
+        return sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
 
 
 @pytest.fixture
@@ -150,6 +193,19 @@ def test_ctrl_z_in_a_container_stops_nothing_for_long(session: Session) -> None:
     session.wait("ended=3")
 
 
+def test_ctrl_z_in_a_container_does_not_stop_the_wait(session: Session) -> None:
+    holder = session.lockers.holder()
+    container = "unshare --pid --fork --kill-child --mount-proc setsid --ctty --wait"
+    session.lock('echo begun""=1', "--verbose", before=container)
+    session.wait("waiting for")
+    until(lambda: session.lockers.is_waiting(2), "it waits")
+    session.press(CTRL_Z)
+    session.wait("^Z")
+    holder.signal(signal.SIGTERM)
+    session.wait("begun=1")
+    session.wait("ended=0")
+
+
 def test_lock_may_print_while_the_command_has_the_terminal(session: Session) -> None:
     """With tostop the kernel stops a background process that writes."""
     session.type("stty tostop")
@@ -174,26 +230,123 @@ def test_a_command_that_was_stopped_for_longer_than_the_lease_does_not_go_on(ses
     assert "ignored TERM" not in session.shown
 
 
-def test_a_command_without_the_terminal_is_sent_ctrl_c_as_well(session: Session) -> None:
-    """Standard input is no terminal, so the command is in the background."""
-    script = 'echo ready""=1; exec sleep 600'
-    lock = " ".join((*COMMAND, "lock", session.lockers.key, "--", "sh", "-c", f"'{script}'"))
-    session.type(f"{lock} < /dev/null; echo ended=$?")
+@pytest.mark.parametrize(("before", "after"), [("", "< /dev/null"), ("echo piped |", ""), ("", "| cat")])
+def test_a_command_whose_standard_streams_are_elsewhere_reads_from_the_terminal(
+    session: Session, before: str, after: str
+) -> None:
+    """A program that requests a password, such as ssh, opens the controlling terminal."""
+    session.lock('read line < /dev/tty; echo "read=$line"; read line < /dev/tty', before=before, after=after)
+    until(session.lockers.session, "the command has begun")
+    session.type("some text")
+    session.wait("read=some text")
+    session.press(CTRL_C)
+    session.wait("ended=")
+    assert session.lockers.session() == ""
+    session.type("echo the shell is ba''ck")
+    session.wait("the shell is back")
+
+
+def test_ctrl_c_is_for_each_process_of_a_command_without_the_terminal(session: Session) -> None:
+    """Standard input is no terminal, so the command is in the background. The shell waits for its child."""
+    child = '(trap "exit 7" INT; echo ready""=1; while :; do sleep 0.05; done)'
+    session.lock(f"trap : INT; {child}; exit $?", after="< /dev/null")
     session.wait("ready=1")
+    session.press(CTRL_C)
+    session.wait("ended=7")
+
+
+def test_a_command_in_the_background_that_reads_stops_until_fg(session: Session) -> None:
+    """As any other job does, also after bg."""
+    session.in_background("read line; echo read=$line; exit 3")
+    session.wait_stopped()
+    session.type("bg")
+    session.wait("bg")
+    session.wait_stopped()
+    session.type("fg; echo ended=$?")
+    session.type("some text")
+    session.wait("read=some text")
+    session.wait("ended=3")
+    assert session.lockers.session() == ""
+
+
+def test_a_command_that_first_reads_after_fg_gets_the_terminal(session: Session) -> None:
+    """No process was stopped before fg, so the shell continued none."""
+    session.in_background('until [ -e "$RECORDS" ]; do sleep 0.05; done; read line; echo read=$line')
+    session.type("fg; echo ended=$?")
+    session.wait("fg")
+    session.lockers.records.touch()
+    session.type("some text")
+    session.wait("read=some text")
+    session.wait("ended=0")
+
+
+def test_ctrl_c_ends_a_command_that_read_in_the_background(session: Session) -> None:
+    session.in_background("read line")
+    session.wait_stopped()
+    session.type("fg; echo ended=$?")
+    session.wait("fg")
+    until(lambda: session.foreground == session.command, "the command has the terminal")
     session.press(CTRL_C)
     session.wait("ended=130")
 
 
-def test_a_pager_goes_on_when_the_command_has_ended(session: Session) -> None:
-    """The pager was in the background of the terminal while the command ran."""
-    read_key = (
-        f'{sys.executable} -c \'import sys; sys.stdin.read(); open("/dev/tty").readline(); print("paged=1")\''
-    )
-    lock = " ".join((*COMMAND, "lock", session.lockers.key, "--", "sh", "-c", "'sleep 0.3'"))
-    session.type(f"{lock} | {read_key}; echo ended=$?")
-    began = time.monotonic()
-    until(lambda: session.lockers.is_waiting(0) and time.monotonic() - began > patient(1.0), "it has ended")
+def test_a_command_that_was_stopped_in_the_background_ends_with_the_terminal(session: Session) -> None:
+    session.in_background("read line")
+    session.wait_stopped()
+    session.close()
+    until(lambda: session.lockers.session() == "", "the lock is released")
+    session.lockers.assert_nothing_left()
+
+
+def test_a_command_that_no_shell_can_continue_stays_stopped_when_it_reads(session: Session) -> None:
+    """``lock`` stays awake, and a signal ends the command."""
+    session.in_background("read line < /dev/tty", form="({} &)")
+    until(lambda: state(session.command) == "T", "the command is stopped")
+    time.sleep(0.2)  # the attempt to stop with the command takes some milliseconds
+    runs = runs_of(session.command)
+    time.sleep(0.3)
+    assert runs_of(session.command) == runs and state(session.command) == "T"
+    os.kill(session.lock_pid, signal.SIGTERM)
+    until(lambda: session.lockers.session() == "", "the lock is released")
+
+
+def test_a_script_that_runs_lock_beside_itself_keeps_the_terminal(session: Session) -> None:
+    lock = session.line('echo begun""=1; sleep 600')
+    script = f"{lock} & read line < /dev/tty; echo read=$line; kill $!"
+    file = session.lockers.records.with_suffix(".sh")
+    file.write_text(script)
+    session.type(f"sh {file}; echo ended=$?")
+    session.wait("begun=1")
+    session.type("some text")
+    session.wait("read=some text")
+    session.wait("ended=0")
+    until(lambda: session.lockers.session() == "", "the lock is released")
+
+
+def test_a_pager_has_the_terminal_while_the_command_runs(session: Session) -> None:
+    """The pager waits for a key with each page, and meanwhile the pipe between the two is full."""
+    page = "len(sys.stdin.read(150000))"
+    script = f'import sys; one = {page}; open("/dev/tty").readline(); print(f"paged={{one + {page}}}")'
+    session.lock("head -c 300000 /dev/zero", after=f"| {sys.executable} -c '{script}'")
     session.type("")
+    session.wait("paged=300000")
+    session.wait("ended=0")
+
+
+def test_a_pager_goes_on_when_the_command_has_ended(session: Session) -> None:
+    """The command has the terminal. So the kernel stops the pager that reads, but not ``lock``."""
+    script = 'input(); open("/dev/tty").readline(); print("paged=1")'
+    session.lock(
+        "read line < /dev/tty; echo lent; read line < /dev/tty; echo read=$line > /dev/tty",
+        after=f"| {sys.executable} -c '{script}'",
+    )
+    until(session.lockers.session, "the command has begun")
+    session.type("first")
+    until(lambda: "T" in map(state, session.jobs()), "the pager is stopped")
+    session.type("second")
+    session.wait("read=second")
+    until(lambda: session.lockers.session() == "", "it has ended")
+    session.type("third")
     session.wait("paged=1")
     session.wait("ended=0")
 
