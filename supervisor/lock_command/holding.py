@@ -200,6 +200,11 @@ class Holding:
                 judgement.no_answer(contender, silence) if silence else judgement.not_acquired(contender)
             )
 
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether the wait ends at once because another program has the key, and reports the notice."""
+        return self._is_acquiring and judgement.belongs_to_another_program(self._contender)
+
     def _give_up(self, why_not: CommandError) -> None:
         self._why_not = why_not
         self.dispatch(StopAsked())
@@ -293,7 +298,7 @@ class Holding:
                 explain(f"holding {key} with session {session}, fencing token {token}")
             case RoleChanged(role=Role.LOSING, reason=reason):
                 self._reason = reason
-            case NoticeChanged(notice=notice) if notice and not self._why_not:
+            case NoticeChanged(notice=notice) if notice and not (self._why_not or self._is_foreign):
                 self._manner.say(f"{key}: {notice}")
             case Finished() if self._begun and not self._contender.session.abandoned_id:
                 explain(f"released {key}")

@@ -45,7 +45,15 @@ def fault(contender: Contender, answered: Answered) -> LockFault | None:
         return LockFault(f"cannot lock {key}: {outcome.why}")
     if isinstance(outcome, Denied) and not isinstance(answered.request, ReadSession):
         return LockFault(f"cannot lock {key}: {outcome.why}")
-    return LockFault(f"cannot lock {key}: {notice}") if _belongs_to_another_program(contender) else None
+    return LockFault(f"cannot lock {key}: {notice}") if belongs_to_another_program(contender) else None
+
+
+def belongs_to_another_program(contender: Contender) -> bool:
+    """Return whether the key, or the record of the slots, is not that of a lock."""
+    view = contender.lock.view
+    if isinstance(view, KeyView):
+        return view.is_foreign
+    return isinstance(view, SlotsView) and view.lock is not None and view.lock.roster is None
 
 
 def why_not_now(contender: Contender, outcome: Outcome, now: float) -> CommandError | None:
@@ -66,13 +74,6 @@ def no_answer(contender: Contender, why: str) -> NoConsul:
 def not_acquired(contender: Contender) -> NotAcquired:
     """Return the error that other sessions hold the lock."""
     return NotAcquired(f"cannot lock {contender.settings.key}: {_whose(contender)}")
-
-
-def _belongs_to_another_program(contender: Contender) -> bool:
-    view = contender.lock.view
-    if isinstance(view, KeyView):
-        return view.is_foreign
-    return isinstance(view, SlotsView) and view.lock is not None and view.lock.roster is None
 
 
 def _whose(contender: Contender) -> str:

@@ -83,7 +83,7 @@ class ElectionLock(Lock):
         whose = (
             f"the key belongs to another program and is left alone: its flags are {self.view.foreign_flags}"
         )
-        return f"{whose}, not a lock's; give the election another key, or delete this one if nobody needs it"
+        return f"{whose}, not a lock's; use another key, or delete this one if no program needs it"
 
     def follows(self, settings: ElectionSettings) -> Self:
         """Go on by these settings; a new acquire_delay also counts for a key that is already free."""

@@ -92,8 +92,8 @@ class KnownSlots(Lock):
         if view.lock is not None and view.lock.roster is None:
             return f"{LOCK} is no semaphore's and is left alone: {view.lock.why}"
         if view.roster is not None and view.roster.limit not in (None, self.limit):
-            limits = f"limit is {self.limit} in the file and {view.roster.limit} in Consul"
-            return f"{limits}: the smaller counts"
+            limits = f"limit is {self.limit} here and {view.roster.limit} in Consul"
+            return f"{limits}: the smaller counts; `limit`, or Limit in {LOCK}, changes that in Consul"
         return ""
 
     @property

@@ -57,8 +57,15 @@ def test_the_smaller_of_two_limits_counts(lockers: Lockers) -> None:
     """Conflict of limits: the record in Consul keeps its limit, and the difference is reported."""
     lockers.holder("-n", "1", key=lockers.prefix)
     code, _, error = lockers.start("-n", "3", "--wait", "0", name="b", key=lockers.prefix).end()
-    assert code == 1 and "3 in the file and 1 in Consul" in error
+    assert code == 1 and "3 here and 1 in Consul" in error
+    assert "in the file" not in error and "; `limit`, or Limit in .lock, changes that in Consul" in error
     assert lockers.lines("b") == []
+
+
+def test_a_record_of_another_program_is_reported_once(lockers: Lockers) -> None:
+    lockers.agent.kv_put(f"{lockers.prefix}/.lock", b"precious", flags=7)
+    code, _, error = lockers.start("-n", "3", "--wait", "0", key=lockers.prefix).end()
+    assert code == 78 and error.count("is left alone") == error.count("\n") == 1
 
 
 @pytest.mark.parametrize("how", ["session", "key", "record"])

@@ -103,7 +103,9 @@ def test_a_missing_right_ends_with_78(tmp_path: Path, make_lockers: MakeLockers)
 def test_a_key_of_another_program_is_left_alone(lockers: Lockers) -> None:
     lockers.agent.kv_put(lockers.key, b"precious", flags=7)
     code, _, error = lockers.start().end()
-    assert code == 78 and "belongs to another program" in error
+    why = "the key belongs to another program and is left alone: its flags are 7, not a lock's"
+    remedy = "use another key, or delete this one if no program needs it"
+    assert code == 78 and error == f"consul-supervisor: cannot lock {lockers.key}: {why}; {remedy}\n"
     entry = lockers.agent.kv_get(lockers.key)
     assert entry is not None and entry["Value"] == b"precious"
 

@@ -36,7 +36,9 @@ def test_a_rolling_restart_from_3_to_5_never_exceeds_the_limit_on_record(scene: 
     until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 3, "three hold, three wait")
     for node in NODES:
         said = restart(scene, node, 5, how).wait_line("notice", level="warning")["why"]
-        assert said == "limit is 5 in the file and 3 in Consul: the smaller counts"
+        limits, _, remedy = said.partition("; ")
+        assert limits == "limit is 5 here and 3 in Consul: the smaller counts"
+        assert remedy == "`limit`, or Limit in .lock, changes that in Consul"
         until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 3, f"all are back after {node}")
         assert scene.lock()["Limit"] == 3
     time.sleep(QUIET_S)

@@ -74,7 +74,7 @@ def test_fields_in_lower_case_are_read_as_consul_s_own_client_reads_them(scene: 
     assert scene.put_lock(b'{"limit":1,"holders":{}}')
     scene.holder("a")
     b = scene.waiter("b")
-    assert "limit is 3 in the file and 1 in Consul" in b.wait_line("notice")["why"]
+    assert "limit is 3 here and 1 in Consul" in b.wait_line("notice")["why"]
     assert scene.lock() == {"Limit": 1, "Holders": {scene.session_of("a"): True}, "PruneDelay": "4s"}
 
 
@@ -227,7 +227,7 @@ def test_a_holder_that_an_operator_removes_loses_at_once_and_no_other_one(scene:
 def test_a_lower_limit_evicts_no_holder_and_counts_from_the_next_slot_on(scene: SlotScene) -> None:
     a, b, _, d = scene.full()
     scene.edit(Limit=2)
-    assert "limit is 3 in the file and 2 in Consul: the smaller counts" in d.wait_line("notice")["why"]
+    assert "limit is 3 here and 2 in Consul: the smaller counts" in d.wait_line("notice")["why"]
     a.wait_line("notice")
     assert a.stop() == 0
     time.sleep(QUIET_S)
@@ -242,7 +242,7 @@ def test_a_lower_limit_evicts_no_holder_and_counts_from_the_next_slot_on(scene: 
 def test_a_higher_limit_than_the_file_s_is_not_used_and_not_changed(scene: SlotScene) -> None:
     a, *_, d = scene.full()
     scene.edit(Limit=5)
-    assert "limit is 3 in the file and 5 in Consul: the smaller counts" in d.wait_line("notice")["why"]
+    assert "limit is 3 here and 5 in Consul: the smaller counts" in d.wait_line("notice")["why"]
     time.sleep(QUIET_S)
     assert not scene.calls("d")
     assert a.stop() == 0

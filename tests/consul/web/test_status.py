@@ -151,7 +151,7 @@ def happenings(stage: Stage) -> Iterator[None]:
     yield
     stage.answers(o.Unknown("refused"))
     yield
-    stage.change(last_notice="limit is 3 in the file and 2 in Consul: the smaller counts")
+    stage.change(last_notice="limit is 3 here and 2 in Consul: the smaller counts")
     yield
     stage.change(paused=True)
     yield

@@ -172,7 +172,7 @@ def test_a_larger_limit_in_the_record_is_neither_used_nor_changed() -> None:
 def test_a_limit_that_differs_is_reported_until_it_agrees() -> None:
     play = waiting()
     told = Play.says(play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", limit=2))))
-    assert "notice: limit is 3 in the file and 2 in Consul" in told
+    assert "notice: limit is 3 here and 2 in Consul" in told
     play.on(0.3, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
     assert "no notice" in Play.says(
         play.on(1.0, WATCH, view("o1", "o2", "o3", "s", at=lock("o1", "o2", "o3")))
