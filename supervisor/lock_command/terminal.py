@@ -40,8 +40,13 @@ class Terminal:
         self._can_stop = True  # as far as known: a shell can continue this process
 
     def go_on(self, pgid: int) -> None:
-        """Let the command run, with the terminal if no other process of our group may need that."""
-        if os.isatty(STDIN) and not stat.S_ISFIFO(os.fstat(STDOUT).st_mode):
+        """Let the command run, with the terminal if no other process of our group may need that.
+
+        In a command substitution of bash the kernel stops no process, so the command gets the terminal now.
+        """
+        is_piped = stat.S_ISFIFO(os.fstat(STDOUT).st_mode)
+        is_stoppable = signal.getsignal(signal.SIGTTIN) is not signal.SIG_IGN
+        if os.isatty(STDIN) and not (is_piped and is_stoppable):
             self._lend(pgid)
         _signal(pgid, signal.SIGCONT)  # a process that read before it was in the foreground was stopped
 

@@ -246,6 +246,15 @@ def test_a_command_whose_standard_streams_are_elsewhere_reads_from_the_terminal(
     session.wait("the shell is back")
 
 
+def test_a_command_in_a_command_substitution_reads_from_the_terminal(session: Session) -> None:
+    """Bash lets the kernel stop no process there."""
+    line = session.line("read line < /dev/tty; echo in-$line")
+    session.type(f'found=$({line}); echo "found=$found"')
+    until(session.lockers.session, "the command has begun")
+    session.type("text")
+    session.wait("found=in-text")
+
+
 def test_ctrl_c_is_for_each_process_of_a_command_without_the_terminal(session: Session) -> None:
     """Standard input is no terminal, so the command is in the background. The shell waits for its child."""
     child = '(trap "exit 7" INT; echo ready""=1; while :; do sleep 0.05; done)'
