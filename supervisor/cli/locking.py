@@ -74,7 +74,7 @@ def _never_waiting() -> Iterator[None]:
     The command shares standard error and may have filled it. The loop has to renew the session, and to end
     the command after a loss.
     """
-    from supervisor.telemetry.log.sink import NonBlockingWriter
+    from supervisor.filesystem.writing import NonBlockingWriter
 
     outlet = NonBlockingWriter(sys.stderr.fileno())
     with redirect_stderr(cast(TextIO, outlet)):  # also for the trace of a bug

@@ -4,8 +4,8 @@ import json
 import os
 from typing import Any
 
+from supervisor.filesystem.writing import NonBlockingWriter
 from supervisor.telemetry.log import Level, Log
-from supervisor.telemetry.log.sink import NonBlockingWriter
 
 
 class Written:

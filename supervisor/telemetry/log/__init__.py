@@ -6,7 +6,6 @@
     sentences.py  a sentence for each name, for people who read the journal
     format.py     how a line looks: in the journal, on a terminal, elsewhere
     journald.py   a line as journald's own datagram: never waits, never raises
-    sink.py       text to a descriptor whose reader may be stuck: never waits, never raises
 
 Lines go to the journal, or to standard error. Lines that repeat (an outage, a denied token) are bounded, and
 so is the output of hooks. No line may carry a secret: fields are chosen here one by one, and values of keys
@@ -57,6 +56,7 @@ from supervisor.core.outcomes import (
 )
 from supervisor.core.requests import Request
 from supervisor.core.tenure import ORDERED
+from supervisor.filesystem.writing import NonBlockingWriter
 from supervisor.hooks import HookLine
 from supervisor.hooks.output import LineBudget
 from supervisor.telemetry.log.format import reaches_journal, writer
@@ -64,7 +64,6 @@ from supervisor.telemetry.log.journald import JOURNAL, JournalWriter
 from supervisor.telemetry.log.names import PRIORITIES, Level, Name
 from supervisor.telemetry.log.notices import Notices
 from supervisor.telemetry.log.recurring import RecurringFailures
-from supervisor.telemetry.log.sink import NonBlockingWriter
 from supervisor.telemetry.stuck import failure_of, remedy, why_stuck
 
 __all__ = ["Level", "Log", "Name", "reaches_journal"]

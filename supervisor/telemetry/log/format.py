@@ -10,9 +10,9 @@ from typing import Any, TextIO, cast
 
 import structlog
 
+from supervisor.filesystem.writing import NonBlockingWriter
 from supervisor.telemetry.log.journald import JournalWriter
 from supervisor.telemetry.log.names import PRIORITIES, Level, Name
-from supervisor.telemetry.log.sink import NonBlockingWriter
 
 Write = Callable[[Level, Name, Mapping[str, Any]], None]
 

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from supervisor.filesystem.writing import LAST_WAIT_MS, WAITING_BYTES_MAX, NonBlockingWriter, Retry
 from supervisor.telemetry.log.names import PRIORITIES, Level, Name
 from supervisor.telemetry.log.sentences import sentence, texts
-from supervisor.telemetry.log.sink import LAST_WAIT_MS, WAITING_BYTES_MAX, NonBlockingWriter, Retry
 
 JOURNAL = "/run/systemd/journal/socket"
 PREFIX = "CONSUL_SUPERVISOR_"

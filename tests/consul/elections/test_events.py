@@ -237,6 +237,7 @@ def test_a_status_that_is_not_healthy_can_be_an_exit_code(scene: Scene) -> None:
     scene.excuse("a")
 
 
+@pytest.mark.long
 def test_what_another_user_may_not_read_is_said(tmp_path: Path) -> None:
     """An operator without a daemon and without events gets the daemon's own error."""
     config = tmp_path / "c.yaml"

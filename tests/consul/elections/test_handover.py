@@ -103,6 +103,7 @@ def test_a_target_that_does_not_act_costs_ten_seconds(scene: Scene) -> None:
     scene.agent.session_destroy(dead)
 
 
+@pytest.mark.long
 def test_a_target_is_named_as_its_node_in_consul_and_the_hint_has_no_session(scene: Scene) -> None:
     """While the key is handed over it is free, and ``leader`` reports no leader."""
     a, b = started(scene, "a", "b")
@@ -140,6 +141,7 @@ def test_a_target_is_named_as_its_node_in_consul_and_the_hint_has_no_session(sce
         scene.agent.call("PUT", "/catalog/deregister", {"Node": scene.name})
 
 
+@pytest.mark.long
 def test_consul_lock_takes_no_notice_of_a_hint(scene: Scene, tmp_path: Path) -> None:
     scene.key = f"{scene.name}/.lock"
     a = scene.leader("a", session={"name": f"{scene.name}-all"}, on_change=[])

@@ -20,6 +20,7 @@ def goes_on(scene: Scene, node: str) -> None:
     scene.wait_told(node, "value-changed after the outage")
 
 
+@pytest.mark.long
 def test_an_agent_that_restarts_within_room_costs_nothing(own_scene: Scene) -> None:
     scene = own_scene
     scene.leader("a", session=ROOMY)

@@ -54,6 +54,7 @@ def assert_lost_in_order(scene: Scene, a: Supervisor) -> None:
     assert not a.lines("role", role="stuck") and not a.lines("hook-failed")
 
 
+@pytest.mark.long
 def test_a_loss_while_descriptors_are_short_for_a_moment_runs_on_lose(scene: Scene) -> None:
     a = scene.leader("a")
     scene.waiter("b")

@@ -86,6 +86,7 @@ def election(lockers: Lockers, tmp_path: Path) -> Supervisor:
     return Supervisor(tmp_path / "node", config, {"RECORDS": str(lockers.records)})
 
 
+@pytest.mark.long
 def test_an_election_and_lock_exclude_each_other(lockers: Lockers, election: Supervisor) -> None:
     holder = lockers.holder()
     election.start()

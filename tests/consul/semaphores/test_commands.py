@@ -37,6 +37,7 @@ def test_limit_rewrites_the_record_and_nothing_else_of_it(scene: SlotScene) -> N
     assert scene.lock()["Ticket"] == "ops-7"
 
 
+@pytest.mark.long
 def test_limit_prints_its_result_unless_it_is_quiet(scene: SlotScene, tmp_path: Path) -> None:
     assert scene.put_lock(json.dumps({"Limit": 3, "Holders": {}}).encode())
     config = tmp_path / "c.yaml"

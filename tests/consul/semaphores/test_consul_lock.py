@@ -36,6 +36,7 @@ def begun(scene: SlotScene, hook: str) -> int:
     return len(scene.records(hook=hook, stage="begin"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", TIMES)
 def test_never_more_than_three_hold_without_crashes_and_both_kinds_make_progress(
     scene: SlotScene, times: int

@@ -252,6 +252,7 @@ def test_a_higher_limit_than_the_file_s_is_not_used_and_not_changed(scene: SlotS
     d.wait_line("notice-over")
 
 
+@pytest.mark.long
 def test_a_limit_that_is_raised_to_the_file_s_is_used_at_once(scene: SlotScene) -> None:
     assert scene.put_lock(b'{"Limit":1,"Holders":{}}')
     scene.holder("a")

@@ -152,6 +152,7 @@ def test_users_are_looked_up_ahead_and_not_when_on_lose_is_due(directory: Path) 
     assert ok, detail
 
 
+@pytest.mark.long
 def test_a_directory_of_users_that_hangs_fails_the_hook_after_a_second(directory: Path) -> None:
     directory.touch()
     ok, detail = run_as(NOBODY.pw_name)

@@ -184,6 +184,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_a_kill_in_the_middle_of_writing_leaves_whole_lines(tmp_path: Path) -> None:
     found: list[int] = []
     for _ in range(8):

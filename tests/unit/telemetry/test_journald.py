@@ -16,11 +16,11 @@ import pytest
 from supervisor.core.actions import HookContext, Reason, Role, RoleChanged, StartHook
 from supervisor.core.events import HookEnded, Tick
 from supervisor.core.settings import Command, Hook
+from supervisor.filesystem.writing import WAITING_BYTES_MAX, NonBlockingWriter
 from supervisor.hooks.output import HookLine
 from supervisor.telemetry.log import Log, Name
 from supervisor.telemetry.log.journald import VALUE_BYTES_MAX, JournalWriter
 from supervisor.telemetry.log.sentences import SENTENCES, sentence
-from supervisor.telemetry.log.sink import WAITING_BYTES_MAX, NonBlockingWriter
 from tests.support.log_lines import promises
 from tests.support.supervisor import PATIENCE_S
 

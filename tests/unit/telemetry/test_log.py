@@ -17,10 +17,10 @@ from supervisor.core.actions import Finished, HookContext, NoticeChanged, Reason
 from supervisor.core.events import HookEnded, Tick
 from supervisor.core.requests import ReadSlots
 from supervisor.core.settings import Command, Hook
+from supervisor.filesystem.writing import WAITING_BYTES_MAX, NonBlockingWriter
 from supervisor.hooks.output import HookLine
 from supervisor.telemetry.log import Level, Log, Name
 from supervisor.telemetry.log.recurring import KINDS
-from supervisor.telemetry.log.sink import WAITING_BYTES_MAX, NonBlockingWriter
 from tests.support.consul import free_ports
 from tests.support.log_lines import PAGE
 from tests.support.log_written import Written

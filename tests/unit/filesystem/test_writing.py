@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from supervisor.telemetry.log.sink import NonBlockingWriter
+from supervisor.filesystem.writing import NonBlockingWriter
 from tests.support.patience import patient
 
 FULL = b"x" * (1 << 20)
