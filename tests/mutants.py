@@ -38,7 +38,7 @@ CONSUL = ".cache"  # where tests find Consul, for the mutants that only a test w
 WRITE = "--write"
 ANY = ""
 MARKS = ("not long", "long")
-DEPTH = "2"  # of the walks marked "not long": some rules need a deeper walk than that of `make test`
+DEPTH = "3"  # of the walks marked "not long": some rules need a deeper walk than that of `make test`
 NO_SUCH_TEST = 4  # pytest's exit code
 TIMEOUT_S = {ANY: 120, "not long": 600, "long": 600}
 
