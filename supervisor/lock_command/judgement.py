@@ -79,8 +79,9 @@ def not_acquired(contender: Contender) -> NotAcquired:
 def _whose(contender: Contender) -> str:
     view, settings = contender.lock.view, contender.settings
     if isinstance(settings, SemaphoreSettings):
-        taken = 0 if not isinstance(view, SlotsView) or view.roster is None else len(view.roster.holders)
-        return f"{taken} slots are taken, the limit is {settings.limit}"
+        roster = view.roster if isinstance(view, SlotsView) else None
+        taken, limit = (0, None) if roster is None else (len(roster.holders), roster.limit)
+        return f"{taken} slots are taken, the limit is {min(settings.limit, limit or settings.limit)}"
     if not isinstance(view, KeyView) or not view.session:
         return "Consul still keeps it locked after the loss of a holder (lock-delay)"
     node = holder_node(view.value)
