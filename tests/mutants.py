@@ -39,6 +39,7 @@ WRITE = "--write"
 ANY = ""
 MARKS = ("not long", "long")
 DEPTH = "3"  # of the walks marked "not long": some rules need a deeper walk than that of `make test`
+PATIENCE = "0.25"  # a test that notices a mutant often waits for an event that never comes
 NO_SUCH_TEST = 4  # pytest's exit code
 TIMEOUT_S = {ANY: 120, "not long": 600, "long": 600}
 
@@ -144,6 +145,7 @@ def first_failure(copy: Path, tests: list[str], mark: str) -> str | None:
     ]
     command += ["-m", mark, *tests]
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "DEPTH": DEPTH}
+    environment["PATIENCE"] = PATIENCE
     try:
         ran = subprocess.run(
             command,

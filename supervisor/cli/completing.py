@@ -56,7 +56,10 @@ def _names(line: str) -> list[str]:
         if option.details.get("type") is not values.name:
             return list(option.details.get("choices", ()))
         del words[-1]
-    given = parser(unfinished=True).parse_args(words)
+    try:
+        given = parser(unfinished=True).parse_args(words)
+    except SystemExit:  # of a command line that is wrong already
+        return []
     kinds = KINDS.get(option.name if option else given.command, ["election", "semaphore"])
     found = _items(given, live=option is not None)
     # A name goes into a shell, which may evaluate other characters.
@@ -96,6 +99,8 @@ def _items(given: argparse.Namespace, *, live: bool) -> Iterable[tuple[str, str]
     from supervisor.config import items_at
     from supervisor.control import fetch
 
+    if "path" not in given and "config" not in given:  # the command takes no configuration
+        return []
     path: Path = given.path if "path" in given else given.config
     if "socket" in given and (live or "path" not in given):
         with suppress(CommandError):

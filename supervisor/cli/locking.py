@@ -12,8 +12,9 @@ from typing import TextIO, cast
 
 from supervisor.cli.display.text import escape
 from supervisor.cli.exit_codes import NEGATIVE, NOT_EXECUTABLE, NOT_FOUND, USAGE
-from supervisor.cli.terminal import fail, run_async
+from supervisor.cli.terminal import fail, report, run_async
 from supervisor.core.settings import LOCK_SUFFIX
+from supervisor.errors import CommandError
 
 STOP_TIMEOUT_S = 5.0  # between TERM and KILL, as `consul lock` leaves it
 
@@ -23,6 +24,14 @@ def lock(options: argparse.Namespace) -> int:
     from supervisor.lock_command.init import stay_as_init
 
     stay_as_init()  # first, so that process 1 stays small
+    with _never_waiting():
+        try:
+            return _lock(options)
+        except CommandError as error:
+            return report(error)
+
+
+def _lock(options: argparse.Namespace) -> int:
     if options.limit is not None and options.key.endswith(LOCK_SUFFIX):
         return fail(
             USAGE,
@@ -61,8 +70,7 @@ def _hold(options: argparse.Namespace) -> int:
         return await Holding(consul, settings, manner, environ, hostname).run()
 
     try:
-        with _never_waiting():
-            return run_async(holding())
+        return run_async(holding())
     except NotAcquired as error:  # no fault, so cron sends no mail
         return fail(NEGATIVE, str(error)) if options.verbose else NEGATIVE
 

@@ -14,6 +14,7 @@ import os
 import select
 import socket
 import stat
+import time
 from collections.abc import Callable
 
 WAITING_BYTES_MAX = 1 << 20  # some thousand lines: for a reader that pauses, not for one that is gone
@@ -85,7 +86,9 @@ class NonBlockingWriter:
         self._drain(LAST_WAIT_MS)
 
     def _drain(self, wait_ms: int) -> None:
-        while self._waiting and self._poll.poll(wait_ms):
+        """Write while the descriptor takes text, and wait for that no longer than this time in all."""
+        ends_at = time.monotonic() + wait_ms / 1000
+        while self._waiting and self._poll.poll(max(0.0, ends_at - time.monotonic()) * 1000):
             try:
                 written = self._write_now(self._waiting[:CHUNK_BYTES_MAX])
             except BlockingIOError:

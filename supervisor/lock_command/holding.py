@@ -255,12 +255,15 @@ class Holding:
             self.dispatch(StopAsked())
 
     def _on_child(self) -> None:
-        if self._pgid and self._terminal.has_stopped(self._pgid):
-            self._suspend()
+        if self._pgid and (number := self._terminal.stopped_by(self._pgid)):
+            self._suspend(number)
 
-    def _suspend(self) -> None:
-        """Stop with the command, if that runs, and continue it afterwards if the lock is still held."""
-        self._terminal.stop_with(self._pgid)
+    def _suspend(self, number: int = signal.SIGTSTP) -> None:
+        """Stop with the command, if that runs, and continue it afterwards if the lock is still held.
+
+        number: the signal that stops both.
+        """
+        self._terminal.stop_with(self._pgid, number)
         self._is_stopped = True
         self.dispatch(Tick())
         self._is_stopped = False

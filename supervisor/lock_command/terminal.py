@@ -11,15 +11,20 @@ process beside itself. Until then Ctrl-C reaches our group, and ``holding`` pass
 """
 
 import os
+import select
 import signal
 import stat
+import time
 from contextlib import suppress
+from pathlib import Path
 
 CONTROLLING = "/dev/tty"
-STDIN, STDOUT = 0, 1
+STDIN, STDOUT, STDERR = 0, 1, 2
 NONE = -1  # a descriptor that is never open
 # The kernel stops a process that reads from a terminal, or changes it, outside the foreground group.
-LACKS_TERMINAL = (signal.SIGTTIN, signal.SIGTTOU)
+LACKS_TERMINAL = frozenset({signal.SIGTTIN, signal.SIGTTOU})
+STOP_S = 0.5  # a process that handles SIGTSTP restores the terminal before it stops
+STOP_POLL_MS = 10
 
 
 class Terminal:
@@ -36,7 +41,7 @@ class Terminal:
             self._fd = os.open(CONTROLLING, os.O_RDWR | os.O_NOCTTY)
         except OSError:  # as below cron
             self._fd = NONE
-        self._lent = False
+        self._lent_to = 0  # the group that has the terminal from this process. 0: none
         self._can_stop = True  # as far as known: a shell can continue this process
 
     def go_on(self, pgid: int) -> None:
@@ -44,18 +49,22 @@ class Terminal:
 
         In a command substitution of bash the kernel stops no process, so the command gets the terminal now.
         """
-        is_piped = stat.S_ISFIFO(os.fstat(STDOUT).st_mode)
+        is_piped = _is_pipe(STDOUT) or _is_pipe(STDERR)
         is_stoppable = signal.getsignal(signal.SIGTTIN) is not signal.SIG_IGN
         if os.isatty(STDIN) and not (is_piped and is_stoppable):
             self._lend(pgid)
         _signal(pgid, signal.SIGCONT)  # a process that read before it was in the foreground was stopped
 
     def take_back(self) -> None:
-        """Make our group the foreground group again, if the command had the terminal."""
-        if not self._lent:
+        """Make our group the foreground group again, if the command has the terminal.
+
+        The terminal stays with any other group, because a shell may have taken it meanwhile.
+        """
+        lent_to, self._lent_to = self._lent_to, 0
+        if not lent_to:
             return
-        self._lent = False
-        self._set_foreground(os.getpgrp())
+        if self._foreground() == lent_to:
+            self._set_foreground(os.getpgrp())
         os.killpg(0, signal.SIGCONT)  # a pager behind us in a pipeline was stopped meanwhile
 
     @property
@@ -63,8 +72,10 @@ class Terminal:
         """Whether our group is the foreground group, which receives Ctrl-C."""
         return self._foreground() == os.getpgrp()
 
-    def has_stopped(self, pgid: int) -> bool:
-        """Return whether this process has to stop because the command was stopped, which is reported once.
+    def stopped_by(self, pgid: int) -> int:
+        """Return the signal that has stopped the command, if it has to stop this process as well. 0: none.
+
+        A stop is reported once.
 
         A command that was stopped because it lacks the terminal gets it, if our group has it. Without a shell
         that could continue this process, such a command stays stopped alone.
@@ -72,34 +83,46 @@ class Terminal:
         try:
             stop = os.waitid(os.P_PID, pgid, os.WSTOPPED | os.WNOHANG)
         except ChildProcessError:  # it has ended
-            return False
+            return 0
         if stop is None:
-            return False
+            return 0
         if stop.si_status not in LACKS_TERMINAL:
-            return self._lent  # Ctrl-Z; any other process that stops the command also continues it
+            return signal.SIGTSTP if self._lent_to else 0  # any other process that stops it continues it
         if not self._lend(pgid):
-            return self._can_stop
+            return stop.si_status if self._can_stop else 0
         _signal(pgid, signal.SIGCONT)
-        return False
+        return 0
 
-    def stop_with(self, pgid: int) -> None:
+    def stop_with(self, pgid: int, number: int) -> None:
         """Stop this process and the command until the shell continues this process. 0: there is no command.
 
         The command stays stopped, and the caller continues it. The kernel does not stop this process where
         no shell could continue it.
+
+        number: the signal that stops our group. It is the one that has stopped the command, because timeout
+            and other processes of our group may ignore it.
         """
         if pgid:
-            _signal(pgid, signal.SIGSTOP)  # the command must not act while no process watches the lock
+            # The command must not act while no process watches the lock. It may be another lock, which has to
+            # stop its own command before.
+            if number == signal.SIGTSTP and not _has_stopped(pgid):
+                _signal(pgid, signal.SIGTSTP)
+                _await_stop(pgid)
+            _signal(pgid, signal.SIGSTOP)
         self.take_back()
-        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.killpg(0, signal.SIGTSTP)  # the other processes of our pipeline as well
+        handler = signal.signal(number, signal.SIG_DFL)
+        os.killpg(0, number)  # the other processes of our pipeline as well
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        signal.pthread_sigmask(signal.SIG_BLOCK, {number} & LACKS_TERMINAL)
         self._can_stop = signal.SIGCONT in signal.sigpending()  # a stop discards an earlier SIGCONT
-        signal.signal(signal.SIGTSTP, handler)
+        signal.signal(number, handler)
 
     def _lend(self, pgid: int) -> bool:
         """Make the group of the command the foreground group, if that is ours, and return whether it is."""
-        self._lent = self._foreground() in (os.getpgrp(), pgid) and self._set_foreground(pgid)
-        return self._lent
+        ours = os.getpgrp()  # 0: it is outside our PID namespace, so the terminal could not be given back
+        is_lent = ours != 0 and self._foreground() in (ours, pgid) and self._set_foreground(pgid)
+        self._lent_to = pgid if is_lent else 0
+        return is_lent
 
     def _foreground(self) -> int:
         try:
@@ -113,6 +136,29 @@ class Terminal:
         except OSError:  # the group, or the terminal, is gone
             return False
         return True
+
+
+def _is_pipe(fd: int) -> bool:
+    return stat.S_ISFIFO(os.fstat(fd).st_mode)
+
+
+def _has_stopped(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return False
+
+
+def _await_stop(pid: int) -> None:
+    """Wait until the process has stopped or ended, STOP_S at most."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:  # it has ended
+        return
+    ends_at, end = time.monotonic() + STOP_S, select.poll()
+    end.register(fd, select.POLLIN)
+    while not _has_stopped(pid) and time.monotonic() < ends_at and not end.poll(STOP_POLL_MS):
+        pass
+    os.close(fd)
 
 
 def _signal(pgid: int, number: signal.Signals) -> None:

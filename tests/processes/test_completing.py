@@ -124,6 +124,9 @@ def test_a_file_system_that_does_not_answer_ends_it_after_a_second(folder: Path)
     assert time.monotonic() - began_at < patient(COMPLETE_S + 2.0)
 
 
-def test_a_line_that_no_command_can_begin_with_has_no_names() -> None:
-    done = command("complete", "--", "consul-supervisor flly ")
-    assert (done.returncode, done.stdout) == (2, "")
+@pytest.mark.parametrize(
+    "line", ["flly ", "check ", "plan ", "help ", "lock ", "lock --ttl", "lock key -- foo "]
+)
+def test_a_line_that_no_name_can_follow_has_none(line: str) -> None:
+    done = command("complete", "--", f"consul-supervisor {line}")
+    assert (done.returncode, done.stdout) == (0, "") and "Traceback" not in done.stderr

@@ -51,6 +51,13 @@ def test_a_full_standard_error_does_not_keep_the_lock(lockers: Lockers) -> None:
     assert lockers.session() == "" and lockers.is_waiting(0)
 
 
+def test_an_error_on_a_full_standard_error_is_not_waited_for(lockers: Lockers) -> None:
+    holder = lockers.holder("--on-lost", "KILL", body=f"{FILL}\n{SLEEP}")
+    wait_full(holder)
+    lockers.agent.session_destroy(lockers.session())
+    assert holder.wait() == 1
+
+
 @pytest.mark.long
 def test_a_notice_on_a_full_standard_error_lets_no_rival_hold(lockers: Lockers) -> None:
     """The rival waits for longer than a session that nobody renews lives, and its prune delay."""

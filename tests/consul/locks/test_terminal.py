@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +87,12 @@ class Session:
 
         until(lambda: text in self.shown, f"{text!r} is shown")
         self._shown = self._shown.partition(text.encode())[2]
+
+    def wait_number(self, text: str) -> int:
+        """Return the number that the terminal has shown behind this text, up to a full stop."""
+        self.wait(text)
+        until(lambda: "." in self.shown, "the number is shown")
+        return int(self.shown.partition(".")[0])
 
     @property
     def shown(self) -> str:
@@ -367,3 +374,58 @@ def test_a_signal_from_elsewhere_reaches_a_command_in_the_foreground(session: Se
     pid = session.shown.partition(".")[0]
     os.kill(int(pid), signal.SIGUSR1)
     session.wait("ended=6")
+
+
+def test_the_end_of_the_command_leaves_the_terminal_to_the_shell_that_has_it(session: Session) -> None:
+    """The script that ran ``lock`` is killed, so the shell has taken the terminal back."""
+    file = session.lockers.records.with_suffix(".sh")
+    lock = session.line('echo lock""=$PPID.; until [ -e "$RECORDS" ]; do sleep 0.05; done')
+    file.write_text(f'echo script""=$$.; {lock}; echo next')
+    session.type(f"bash {file}")
+    script, lock_pid = session.wait_number("script="), session.wait_number("lock=")
+    os.kill(script, signal.SIGTERM)
+    session.wait("Terminated")
+    session.lockers.records.touch()
+    until(lambda: not Path(f"/proc/{lock_pid}").exists(), "lock has ended")
+    session.type("echo the shell is ba''ck")
+    session.wait("the shell is back")
+
+
+def test_timeout_ends_a_lock_whose_command_was_stopped(session: Session) -> None:
+    """``timeout`` is in the background there, and ignores the signal for a process that reads."""
+    file = session.lockers.records.with_suffix(".sh")
+    file.write_text(f"timeout 2 {session.line('read line < /dev/tty')}; echo ended=$?")
+    session.type(f"bash {file}")
+    session.wait("ended=124")
+    until(lambda: session.lockers.session() == "", "the lock is released")
+
+
+@pytest.mark.parametrize("after", ["| cat", "< /dev/null"])
+def test_the_command_of_a_lock_below_another_lock_reads_and_stops(session: Session, after: str) -> None:
+    outer = " ".join((*COMMAND, "lock", f"{session.lockers.key}-outer", "--"))
+    read = 'echo pid""=$$.; read line < /dev/tty; echo "read=$line"; exec sleep 600'
+    session.lock(read, before=outer, after=after)
+    command = session.wait_number("pid=")
+    session.type("some text")
+    session.wait("read=some text")
+    session.press(CTRL_Z)
+    session.wait("Stopped")
+    assert state(command) == "T"
+    session.type("fg")
+    until(lambda: state(command) != "T", "the command goes on")
+    session.press(CTRL_C)
+    until(lambda: session.lockers.session() == "", "the lock is released")
+
+
+def test_ctrl_z_stops_the_command_of_a_lock_below_another_lock(session: Session) -> None:
+    """Neither of the two has the terminal, because no process has read from it."""
+    outer = " ".join((*COMMAND, "lock", f"{session.lockers.key}-outer", "--"))
+    session.lock('echo pid""=$$.; exec sleep 600', before=outer, after="< /dev/null")
+    command = session.wait_number("pid=")
+    session.press(CTRL_Z)
+    session.wait("Stopped")
+    assert state(command) == "T"
+    session.type("fg")
+    until(lambda: state(command) != "T", "the command goes on")
+    session.press(CTRL_C)
+    until(lambda: session.lockers.session() == "", "the lock is released")

@@ -6,6 +6,8 @@ import select
 import signal
 import socket
 import termios
+import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -102,3 +104,26 @@ def test_the_pipe_of_another_user_is_written_while_it_takes_text(monkeypatch: py
     outlet.finish()
     os.close(reader)
     os.close(writer)
+
+
+def test_the_last_wait_is_one_wait_although_the_reader_takes_a_little_again_and_again() -> None:
+    reader, writer = os.pipe()
+    over = threading.Event()
+
+    def take() -> None:
+        while not over.wait(0.05):
+            os.read(reader, select.PIPE_BUF)
+
+    taking = threading.Thread(target=take)
+    fill(writer)
+    outlet = NonBlockingWriter(writer)
+    outlet.write("x" * (1 << 19) + "\n")  # more than the reader takes in six seconds
+    taking.start()
+    began_at = time.monotonic()
+    outlet.finish()
+    took_s = time.monotonic() - began_at
+    over.set()
+    taking.join()
+    os.close(reader)
+    os.close(writer)
+    assert took_s < patient(1.0)
