@@ -81,28 +81,37 @@ class Questions:
         return view
 
     async def confirm_absence(self, prefix: str, view: SlotsView) -> None:
-        """Read a key alone that the view lacks, because a list without a key is no proof of its absence.
+        """Read the semaphore's record alone if the view lacks it, because a list is no proof of absence.
 
-        The key is the record, or the contender key of the first holder that lacks one.
+        Raises NotReadable when the token may not read the record, and LookupFailed when the record is there
+        or Consul gives no usable answer.
+        """
+        key = prefix + LOCK_SUFFIX
+        if view.lock is None and (await self.key(key)).present:
+            raise LookupFailed(f"cannot tell: the list of {prefix}/ does not show {key}, try again")
+
+    async def item(self, settings: ItemSettings) -> View:
+        """Return the key of an election, or all keys of a semaphore. Raises LookupFailed."""
+        if isinstance(settings, SemaphoreSettings):
+            view = await self.slots(settings.prefix)
+            await self._confirm_vanished(settings.prefix, view)
+            return view
+        return await self.key(settings.key)
+
+    async def _confirm_vanished(self, prefix: str, view: SlotsView) -> None:
+        """Read the contender key of the first holder without one, because the list may hide that key.
 
         Raises NotReadable when the token may not read the key, and LookupFailed when the key is there or
         Consul gives no usable answer.
         """
         listed = {each.name for each in view.contenders}
         holders = () if view.roster is None else view.roster.holders
-        lacking = [f"{prefix}/{holder}" for holder in holders if holder not in listed]
-        for key in [prefix + LOCK_SUFFIX] if view.lock is None else lacking[:1]:
+        for key in [f"{prefix}/{holder}" for holder in holders if holder not in listed][:1]:
             outcome = await self.ask(ReadKey("", 0.0, LOOKUP_S, key))
             if isinstance(outcome, Denied):
-                raise NotReadable(f"cannot tell: {_left_out(prefix)}")
+                raise NotReadable(f"cannot tell: {_left_out(prefix)}; {_rule(prefix)}")
             if key_view(key, outcome).present:
                 raise LookupFailed(f"cannot tell: the list of {prefix}/ does not show {key}, try again")
-
-    async def item(self, settings: ItemSettings) -> View:
-        """Return the key of an election, or all keys of a semaphore. Raises LookupFailed."""
-        if isinstance(settings, SemaphoreSettings):
-            return await self.slots(settings.prefix)
-        return await self.key(settings.key)
 
     async def sessions(self) -> SessionsView:
         """Return all sessions that the token may read. Raises LookupFailed."""
@@ -130,7 +139,7 @@ def slots_view(prefix: str, outcome: Outcome) -> SlotsView:
     if not isinstance(outcome, SlotsView):
         raise _failure(outcome)(f"cannot read {prefix}/: Consul answers {_reason(outcome)}")
     if outcome.hides:
-        raise NotReadable(f"cannot tell: {_left_out(prefix)}")
+        raise NotReadable(f"cannot tell: {_left_out(prefix)}; {_rule(prefix)}")
     return outcome
 
 
@@ -187,8 +196,11 @@ def _reason(outcome: Outcome) -> str:
 
 
 def _left_out(prefix: str) -> str:
-    rule = f'key_prefix "{prefix}/" {{ policy = "read" }} ("list" with enable_key_list_policy)'
-    return f"Consul leaves out below {prefix}/ what the token may not read; give the token: {rule}"
+    return f"Consul leaves out below {prefix}/ what the token may not read"
+
+
+def _rule(prefix: str) -> str:
+    return f'give the token: key_prefix "{prefix}/" {{ policy = "read" }}'
 
 
 async def _exchange(settings: ConsulSettings, request: Request) -> Outcome:
