@@ -80,7 +80,6 @@ async def _look(consul: Questions, item: ItemSettings, index: int, left_s: float
     if isinstance(item, SemaphoreSettings):
         slots = WatchSlots("", 0.0, within_s, item.prefix, index, wait_s, consistent=True)
         view = slots_view(item.prefix, await consul.ask(slots))
-        await consul.confirm_absence(item.prefix, view)
-        return view
+        return await consul.slots(item.prefix) if await consul.lacks_record(item.prefix, view) else view
     watch = WatchKey("", 0.0, within_s, item.key, index, wait_s, consistent=True)
     return key_view(item.key, await consul.ask(watch))

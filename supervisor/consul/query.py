@@ -76,19 +76,21 @@ class Questions:
 
         Raises LookupFailed when Consul gives no usable answer or leaves out keys that the token may not read.
         """
-        view = slots_view(prefix, await self.ask(ReadSlots("", 0.0, LOOKUP_S, prefix)))
-        await self.confirm_absence(prefix, view)
-        return view
+        for _ in range(RACES_MAX):
+            view = slots_view(prefix, await self.ask(ReadSlots("", 0.0, LOOKUP_S, prefix)))
+            if not await self.lacks_record(prefix, view):
+                return view  # otherwise the record was made a moment ago, or the list does not show it
+        raise LookupFailed(f"cannot tell: the list of {prefix}/ does not show {prefix}{LOCK_SUFFIX}")
 
-    async def confirm_absence(self, prefix: str, view: SlotsView) -> None:
-        """Read the semaphore's record alone if the view lacks it, because a list is no proof of absence.
+    async def lacks_record(self, prefix: str, view: SlotsView) -> bool:
+        """Return whether the semaphore's record is there although the view lacks it.
 
-        Raises NotReadable when the token may not read the record, and LookupFailed when the record is there
-        or Consul gives no usable answer.
+        The record is read alone, because a list without a key is no proof of its absence.
+
+        Raises NotReadable when the token may not read the record, and LookupFailed when Consul gives no
+        usable answer.
         """
-        key = prefix + LOCK_SUFFIX
-        if view.lock is None and (await self.key(key)).present:
-            raise LookupFailed(f"cannot tell: the list of {prefix}/ does not show {key}, try again")
+        return view.lock is None and (await self.key(prefix + LOCK_SUFFIX)).present
 
     async def item(self, settings: ItemSettings) -> View:
         """Return the key of an election, or all keys of a semaphore. Raises LookupFailed."""

@@ -36,7 +36,7 @@ class Group:
 
 def started_at(pid: int) -> int | None:
     """Return the start time of a process in clock ticks since boot. None: no process has this number."""
-    fields = _stat(pid)
+    fields = stat_of(pid)
     return int(fields[19]) if fields else None
 
 
@@ -105,12 +105,12 @@ def _members(groups: Sequence[Group], transitions: Sequence[str]) -> Iterator[in
 def _processes() -> Iterator[tuple[int, Path, list[str]]]:
     """Yield the number, the folder and the fields of each living process except process 1, our parent and us.
 
-    The folder is the one below /proc, and the fields are those that ``_stat`` returns.
+    The folder is the one below /proc, and the fields are those that ``stat_of`` returns.
     """
     ours = (1, os.getpid(), os.getppid())
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (pid := int(entry.name)) not in ours:
-            fields = _stat(pid)
+            fields = stat_of(pid)
             if fields and fields[0] != "Z":
                 yield pid, entry, fields
 
@@ -136,7 +136,7 @@ def _environ(process: Path) -> bytes:
     return content
 
 
-def _stat(pid: int) -> list[str]:
+def stat_of(pid: int) -> list[str]:
     """Return the fields of /proc/PID/stat from the state (field 3) on. Empty: there is no such process."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()

@@ -16,7 +16,8 @@ import signal
 import stat
 import time
 from contextlib import suppress
-from pathlib import Path
+
+from supervisor.hooks.leftovers import stat_of
 
 CONTROLLING = "/dev/tty"
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -24,7 +25,7 @@ NONE = -1  # a descriptor that is never open
 # The kernel stops a process that reads from a terminal, or changes it, outside the foreground group.
 LACKS_TERMINAL = frozenset({signal.SIGTTIN, signal.SIGTTOU})
 STOP_S = 0.5  # a process that handles SIGTSTP restores the terminal before it stops
-STOP_POLL_MS = 10
+STOP_POLL_S = 0.01
 
 
 class Terminal:
@@ -105,7 +106,7 @@ class Terminal:
         if pgid:
             # The command must not act while no process watches the lock. It may be another lock, which has to
             # stop its own command before.
-            if number == signal.SIGTSTP and not _has_stopped(pgid):
+            if number == signal.SIGTSTP and _acts(pgid):
                 _signal(pgid, signal.SIGTSTP)
                 _await_stop(pgid)
             _signal(pgid, signal.SIGSTOP)
@@ -142,23 +143,16 @@ def _is_pipe(fd: int) -> bool:
     return stat.S_ISFIFO(os.fstat(fd).st_mode)
 
 
-def _has_stopped(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-    return False
+def _acts(pid: int) -> bool:
+    """Return whether the process has neither stopped nor ended."""
+    return stat_of(pid)[:1] not in ([], ["T"], ["Z"])
 
 
 def _await_stop(pid: int) -> None:
     """Wait until the process has stopped or ended, STOP_S at most."""
-    try:
-        fd = os.pidfd_open(pid)
-    except OSError:  # it has ended
-        return
-    ends_at, end = time.monotonic() + STOP_S, select.poll()
-    end.register(fd, select.POLLIN)
-    while not _has_stopped(pid) and time.monotonic() < ends_at and not end.poll(STOP_POLL_MS):
-        pass
-    os.close(fd)
+    ends_at = time.monotonic() + STOP_S
+    while _acts(pid) and time.monotonic() < ends_at:
+        select.select((), (), (), STOP_POLL_S)
 
 
 def _signal(pgid: int, number: signal.Signals) -> None:

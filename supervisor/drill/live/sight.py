@@ -1,4 +1,4 @@
-"""What a client of Consul sees of one hand-over: it follows the key by blocking queries.
+"""The view that a client of Consul has of one hand-over. The client follows the key by blocking queries.
 
 So it measures the gap that the application's own clients see.
 """

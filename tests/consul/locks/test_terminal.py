@@ -62,10 +62,8 @@ class Session:
 
     def in_background(self, script: str, form: str = "{} &") -> None:
         """Run ``lock`` in the background, and note the process ids of ``lock`` and of its command."""
-        self.type(form.format(self.line(f'echo pids""=$PPID,$$.; {script}')))
-        self.wait("pids=")
-        until(lambda: "." in self.shown, "the process ids are shown")
-        self.lock_pid, self.command = map(int, self.shown.partition(".")[0].split(","))
+        self.type(form.format(self.line(f'echo lock""=$PPID. command""=$$.; {script}')))
+        self.lock_pid, self.command = self.wait_number("lock="), self.wait_number("command=")
 
     def wait_stopped(self) -> None:
         """Return when ``lock`` has stopped, and its command, and the shell has shown that."""

@@ -16,9 +16,10 @@ COMMANDS = {
 }
 
 
-def written(folder: Path, text: str) -> Path:
+def names_socket(folder: Path, socket: str) -> Path:
+    """Return a configuration with one election and this control socket."""
     file = folder / "c.yaml"
-    file.write_text(text)
+    file.write_text(f"{{control_socket: {socket}, state_dir: {folder}, elections: {{app: {{}}}}}}")
     return file
 
 
@@ -26,9 +27,7 @@ def written(folder: Path, text: str) -> Path:
 def test_each_command_finds_the_socket_that_the_configuration_names(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(
-        tmp_path, f"{{control_socket: {tmp_path}/c.sock, state_dir: {tmp_path}, elections: {{app: {{}}}}}}"
-    )
+    file = names_socket(tmp_path, f"{tmp_path}/c.sock")
     assert main([*words, str(file)]) == 69
     assert f"cannot reach {tmp_path}/c.sock: " in capsys.readouterr().err
 
@@ -37,9 +36,7 @@ def test_each_command_finds_the_socket_that_the_configuration_names(
 def test_each_command_prefers_the_socket_that_is_given(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(
-        tmp_path, f"{{control_socket: /nonexistent, state_dir: {tmp_path}, elections: {{app: {{}}}}}}"
-    )
+    file = names_socket(tmp_path, "/nonexistent")
     assert main([*words, str(file), "--socket", f"{tmp_path}/given.sock"]) == 69
     assert f"cannot reach {tmp_path}/given.sock: " in capsys.readouterr().err
 

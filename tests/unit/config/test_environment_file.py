@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_read_stops_no_command(tmp_path: Path, content: by
 
 @pytest.mark.parametrize("command", ["check", "members"])
 def test_a_warning_is_also_printed_with_a_refused_configuration(tmp_path: Path, command: str) -> None:
-    """It explains why the variable is missing."""
+    """The warning explains why the variable is missing."""
     (tmp_path / "variables").write_text("export NODE=node1\n")
     arguments = {
         "check": (str(tmp_path / "c.yaml"),),
