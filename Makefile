@@ -74,13 +74,14 @@ test-all:
 	@[ "$$(id -u)" != 0 ] || $(MAKE) test-systemd
 	@[ "$$(id -u)" != 0 ] || $(MAKE) test-cluster
 
-# Tests that take more than some 3 s. A test that hangs is shown later, because some rounds take minutes.
+# Tests that take more than some 3 s. A test that hangs is shown late: some rounds take minutes, and the watchdog
+# that prints where a test is has ended a Python that was only busy.
 test-long: setup
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m long -o faulthandler_timeout=900 $(ELSEWHERE) $(TESTS)
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m long -o faulthandler_timeout=2400 $(ELSEWHERE) $(TESTS)
 
 test-programs: setup
 	@tests/setup/get_programs.sh
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/system/programs
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -o faulthandler_timeout=600 tests/system/programs
 
 test-packaging: setup
 	@tests/setup/get_language_server.sh
@@ -126,6 +127,7 @@ bench: compiler setup
 	.venv/bin/python -m bench
 
 dist: venv
+	.venv/bin/python -m release.addresses
 	.venv/bin/python -m build --no-isolation --outdir dist .
 	.venv/bin/python -m release.single_file dist
 	.venv/bin/python -m release.requirements dist
