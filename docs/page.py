@@ -60,6 +60,7 @@ def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> St
         "holds": role == "holding",
         "paused": False,
         "leader": None,
+        "leader_unknown_since": None,
         "session": "",
         "lock_index": 0,
         "fencing_token": 0,

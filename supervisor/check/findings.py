@@ -255,6 +255,11 @@ def of_maintenance(settings: ItemSettings, node: str, sees_checks: bool | None) 
     if sees_checks:
         return _right(settings, Level.OK, "may see the maintenance mode")
     rule = f'give the token: node "{node or NODE}" {{ policy = "read" }}'
+    if not node:
+        text = "whether it may see the maintenance mode: the agent does not report which node it is"
+        return _right(
+            settings, Level.UNTOLD, text, 'to find out, give the token: agent_prefix "" { policy = "read" }'
+        )
     if sees_checks is None:
         return _right(settings, Level.UNTOLD, "whether it may see the maintenance mode", rule)
     text = "may not see the maintenance mode: Consul hides the checks of this node"
@@ -287,7 +292,9 @@ def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | 
     if reports or (facts is not None and facts.debug.get("ACLsEnabled") is False):
         return Finding("sessions", Level.OK, "members and sessions see all nodes")
     text = "whether members and sessions see all nodes: Consul does not report which sessions it leaves out"
-    return Finding("sessions", Level.UNTOLD, text, rule)
+    return Finding(
+        "sessions", Level.UNTOLD, text, f"if a node is missing there, give the token: {READS_SESSIONS}"
+    )
 
 
 def together(found: Sequence[Finding]) -> list[Finding]:

@@ -13,6 +13,7 @@
     consul_commands.py  leader, verify, limit: requests to Consul
     cluster_commands.py members, sessions, wait, status --cluster: requests about all nodes
     daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon
+    without_daemon.py   what is known while no daemon answers
     event_commands.py   events: what happened on this node, also from before a restart
     drilling.py         drill
     live_drilling.py    drill --live: a real hand-over and back

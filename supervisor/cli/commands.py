@@ -568,10 +568,11 @@ COMMANDS = {
         ),
         _argument(
             "names NAME",
-            f"{_CONFIGURED} (default: all of them)",
+            f"{_CONFIGURED} (default: all of them, but of each for_each only one)",
             values.name,
             nargs="*",
         ),
+        _flag("--all", "every item of each for_each, one after the other"),
         _argument(
             "--hooks KIND",
             "recorders: hooks only record that they ran; real: the commands of the file run on this machine, "

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from supervisor.cli.commands import DEFAULT_CONFIG
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import columns, fail, has_colours
+from supervisor.cli.without_daemon import readable_config
 
 DAEMON_EVERY_S = 0.2  # a request that waits would keep one of the few connections of the control socket
 
@@ -50,7 +50,13 @@ def status(options: argparse.Namespace) -> int:
     path = socket_path(options.socket, options.config)
     if options.watch:
         return _watch(options, path)
-    body, whole = fetch.status(path)
+    try:
+        body, whole = fetch.status(path)
+    except fetch.DaemonUnreachable:
+        from supervisor.cli.without_daemon import say_why_it_ended
+
+        say_why_it_ended(options)
+        raise
     shown = whole if options.name is None else of_item(whole, options.name)
     if options.name is not None and not shown["items"]:
         return no_such_item(options.name, whole)
@@ -168,12 +174,3 @@ def socket_path(socket: str | None, config: Path | None) -> str:
     from supervisor.config import control_settings
 
     return socket if socket is not None else control_settings(readable_config(config), os.environ).path
-
-
-def readable_config(config: Path | None) -> Path | None:
-    """Return the given configuration, or the default one.
-
-    None: none is given, and the default is missing, or only root may read it.
-    """
-    unread = config is None and not os.access(DEFAULT_CONFIG, os.R_OK)
-    return None if unread else config or DEFAULT_CONFIG

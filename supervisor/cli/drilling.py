@@ -37,7 +37,12 @@ def drill(options: argparse.Namespace) -> int:
 
 def _wrong_options(options: argparse.Namespace) -> str:
     """Return why these options cannot be used together. Blank: they can."""
-    rehearses = {"NAME": options.names, "--hooks": options.hooks, "--speed": options.speed}
+    rehearses = {
+        "NAME": options.names,
+        "--hooks": options.hooks,
+        "--speed": options.speed,
+        "--all": options.all,
+    }
     lives = {
         "--to": options.to,
         "--back-by": options.back_by,
@@ -63,10 +68,12 @@ def _rehearse(options: argparse.Namespace, configs: "Mapping[str, Config]") -> i
     from supervisor.drill.report import as_json, begin_lines, end_line, item_lines
 
     environ = _environ(*configs.values())
-    planned = plan(configs, options.names, options.speed, real=options.hooks == "real")
+    planned = plan(configs, options.names, options.speed, real=options.hooks == "real", each=options.all)
     tell = progress if options.json else say
     for line in begin_lines(options.path, planned):
         tell(line)
+    if left := 0 if options.names else len(configs[next(iter(configs))].items) - len(planned.items):
+        tell(f"One item of each for_each is drilled, and {left} more with --all.")
     drilled = []
     for item in planned.items:
         drilled.append(run_async(rehearse(planned, item, environ, progress)))

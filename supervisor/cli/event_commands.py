@@ -2,19 +2,17 @@
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from supervisor.cli.daemon_commands import no_such_item, readable_config, socket_path
+from supervisor.cli.daemon_commands import no_such_item, socket_path
 from supervisor.cli.exit_codes import DONE
 from supervisor.cli.terminal import fail
+from supervisor.cli.without_daemon import left_events
 
 Event = Mapping[str, Any]
-
-ANSWER_S = 1.0  # for the file system of state_dir; one that works answers in milliseconds
 
 
 def events(options: argparse.Namespace) -> int:
@@ -61,27 +59,13 @@ def _from_file(options: argparse.Namespace, unreachable: Exception) -> dict[str,
 
     Raises DaemonUnreachable when there are none, or when the socket alone says which daemon is meant.
     """
-    from supervisor.config import state_dir_without_file, state_dirs_of
     from supervisor.control.fetch import EVENTS_VERSION, DaemonUnreachable
-    from supervisor.filesystem.reading import await_answer
-    from supervisor.journal import identity_here
-    from supervisor.journal.event_file import events_of, lines_in
 
-    if options.socket is not None and options.config is None:
+    try:
+        folder, found = left_events(options)
+    except OSError as error:
+        raise DaemonUnreachable(f"{unreachable}; {error.strerror}") from None
+    if not found:
         raise unreachable
-    config = readable_config(options.config)
-    if config is None:
-        folders: tuple[str, ...] = (state_dir_without_file(os.environ),)
-    else:
-        folders = state_dirs_of(config, os.environ)
-    for folder in folders:
-        try:
-            await_answer(folder, ANSWER_S)
-            found = [each for each in events_of(lines_in(folder), identity_here().machine) if each]
-        except OSError as error:
-            why = f"cannot read the events in {folder}: {error.strerror}"
-            raise DaemonUnreachable(f"{unreachable}; {why}") from None
-        if found:
-            fail(DONE, f"{unreachable}; these events are those that it left in {folder}")
-            return {"version": EVENTS_VERSION, "events": found}
-    raise unreachable
+    fail(DONE, f"{unreachable}; these events are those that it left in {folder}")
+    return {"version": EVENTS_VERSION, "events": found}

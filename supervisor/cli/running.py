@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,17 +34,50 @@ def run(options: argparse.Namespace) -> int:
 
     reload = partial(_load, options.path, RELOAD_WITHIN_S)
     try:
-        config = _load_at_start(options.path)
-        ended = _wind_up_former_state_dir(config.state_dir)
-        return ended if ended is not None else _daemon(config, reload, options.path)
+        config, refused = _load_or_go_on(options.path)
+        ended = _wind_up_former_state_dir(config, _note_file(options.path))
+        if ended is not None:
+            return ended
+        code = _daemon(config, reload, options.path, refused)
+        if code == DONE and not os.environ.get("RUNTIME_DIRECTORY"):  # systemd removes its folder itself
+            _note_file(options.path).unlink(missing_ok=True)
+        return code
     except NoAnswer as error:
         fail(NEGATIVE, f"cannot read {options.path}: {error.strerror}")
-        _wind_up_each([state_dir_without_file(os.environ)])
+        _wind_up_each([state_dir_without_file(os.environ)], options.path)
         return NEGATIVE  # systemd starts the daemon again, and the file system may answer by then
     except (ConfigError, TokenError, ControlError) as error:
         code = report(error)
-        _wind_up_each(state_dirs_of(options.path, os.environ))
+        _wind_up_each(state_dirs_of(options.path, os.environ), options.path)
         return code
+
+
+def _load_or_go_on(path: Path) -> "tuple[Config, str]":
+    """Load the configuration; where that cannot be done, take the last accepted one.
+
+    Return it with blank, or with the sentence that says why this configuration runs. Raises ConfigError or
+    NoAnswer when none was ever accepted.
+    """
+    from supervisor.config import ConfigError, state_dir_without_file, state_dirs_of
+    from supervisor.daemon import accepted
+    from supervisor.filesystem.children import NoAnswer
+
+    unusable: ConfigError | NoAnswer
+    try:
+        return _load_at_start(path), ""
+    except NoAnswer as error:
+        unusable, why = error, f"{path} cannot be read: {error.strerror}"
+        folders = [state_dir_without_file(os.environ)]  # the files may hang whoever looks into them
+    except ConfigError as error:
+        unusable, why = error, error.in_short
+        folders = [*state_dirs_of(path, os.environ)]
+    folders.insert(0, _noted_state_dir(_note_file(path)))
+    former = accepted.find(filter(None, folders), path)
+    if former is None:
+        raise unusable
+    if isinstance(unusable, ConfigError):
+        report(unusable)
+    return former.config, f"this process runs by the configuration of {former.time}, because {why}"
 
 
 def _load_at_start(path: Path) -> "Config":
@@ -83,12 +117,13 @@ async def _load(path: Path, within_s: float) -> "Config":
     # The child must find the loader and the schema in memory, because an upgrade may have replaced the files.
     from supervisor.config import loader as loader
     from supervisor.config import schema_text
+    from supervisor.daemon import accepted
     from supervisor.daemon.loading import load_in_child
     from supervisor.filesystem.reading import await_answer
 
     await_answer(str(path), within_s)
     schema_text()
-    return await load_in_child(partial(_load_here, path), path)
+    return await load_in_child(partial(_load_here, path), path, keep=partial(accepted.keep, path))
 
 
 def _load_here(path: Path) -> "Config":
@@ -103,16 +138,14 @@ def _load_here(path: Path) -> "Config":
     return replace(load(path, os.environ, socket.gethostname()), places=None)
 
 
-def _wind_up_each(directories: Iterable[str]) -> None:
-    """Wind up the tenures on record in these state_dirs, and in the state_dir of the former process.
+def _wind_up_each(directories: Iterable[str], path: Path) -> None:
+    """Wind up the tenures on record in these state_dirs, and in that of the former process of ``path``.
 
     So each tenure gets its on_lose even if the configuration cannot be loaded.
     """
     from supervisor.journal import JournalBusy, JournalError
 
-    note = _note_file()
-    before = () if note is None or not (former := _noted_state_dir(note)) else (former,)
-    for directory in dict.fromkeys((*directories, *before)):
+    for directory in filter(None, dict.fromkeys((*directories, _noted_state_dir(_note_file(path))))):
         try:
             _wind_up_records(directory)
         except (JournalBusy, JournalError) as error:
@@ -121,16 +154,13 @@ def _wind_up_each(directories: Iterable[str]) -> None:
             fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
 
 
-def _wind_up_former_state_dir(state_dir: str) -> int | None:
+def _wind_up_former_state_dir(config: "Config", note: Path) -> int | None:
     """Wind up the records of the former process, if it was killed and had another state_dir.
 
     No later process would look there. Return the exit code. None: there was nothing to wind up. Raises
     JournalBusy or JournalError.
     """
-    note = _note_file()
-    if note is None:
-        return None
-    former = _noted_state_dir(note)
+    former, state_dir = _noted_state_dir(note), config.state_dir
     ended = _wind_up_records(former) if _is_another_folder(former, state_dir) else None
     if ended not in (None, DONE):
         return fail(
@@ -139,6 +169,8 @@ def _wind_up_former_state_dir(state_dir: str) -> int | None:
             f"is not wound up; see the records in {former}",
         )
     with suppress(OSError):
+        if config.control is not None and Path(config.control.path).parent == note.parent:
+            note.parent.mkdir(parents=True, exist_ok=True)  # as the control socket's own would be
         note.write_text(state_dir)
     if ended is None:
         return None
@@ -159,10 +191,18 @@ def _is_another_folder(former: str, state_dir: str) -> bool:
     return not near or os.path.realpath(former) != os.path.realpath(state_dir)
 
 
-def _note_file() -> Path | None:
-    """Return the file in which a process notes its state_dir for the next process. None: without systemd."""
-    folder = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
-    return Path(folder) / NOTED if folder else None
+def _note_file(path: Path) -> Path:
+    """Return the file in which a process notes its state_dir for the next process.
+
+    It is in the folder that systemd keeps during restarts. Without systemd it is beside the default control
+    socket, which several daemons may share, so its name is that of the configuration at ``path``.
+    """
+    from supervisor.config import control_settings
+
+    beside = Path(control_settings(None, os.environ).path)
+    if os.environ.get("RUNTIME_DIRECTORY"):
+        return beside.with_name(NOTED)
+    return beside.with_name(f"{NOTED}.{sha256(os.fsencode(path)).hexdigest()[:16]}")
 
 
 def _noted_state_dir(note: Path) -> str:
@@ -195,7 +235,10 @@ def _wind_up_records(directory: str) -> int | None:
 
 
 def _daemon(
-    config: "Config", load: "Callable[[], Awaitable[Config]] | None" = None, path: Path | None = None
+    config: "Config",
+    load: "Callable[[], Awaitable[Config]] | None" = None,
+    path: Path | None = None,
+    refused: str = "",
 ) -> int:
     from supervisor.daemon.clock import boottime
     from supervisor.daemon.loop import Daemon
@@ -207,7 +250,7 @@ def _daemon(
         log.line("warning", "configuration", why=str(warning))
 
     async def daemon() -> int:
-        running = Daemon(config, socket.gethostname(), os.environ, log, load=load, path=path)
+        running = Daemon(config, socket.gethostname(), os.environ, log, load=load, path=path, refused=refused)
         # The objects that exist now stay until the end. Searching them for garbage would take a sixth of the
         # time that a thousand elections need at rest, and could delay a hand-over.
         gc.freeze()

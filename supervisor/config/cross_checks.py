@@ -244,10 +244,7 @@ def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:
         return
     if lease.silence_s < SILENCE_MIN_S:
         report.warn(_guard_path(settings, path), _little_silence(settings))
-    if (
-        WATCHDOG_S + RESTART_S + START_S + lease.lose_time_s > settings.guard_s
-        and not settings.accept_overlap
-    ):
+    if _return_s(settings) > settings.guard_s and not settings.accept_overlap:
         report.warn(_guard_path(settings, path), _late_return(settings))
     if 0 < settings.guard_s <= lease.acquire_delay_s:
         report.warn((*path, "acquire_delay"), _little_preference(settings))
@@ -288,16 +285,38 @@ def _roomier(settings: ItemSettings) -> str:
     if enough_s is None:
         longest = format_duration(guard_max_s(settings))
         return f"no {what} up to {longest} is enough, shorten the timeouts, {_OVERLAP}"
-    return f"set {what} to {enough_s}s or more, shorten the timeouts, {_OVERLAP}"
+    enough = f"{enough_s}s or more{_quiet_from(settings, enough_s)}"
+    return f"set {what} to {enough}, shorten the timeouts, {_OVERLAP}"
+
+
+def _quiet_from(settings: ItemSettings, enough_s: int) -> str:
+    """Return the least lock_delay or prune_delay about which nothing is left to warn, where another is named.
+
+    Blank: none is long enough.
+    """
+    for_silence_s = sufficient_guard_s(settings, ROOM_MIN_S, SILENCE_MIN_S)
+    if for_silence_s is None:
+        return ""
+    quiet_s = max(for_silence_s, math.ceil(_return_s(settings)))
+    return (
+        ""
+        if quiet_s in (enough_s, 0) or quiet_s > guard_max_s(settings)
+        else f" ({quiet_s}s ends each warning about it)"
+    )
+
+
+def _return_s(settings: ItemSettings) -> float:
+    """Return how long a supervisor that hangs may take until its on_lose has ended."""
+    return WATCHDOG_S + RESTART_S + START_S + lease_of(settings).lose_time_s
 
 
 def _late_return(settings: ItemSettings) -> str:
     lose_time_s = lease_of(settings).lose_time_s
-    late_s = WATCHDOG_S + RESTART_S + START_S + lose_time_s - settings.guard_s
+    late_s = _return_s(settings) - settings.guard_s
     parts = {"WatchdogSec": WATCHDOG_S, "RestartSec": RESTART_S, "start": START_S, "lose_time": lose_time_s}
     terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in parts.items())
     late, guard = format_duration(late_s), f"{settings.guard_name} {format_duration(settings.guard_s)}"
-    enough_s = math.ceil(late_s + settings.guard_s)
+    enough_s = math.ceil(_return_s(settings))
     return (
         f"if this supervisor hangs, on_lose may end {late} after another node may {_hold(settings)}, because "
         f"{terms} exceeds {guard}: set {enough_s}s, shorten the timeouts, or lower WatchdogSec in a drop-in"

@@ -19,7 +19,7 @@ FILLED_CHARS_MAX = 1024 * 1024  # of all references together, as much as a file 
 _TEMPLATES = ("webhook", "headers", "body")  # the fields of a webhook in which facts may stand
 _WEBHOOK_FIELDS = (*_TEMPLATES, "secret_file", "tls")
 _SOME_URL = "http://localhost/"
-_REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)\})?")
+_REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^${}\"\\]*)?\})?")
 _UNSENDABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")  # surrogates: bytes that were not UTF-8
 
 
@@ -73,6 +73,10 @@ class Variables:
             return "$"
         if name is None:
             raise CannotFill("cannot hold a $ that begins no ${NAME}: write $$ for a dollar")
+        if ":-" in reference[0] and not name.startswith(PREFIX):
+            raise CannotFill(
+                f"cannot hold {quoted(':-')}: only a fact of an event has a text for its absence"
+            )
         if name not in self._values and name.startswith(PREFIX):
             raise CannotFill("cannot hold a fact: write it in the URL, a header or the body of a webhook")
         if name not in self._values:

@@ -28,6 +28,10 @@ _OF_OTHER_KIND = {
     },
 }
 _QUOTABLE_TITLES = ("duration", "name")
+_NO_TIMEOUT = (
+    "run has no timeout, because it lasts as long as the lock is held: limit a job by its command, such as "
+    "[timeout, 1h, PROGRAM]; stop_timeout is the time to end after SIGTERM"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,8 @@ def _guess(key: str, properties: dict[str, Any], definitions: dict[str, Any]) ->
     for own, others in _OF_OTHER_KIND.items():
         if own in known and key in others:
             return others[key]
+    if key == "timeout" and "stop_timeout" in known:
+        return _NO_TIMEOUT
     if (word := _OTHER_WORDS.get(key)) in known:
         return f"no such key, did you mean {word}?"
     if match := nearest(key, known):
@@ -201,7 +207,8 @@ def _pattern(found: Deviation, unquoted: str = "this text") -> str:
         return f"cannot be empty: must {found.rule['patternErrorMessage']}"
     quotable = found.rule.get("title") in _QUOTABLE_TITLES
     what = quoted(found.value) if quotable else unquoted
-    return f"cannot be {what}: must {found.rule['patternErrorMessage']}"
+    literal = "no variable is filled in here, it " if quotable and "${" in found.value else ""
+    return f"cannot be {what}: {literal}must {found.rule['patternErrorMessage']}"
 
 
 def _one_of(found: Deviation) -> str:

@@ -88,6 +88,12 @@ class ConfigError(OperatorError):
         self.problems = tuple(sorted(problems))
         super().__init__("\n".join(map(str, self.problems)))
 
+    @property
+    def in_short(self) -> str:
+        """The first problem, and how many more there are."""
+        first, *others = map(str, self.problems)
+        return first + (f" (and {len(others)} more: see check)" if others else "")
+
 
 class Places:
     """The places of keys and values. A value without a place of its own has the place of what contains it."""

@@ -27,6 +27,5 @@ def shown(request: ReadMaintenance, response: requests.Response) -> Outcome:
     if CHECK not in checks:
         return Denied(HIDDEN) if is_filtered(response) else InMaintenance()
     reason = " ".join(text(checks[CHECK], "Notes", "").split())[:REASON_CHARS_MAX] or "no reason is given"
-    return InMaintenance(
-        f"this node is in Consul's maintenance mode: {reason}; `consul maint -disable` ends that"
-    )
+    why = f"this node is in Consul's maintenance mode: {reason}; `consul maint -disable` ends that"
+    return InMaintenance(why, reason)

@@ -36,7 +36,8 @@ def agent_remedy(said: str) -> str:
 
 def unknown_token(token: str) -> str:
     """Return the reason of a refusal when Consul does not know the token."""
-    return f"Consul does not know {token}: it was deleted or mistyped"
+    late = "or Consul has started within the last seconds and has not loaded its tokens yet"
+    return f"Consul does not know {token}: it was deleted or mistyped, {late}"
 
 
 def _by_token(said: str, token: str, rule: str) -> str:

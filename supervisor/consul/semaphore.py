@@ -40,6 +40,7 @@ from supervisor.core.outcomes import (
 from supervisor.core.requests import (
     JoinSemaphore,
     LeaveSemaphore,
+    Pruned,
     ReadSlots,
     Roster,
     TakeSlot,
@@ -71,9 +72,18 @@ def _operations(
             steps = [{"Verb": "check-session", "Key": key, "Session": session}]
         case LeaveSemaphore():
             steps = [{"Verb": "delete", "Key": key}]
+    if not isinstance(action, LeaveSemaphore):
+        steps += [_check(action.prefix, pruned) for pruned in action.pruned]
     if action.roster is not None:
         steps.append(_lock_operation(action.prefix, action.roster, action.index))
     return steps
+
+
+def _check(prefix: str, pruned: Pruned) -> dict[str, object]:
+    key = f"{prefix}/{pruned.session}"
+    if pruned.shown is None:
+        return {"Verb": "check-not-exists", "Key": key}
+    return {"Verb": "check-session", "Key": key, "Session": pruned.shown}
 
 
 def _lock_operation(prefix: str, roster: Roster, index: int) -> dict[str, object]:
@@ -109,7 +119,8 @@ def not_written(
 ) -> Outcome:
     """Return why Consul has refused the transaction.
 
-    LostRace: another contender changed ``.lock`` first, or our session does not hold its contender key.
+    LostRace: another contender changed ``.lock`` first, our session does not hold its contender key, or a
+    holder that was to be pruned lives.
     """
     words = said(response)
     if "invalid session" in words:

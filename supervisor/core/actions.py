@@ -43,6 +43,7 @@ class Reason(StrEnum):
     KEY_DELETED = "key-deleted"
     LEASE_EXPIRED = "lease-expired"
     UNHEALTHY = "unhealthy"
+    MAINTENANCE = "maintenance"
     RUN_EXITED = "run-exited"
     SLOT_REMOVED = "slot-removed"
     SHUTDOWN = "shutdown"
@@ -72,6 +73,7 @@ REASONS: Mapping[str, tuple[Reason, ...]] = {
         Reason.ACQUIRE_FAILED,
         Reason.RUN_EXITED,
         Reason.UNHEALTHY,
+        Reason.MAINTENANCE,
         Reason.CRASHED,
         Reason.CONFIG_CHANGED,
     ),

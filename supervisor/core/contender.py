@@ -17,7 +17,7 @@ from supervisor.core.candidate_check import Health
 from supervisor.core.jitter import align_to_tick, first_interval_s, next_interval_s
 from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease
-from supervisor.core.lock.base import Lock
+from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
 from supervisor.core.maintenance import Maintenance
 from supervisor.core.on_change import Change
 from supervisor.core.record import RecordKeeper
@@ -157,6 +157,16 @@ class Contender:
         """Return whether this node may act as holder now: on_acquire is done, and the lease is valid."""
         tenure = self.tenure
         return tenure is not None and tenure.phase is Phase.HOLDING and now < tenure.expires_at(self.lease)
+
+    @property
+    def shown_s(self) -> float:
+        """How long an observed holder may still hold, if no later answer shows the lock.
+
+        A rival of a dead holder may hold after twice the TTL and the lock-delay. While Consul answers, the
+        next answer of the watch comes sooner than that, or within ``WATCH_S``.
+        """
+        delay_s = max(self.lease.lock_delay_s, self.lock.holder_delay_s or 0.0)
+        return max(2 * (self.lease.ttl_s or 0.0) + delay_s, WATCH_S + IDLE_PAUSE_S)
 
     @property
     def may_try(self) -> bool:

@@ -6,7 +6,7 @@ follows from the settings and the record.
 
 from supervisor.core import candidate_check as healths
 from supervisor.core import record as records
-from supervisor.core.actions import EMPTY_RECORD, Record, Role, Step
+from supervisor.core.actions import EMPTY_RECORD, Reason, Record, Role, Step
 from supervisor.core.contender import Contender
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO
@@ -90,10 +90,17 @@ def inherit(heir: Contender, *, paused: bool, rejoin_at: float, rests_until: flo
 
 
 def departing_contender(
-    settings: ItemSettings, *, spread: float, instance: str, record: Record, now: float
+    settings: ItemSettings,
+    *,
+    spread: float,
+    instance: str,
+    record: Record,
+    now: float,
+    reason: Reason = Reason.CONFIG_CHANGED,
 ) -> Contender:
     """Return a contender that is on record and not in the file: it only winds up."""
-    return depart(new_contender(settings, spread=spread, instance=instance, record=record, now=now), now)
+    contender = new_contender(settings, spread=spread, instance=instance, record=record, now=now)
+    return depart(contender, now, reason)
 
 
 def _lock_of(settings: ItemSettings, spread: float) -> Lock:

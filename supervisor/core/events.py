@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from supervisor.core.actions import Fault, Reason, StartHook, StartRun, WriteRecord
-from supervisor.core.outcomes import Outcome
-from supervisor.core.requests import Request
+from supervisor.core.outcomes import Outcome, Unknown
+from supervisor.core.requests import Answerer, Request
 from supervisor.core.settings import ItemSettings, Wanted
 
 
@@ -19,6 +19,11 @@ class Answered:
 
     request: Request
     outcome: Outcome
+
+    @property
+    def of_leader(self) -> bool:
+        """Whether Consul's servers have answered, which therefore have a leader."""
+        return self.request.answerer is Answerer.LEADER and not isinstance(self.outcome, Unknown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,7 @@ def stop(contender: Contender, reason: Reason, now: float) -> Contender:
     return replace(contender, winding_up=True, departing=False, tenure=tenure and tenure.lose(reason, now))
 
 
-def depart(contender: Contender, now: float) -> Contender:
-    """Wind up in order while this process goes on, because the file no longer has this item."""
+def depart(contender: Contender, now: float, reason: Reason = Reason.CONFIG_CHANGED) -> Contender:
+    """Wind up in order while this process goes on, as when the file no longer has this item."""
     contender = replace(contender, next_settings=None)
-    return replace(stop(contender, Reason.CONFIG_CHANGED, now), departing=True)
+    return replace(stop(contender, reason, now), departing=True)

@@ -349,9 +349,11 @@ class InMaintenance:
     """The answer about the maintenance mode of this node.
 
     why: the maintenance mode with the operator's reason, and the command that ends it. Blank: there is none.
+    reason: the operator's reason alone.
     """
 
     why: str = ""
+    reason: str = ""
 
 
 Outcome = (

@@ -193,8 +193,8 @@ def _maintenance_answered(contender: Contender, outcome: Outcome, now: float) ->
     check, tenure = contender.settings.candidate_check, contender.tenure
     assert check is not None, "a request that the settings do not want"
     maintenance = contender.maintenance.answered(outcome, check, now, contender.retry_s)
-    if tenure is not None and isinstance(outcome, InMaintenance) and outcome.why:
-        tenure = tenure.lose(Reason.UNHEALTHY, now)
+    if tenure is not None and tenure.believes and isinstance(outcome, InMaintenance) and outcome.why:
+        tenure = replace(tenure.lose(Reason.MAINTENANCE, now), note=outcome.reason)
     return replace(contender, maintenance=maintenance, tenure=tenure)
 
 

@@ -4,8 +4,20 @@ The shell sends each request once, and answers it by exactly one ``Answered`` ev
 """
 
 from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
 
 from supervisor.core.settings import SessionSettings
+
+
+class Answerer(Enum):
+    """The part of Consul without which a request has no answer.
+
+    No request allows a stale answer, so none is answered by a server without a leader.
+    """
+
+    AGENT = "the local agent alone"
+    LEADER = "Consul's servers, which have a leader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +27,7 @@ class Request:
     The exchange ends within ``timeout_s`` of ``at``, with an answer or with ``Unknown``.
     """
 
+    answerer: ClassVar[Answerer] = Answerer.LEADER
     item: str
     at: float
     timeout_s: float
@@ -57,6 +70,8 @@ class ReadSessions(Request):
 @dataclass(frozen=True, slots=True)
 class ReadMaintenance(Request):
     """``GET /v1/agent/checks``: whether this node is in Consul's maintenance mode."""
+
+    answerer: ClassVar[Answerer] = Answerer.AGENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +125,18 @@ class Roster:
 
 
 @dataclass(frozen=True, slots=True)
+class Pruned:
+    """A holder that has vanished.
+
+    session: its session, which is the name of its contender key.
+    shown: the session that the key shows instead, blank for none. None: there is no such key.
+    """
+
+    session: str
+    shown: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SlotRequest(Request):
     """A request about one semaphore.
 
@@ -151,12 +178,14 @@ class JoinSemaphore(SlotRequest):
 
     roster: the new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
     index: 0: ``.lock`` must be absent.
+    pruned: as in ``TakeSlot``.
     """
 
     session: str
     value: bytes
     roster: Roster | None = None
     index: int = 0
+    pruned: tuple[Pruned, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +193,14 @@ class TakeSlot(SlotRequest):
     """A transaction: take a slot, if our session still holds our contender key.
 
     roster: the new content of ``.lock``, written if its index still is ``index``.
+    pruned: the holders that the roster leaves out, written if the contender key of each is still like this.
+        So neither a false answer nor an old one prunes a holder that lives.
     """
 
     session: str
     roster: Roster
     index: int
+    pruned: tuple[Pruned, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

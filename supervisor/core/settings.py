@@ -188,7 +188,7 @@ class SemaphoreSettings(ItemSettings):
     value: the body of our contender key.
     """
 
-    limit: int = 1
+    limit: int = field(kw_only=True)  # required: by it a record is known as that of a semaphore
     prune_delay_s: float = 30.0
 
     @property

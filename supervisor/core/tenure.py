@@ -85,7 +85,8 @@ class Tenure:
     renewed: Consul has renewed the session since this process began or adopted the tenure.
     acquired: on_acquire was already done when the process before this one crashed.
     holders: the holders of a semaphore, as this node last observed them.
-    note: why an operator stepped this node down, which the hooks receive. Blank: no reason was given.
+    note: why an operator stepped this node down or began its maintenance mode, which the hooks receive.
+        Blank: no reason was given.
     """
 
     session: str

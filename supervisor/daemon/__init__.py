@@ -11,6 +11,7 @@
     events.py            the events on disk: read after the start, written after everything urgent
     restore.py           the contenders with which a process starts, from configuration and records
     loading.py           the configuration, loaded in a child process while the loop goes on
+    accepted.py          the last accepted configuration, kept for a start that cannot use its file
     reload.py            the configuration, read again: checked whole before anything changes
     signals.py           the signals that the daemon handles, and their block before the loop runs
     signal_callbacks.py  signals as callbacks of the loop, of which none is lost

@@ -22,19 +22,23 @@ from supervisor.filesystem.children import Child, NoAnswer
 WITHIN_S = 30.0  # two thousand elections take a second; a machine may be many times slower
 
 Load = Callable[[], Config]
+Keep = Callable[[Config], None]
 
 
 class NotLoaded(Exception):
     """The child ended without a result. The message has the reason, and nothing of the configuration."""
 
 
-async def load_in_child(load: Load, path: Path, within_s: float = WITHIN_S) -> Config:
+async def load_in_child(
+    load: Load, path: Path, within_s: float = WITHIN_S, keep: Keep | None = None
+) -> Config:
     """Return the result of ``load`` for the configuration at ``path``, called in a child.
 
+    keep: called with the result in a process of its own, for whose end nobody waits.
     Raises ConfigError as ``load`` does, NotLoaded when the child ends otherwise, NoAnswer when the time is
     over, and another OSError when no child can be started.
     """
-    child = Child(str(path), lambda out, err: _fork(load, out, err, within_s))
+    child = Child(str(path), lambda out, err: _fork(load, keep, out, err, within_s))
     try:
         if not await child.comes_to_end(within_s):
             raise NoAnswer(str(path), within_s, "it could not be read")
@@ -49,7 +53,7 @@ async def load_in_child(load: Load, path: Path, within_s: float = WITHIN_S) -> C
     raise ConfigError(loaded)
 
 
-def _fork(load: Load, out: int, err: int, within_s: float) -> int:
+def _fork(load: Load, keep: Keep | None, out: int, err: int, within_s: float) -> int:
     """Start the child. Return its process id.
 
     Our signals are blocked meanwhile, because a handler that the child inherits would wake the loop of the
@@ -59,13 +63,13 @@ def _fork(load: Load, out: int, err: int, within_s: float) -> int:
     try:
         pid = os.fork()
         if pid == 0:
-            _be_child(load, out, err, within_s)
+            _be_child(load, keep, out, err, within_s)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return pid
 
 
-def _be_child(load: Load, out: int, err: int, within_s: float) -> NoReturn:
+def _be_child(load: Load, keep: Keep | None, out: int, err: int, within_s: float) -> NoReturn:
     """Write to ``out`` the result of ``load``, or the problems that ``load`` finds, and end this process."""
     code = 1
     try:
@@ -79,6 +83,9 @@ def _be_child(load: Load, out: int, err: int, within_s: float) -> NoReturn:
         except ConfigError as error:
             result = error.problems
         _write(out, pickle.dumps(result))
+        if keep is not None and isinstance(result, Config) and os.fork() == 0:
+            signal.alarm(int(WITHIN_S))
+            keep(result)
         code = 0
     finally:
         if code:

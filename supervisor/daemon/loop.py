@@ -26,6 +26,7 @@ from supervisor.core.actions import (
     Finished,
     KillHook,
     PrepareWrite,
+    Reason,
     StartHook,
     StartRun,
     StopRun,
@@ -91,10 +92,12 @@ class Daemon:
         *,
         load: Callable[[], Awaitable[Config]] | None = None,
         path: Path | None = None,
+        refused: str = "",
     ) -> None:
         """Open the journal, end the hooks that a crashed process left running, and make all parts.
 
         load: reads the configuration again. None: none can be read, so the daemon only winds up the records.
+        refused: why the last accepted configuration runs. Blank: the present one runs.
         Raises TokenError for the token file, and JournalError or JournalBusy for state_dir.
         """
         self._log, self._environ = log, environ
@@ -104,7 +107,9 @@ class Daemon:
         )
         self._flush = Flush()
         self._records = Records(config, log, self._flush.want)
-        begun = self._records.start(wanted_of(config), boottime())
+        self._only_wind_up = load is None
+        unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
+        begun = self._records.start(wanted_of(config), boottime(), unwanted)
         self._hooks = Hooks(
             node=node_name,
             report=self._on_child_ended,
@@ -126,6 +131,7 @@ class Daemon:
         self._lookout = Lookout(self.dispatch, log, environ, path)
         self._notifier = SystemdNotifier(contenders, environ, boottime, self._warn_systemd)
         history, metrics = self._listeners.history, self._listeners.metrics
+        history.refused = refused
         self._events = Events(
             config.state_dir,
             self._records.machine,
@@ -137,7 +143,6 @@ class Daemon:
         self._background = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[Event, list[Action]]] = deque()
         self._ended = asyncio.Event()
-        self._only_wind_up = load is None
         self._reload_lock = asyncio.Lock()
 
     def _effects(self) -> Effects:
@@ -170,6 +175,8 @@ class Daemon:
             self._records.close()
             raise
         self._log.line("info", "started", items=len(self._driver.contenders.by_name), pid=os.getpid())
+        if self._listeners.history.refused:
+            self._refused(self._listeners.history.refused)
         self.dispatch(Tick())
         asyncio.get_running_loop().call_soon(self._preload_users, 0)
         if self._only_wind_up:
@@ -317,13 +324,15 @@ class Daemon:
                 raise CannotReload(STOPPING, faulty=False)
             self._client.token.change(config.consul)
         except (CannotReload, TokenError) as error:
-            why = "; ".join((str(error), *getattr(error, "lines", ())))
-            self._log.line("error", "reload-refused", why=why[:WHY_CHARS_MAX])
-            self._listeners.metrics.reloaded(False)
+            self._refused("; ".join((str(error), *getattr(error, "lines", ()))))
             if isinstance(error, CannotReload):
                 raise
             raise CannotReload(f"cannot reload: {error}") from None
         return self._follow(config)
+
+    def _refused(self, why: str) -> None:
+        self._log.line("error", "reload-refused", why=why[:WHY_CHARS_MAX])
+        self._listeners.metrics.reloaded(False)
 
     def _follow(self, config: Config) -> Reloaded:
         contenders = self._driver.contenders
@@ -331,6 +340,7 @@ class Daemon:
         effects = plan_reload(contenders.by_name, contenders.waiting, wanted)
         self._log.adjust(config.log.level, config.log.format)
         self._listeners.metrics.reloaded(True)
+        self._listeners.history.refused = ""
         for warning in config.warnings:
             self._log.line("warning", "configuration", why=str(warning))
         reloaded = Reloaded(effects, tuple(changes_of(self._config, config)))

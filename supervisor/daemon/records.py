@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.core.actions import LOSE_SIDE, StartHook, StartRun, Step, WriteRecord
+from supervisor.core.actions import LOSE_SIDE, Reason, StartHook, StartRun, Step, WriteRecord
 from supervisor.core.settings import Wanted
 from supervisor.daemon.restore import ProcessIdentity, Restored, marks_of, restore, transitions_of
 from supervisor.filesystem.children import NoAnswer
@@ -54,8 +54,11 @@ class Records:
         """The id of this machine."""
         return self._journal.identity.machine
 
-    def start(self, wanted: Iterable[Wanted], now: float) -> Restored:
-        """End the hooks that a crashed process left running. Return the contenders to begin with."""
+    def start(self, wanted: Iterable[Wanted], now: float, unwanted: Reason) -> Restored:
+        """End the hooks that a crashed process left running. Return the contenders to begin with.
+
+        unwanted: why all that is on record beside ``wanted`` is given up.
+        """
         records = dict(self._journal.recorded())
         self._kill_leftovers(records)
         self.withheld |= {name for record in records.values() for name in record.withheld}
@@ -69,7 +72,8 @@ class Records:
                 self._log.line("info", "recorded", item=name, step=step, session=session)
                 if session and _cluster(record.consul) != _cluster(self._consul):
                     self._log.line("warning", "recorded-elsewhere", item=name, why=_elsewhere(record))
-        return restore(wanted, records, ProcessIdentity(secrets.token_hex(8), self._journal.identity, now))
+        origin = ProcessIdentity(secrets.token_hex(8), self._journal.identity, now)
+        return restore(wanted, records, origin, unwanted=unwanted)
 
     def _kill_leftovers(self, records: dict[str, Recorded | UnreadableRecord]) -> None:
         """End the hooks of all records at once, because belief may be running out meanwhile.

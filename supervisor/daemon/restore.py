@@ -58,10 +58,17 @@ def restore(
     wanted: Iterable[Wanted],
     records: Mapping[str, Recorded | UnreadableRecord],
     origin: ProcessIdentity,
+    *,
+    unwanted: Reason = Reason.CONFIG_CHANGED,
 ) -> Restored:
-    """Return the contenders to begin with. ``wanted`` are the items of the configuration."""
+    """Return the contenders to begin with.
+
+    wanted: the items of the configuration.
+    unwanted: why all that is on record beside them is given up.
+    """
     wanted = tuple(wanted)
-    departing = _departing_of({each.settings.name: each.settings for each in wanted}, records, origin)
+    by_name = {each.settings.name: each.settings for each in wanted}
+    departing = _departing_of(by_name, records, origin, unwanted)
     contenders = list(departing.values())
     successors: list[Successor] = []
     for each in wanted:
@@ -88,6 +95,7 @@ def _departing_of(
     wanted: Mapping[str, ItemSettings],
     records: Mapping[str, Recorded | UnreadableRecord],
     origin: ProcessIdentity,
+    reason: Reason,
 ) -> dict[str, Contender]:
     """Return contenders, by name, for the records that the settings of the configuration do not fit."""
     departing = {}
@@ -97,7 +105,12 @@ def _departing_of(
             continue
         if settings is None or not is_adoptable(state, record.settings, settings):
             departing[name] = departing_contender(
-                record.settings, spread=0.5, instance=origin.instance, record=state, now=origin.now
+                record.settings,
+                spread=0.5,
+                instance=origin.instance,
+                record=state,
+                now=origin.now,
+                reason=reason,
             )
     return departing
 

@@ -7,7 +7,7 @@ from supervisor.devagent.messages import Refused
 from supervisor.devagent.store import Store
 
 OPERATIONS_MAX = 64
-VERBS = frozenset({"lock", "unlock", "cas", "delete", "check-session"})
+VERBS = frozenset({"lock", "unlock", "cas", "delete", "check-session", "check-not-exists"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,10 @@ def _operate(store: Store, kv: KeyValues, verb: str, entry: Entry, index: int) -
             return _done(kv.cas(entry, index), f"failed to set key {key}, index is stale")
         case "delete":
             kv.delete(entry.key, index)
+            return None
+        case "check-not-exists":
+            if kv.get(entry.key) is not None:
+                raise Refused(f"key {key} exists")
             return None
     assert verb == "check-session", verb
     found = _done(kv.get(entry.key), f"failed to check session, key {key} doesn't exist")

@@ -5,11 +5,12 @@ After a play with a broken promise the next one begins on a new stage, so that n
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from supervisor.config import Config
+from supervisor.config.problems import KeyPath, Places
 from supervisor.core.settings import ItemSettings
 from supervisor.demo.backstage import temporary_folder
 from supervisor.drill.bounds import MACHINE_S, START_S, hold_s, play_s
@@ -71,12 +72,29 @@ def _suitable(item: ItemSettings) -> list[Play]:
     return [play for play in plays_of(item) if not play.skipped(item)]
 
 
-def plan(configs: Mapping[str, Config], names: Sequence[str], speed: float, *, real: bool) -> Plan:
-    """Return the plan of a drill of these items. No names: of every item."""
-    items = next(iter(configs.values())).items
-    chosen = [item for item in items if not names or item.name in names]
+def plan(
+    configs: Mapping[str, Config], names: Sequence[str], speed: float, *, real: bool, each: bool = False
+) -> Plan:
+    """Return the plan of a drill of these items. No names: of every item.
+
+    each: without names, every item of a ``for_each`` too. Else the first item of a ``for_each`` alone.
+    """
+    config = next(iter(configs.values()))
+    chosen: Sequence[ItemSettings] = config.items
+    if names:
+        chosen = [item for item in chosen if item.name in names]
+    elif config.places is not None and not each:
+        chosen = _one_of_each(chosen, config.places)
     shortened = tuple(Drilled(item, shorten(item, speed, real=real)) for item in chosen)
     return Plan(shortened, configs, speed, real)
+
+
+def _one_of_each(items: Iterable[ItemSettings], places: Places) -> list[ItemSettings]:
+    """Return the items without those that differ from an earlier one only by their value of ``for_each``."""
+    by_path: dict[KeyPath, ItemSettings] = {}
+    for item in items:
+        by_path.setdefault(places.written((f"{item.kind}s", item.name)), item)
+    return list(by_path.values())
 
 
 async def rehearse(
@@ -88,7 +106,7 @@ async def rehearse(
     """
     task = asyncio.current_task()
     assert task is not None
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)  # so that everything is ended
     try:
         async with asyncio.timeout(_bound_s(item.shortened.settings)):

@@ -1,8 +1,9 @@
 """Webhooks with references to the facts of an event, such as ``${CONSUL_SUPERVISOR_LEADER}``.
 
-A text of a webhook is a template if it contains ``${CONSUL_SUPERVISOR_``. In a template ``$$`` is a dollar.
-Every other text is sent as it stands. A fact is escaped for the place in which it stands, and is never
-expanded again, because any client of Consul may have written the leader's value.
+A text of a webhook is a template if it contains ``${CONSUL_SUPERVISOR_``. In a template ``$$`` is a dollar,
+and ``${CONSUL_SUPERVISOR_LEADER:-nobody}`` is ``nobody`` where that fact is blank. Every other text is sent
+as it stands. A fact is escaped for the place in which it stands, and is never expanded again, because any
+client of Consul may have written the leader's value.
 """
 
 import json
@@ -44,7 +45,7 @@ HEADER_CHARS_MAX = 8_192  # the longest header that common servers accept
 BODY_CHARS_MAX = 1 << 20  # a leader's value has 64 KiB, and escaping may make it six times as long
 
 _MARK = "${" + PREFIX
-_REFERENCE = re.compile(r"\$(?:\$|\{CONSUL_SUPERVISOR_([A-Z_]+)\})")
+_REFERENCE = re.compile(r'\$(?:\$|\{CONSUL_SUPERVISOR_([A-Z_]+)(?::-([^${}"\\]*))?\})')
 _STRING_OR_REFERENCE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|' + _REFERENCE.pattern, re.DOTALL)
 _AUTHORITY = re.compile(r"[^:/?#]*:?(?://[^/?#]*)?")
 _DOT_SEGMENT = re.compile(r"/\.\.?(?:/|$)")
@@ -170,7 +171,8 @@ class _Filler:
         name = reference[1]
         if name is None:
             return "$"
-        value = escape(self._facts.get(name.lower()))
+        fact = self._facts.get(name.lower())
+        value = escape(reference[2] if reference[2] and not fact_text(fact) else fact)
         self._chars += len(value)
         if self._chars > self._chars_max:
             raise Unfit(self._key, f"the facts in it have more than {self._chars_max} characters")

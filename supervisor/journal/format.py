@@ -25,7 +25,7 @@ from supervisor.formats.semaphore_record import SESSION
 from supervisor.hooks.leftovers import Group
 from supervisor.journal.checked_line import content_of, line_of
 from supervisor.journal.identity import MachineIdentity
-from supervisor.journal.serialize import from_plain, to_plain
+from supervisor.journal.serialize import from_plain, to_plain, without_defaults
 
 SECRETS = ("token", "http_auth")  # of Consul's settings
 LEADER_BYTES_MAX = 4096  # a longer value is not recorded, so hooks get it again only after a read
@@ -69,8 +69,8 @@ def settings_line(settings: ItemSettings, consul: ConsulSettings, withheld: tupl
 
     Consul's secrets are left out, because a later process reads them where the configuration has them.
     """
-    reached = {name: part for name, part in to_plain(consul).items() if name not in SECRETS}
-    content = {"record": "settings", "item": settings.name, "settings": to_plain(settings)}
+    reached = {name: part for name, part in without_defaults(consul).items() if name not in SECRETS}
+    content = {"record": "settings", "item": settings.name, "settings": without_defaults(settings)}
     return line_of(content | {"consul": reached, "withheld": to_plain(withheld)})
 
 

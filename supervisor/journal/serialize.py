@@ -1,13 +1,14 @@
 """Frozen dataclasses as plain JSON values and back, by their annotations.
 
-Records must stay readable for later versions, so a missing field takes its default and an unknown one is
-ignored. Bytes become text that a person can read, and any bytes survive.
+Records must stay readable for later versions and for the version before, so a missing field takes its default
+and an unknown one is ignored. The default of a field that is written is therefore never changed. Bytes become
+text that a person can read, and any bytes survive.
 """
 
 import types
 import typing
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from operator import attrgetter
@@ -40,6 +41,20 @@ def _fields(kind: type) -> tuple[tuple[str, ...], Callable[[Any], Iterable[Any]]
     return names, attrgetter(*names, names[0]) if names else tuple
 
 
+def without_defaults(value: Any) -> Any:
+    """Return the value as ``to_plain`` does, without the fields that are at their default.
+
+    So a version reads the record of a later one, as long as no setting is used that it does not know: it
+    tells an election from a semaphore by the names that it finds.
+    """
+    if isinstance(value, tuple):
+        return [without_defaults(item) for item in value]
+    if not is_dataclass(value):
+        return to_plain(value)
+    parts = ((each, getattr(value, each.name)) for each in fields(value))
+    return {each.name: without_defaults(part) for each, part in parts if part != each.default}
+
+
 def from_plain(kind: Any, plain: Any) -> Any:
     """Return the value of this type from which ``to_plain`` made the plain value.
 
@@ -70,11 +85,21 @@ def _annotations(kind: type) -> dict[str, Any]:
 
 
 def _member(arguments: tuple[Any, ...], plain: Any) -> Any:
-    """Return the dataclass of these types that has all the fields; else the only type that is not None."""
+    """Return the only type that is not None, or the dataclass whose required fields are there.
+
+    Of several, the one with the most required fields is meant. Fields that no type knows decide nothing.
+    """
     kinds = [kind for kind in arguments if kind is not types.NoneType]
     if len(kinds) == 1:
         return kinds[0]
-    return next(kind for kind in kinds if plain.keys() <= _annotations(kind).keys())
+    return max(
+        (kind for kind in kinds if _required(kind) <= plain.keys()), key=lambda kind: len(_required(kind))
+    )
+
+
+@cache
+def _required(kind: Any) -> frozenset[str]:
+    return frozenset(each.name for each in fields(kind) if each.default is MISSING)
 
 
 def _items(arguments: tuple[Any, ...], plain: Any) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from supervisor.preflight import ENDS_S, LOOK_S
 
 READ_BYTES = 65_536  # in one turn of the loop, as much as a pipe holds
 GOOD = (0, -signal.SIGKILL)  # looker kills its own process group after it has reported a worker that hangs
-TRACE_CHARS_MAX = 500  # of the end of a trace, in a line of the log
+REASON_CHARS_MAX = 500
 
 
 class Inquiry:
@@ -94,15 +94,17 @@ class Inquiry:
         _, status = os.waitpid(self._pid, 0)
         if self._over:
             return
-        code, trace = os.waitstatus_to_exitcode(status), self._trace()
+        code, why = os.waitstatus_to_exitcode(status), self._last_words()
         self._stop_reading()
-        self._ended("" if code in GOOD else f"the process that looks ended with {code}: {trace}")
+        self._ended("" if code in GOOD else f"the process that looks ended with {code}: {why}")
 
-    def _trace(self) -> str:
+    def _last_words(self) -> str:
+        """Return the last line on standard error: of a trace it has the reason, as after an upgrade."""
         try:
-            return os.read(self._err, READ_BYTES).decode(errors="replace").strip()[-TRACE_CHARS_MAX:]
+            written = os.read(self._err, READ_BYTES).decode(errors="replace").strip()
         except BlockingIOError:
             return ""
+        return written.rpartition("\n")[2][-REASON_CHARS_MAX:]
 
     def _too_late(self) -> None:
         self.close()

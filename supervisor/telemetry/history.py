@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
+from supervisor.consul.permissions import UNKNOWN_TOKEN
 from supervisor.core.actions import (
     LOSE_SIDE,
     Action,
@@ -31,15 +32,25 @@ from supervisor.core.outcomes import (
     SessionAltered,
     Throttled,
     Unknown,
+    View,
 )
+from supervisor.core.requests import Answerer, Watch
 from supervisor.telemetry.event_log import EventLog
-from supervisor.telemetry.item_history import TRANSITIONS_MAX, Attempt, ItemHistory, LastError, Transition
+from supervisor.telemetry.item_history import (
+    TRANSITIONS_MAX,
+    Attempt,
+    Denial,
+    ItemHistory,
+    LastError,
+    Transition,
+)
 from supervisor.telemetry.stuck import failure_of
 
 DENIED_S = 90.0  # each request that is denied is repeated sooner; a watch is the last, after its wait
+TOKENS_LOADED_S = 15.0  # after the start of a server; each request that is denied is repeated within 5 s
 HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
 ALTERED = "session-altered: Consul has made another session than this node asked for"
-CONSUL = "consul"  # ends with any answer of Consul
+CONSUL = "consul"  # ends with any answer of Consul's servers
 RECORD = "record"  # ends with a record that was written
 PREFLIGHT = "preflight"  # ends with a look that finds every hook able to start
 TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # the texts while it goes on, and once it is over
@@ -56,19 +67,31 @@ TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # the texts while it goes on
 }
 
 
+def _is_expired(watch: Watch, outcome: Outcome) -> bool:
+    """Return whether a watch ended without a change.
+
+    A server that led when the watch began answers so even if it has led nobody since (Consul 1.8, which also
+    says that it knows a leader). So such an answer counts only where no other request has failed meanwhile.
+    """
+    return isinstance(outcome, View) and outcome.index == watch.index
+
+
 class History:
     """The histories of all items.
 
     ``wall`` returns Unix time, ``clock`` the seconds that durations are taken from.
 
     events: the events of this node.
+    refused: why this process runs by the last accepted configuration. Blank: it runs by the present one.
     """
 
     def __init__(self, wall: Callable[[], float], clock: Callable[[], float]) -> None:
         self._wall = wall
         self._clock = clock
         self.began_at = wall()
+        self.began = clock()
         self.answered_at: float | None = None
+        self.refused = ""
         self.events = EventLog(wall)
         self._items: dict[str, ItemHistory] = {}
         self._running: dict[StartHook | StartRun, tuple[Transition, Attempt]] = {}
@@ -96,10 +119,17 @@ class History:
             self._leave(history)
             history.role = None
 
-    def token_refused(self, now: float) -> bool:
-        """Return whether Consul refuses the token for any kind of request that is still sent."""
-        denials = (at for history in self._items.values() for at in history.denied.values())
-        return any(now - at < DENIED_S for at in denials)
+    def token_refused(self, now: float) -> str:
+        """Return why Consul refuses the token for a kind of request that is still sent. Blank: it does not.
+
+        A server that has just started knows no token for 5 to 10 s, so this refusal counts once it lasts.
+        """
+        for denial in (denial for history in self._items.values() for denial in history.denied.values()):
+            unknown = UNKNOWN_TOKEN in denial.why
+            if now - denial.at < DENIED_S and (not unknown or denial.at - denial.since >= TOKENS_LOADED_S):
+                lasted = f"403 {UNKNOWN_TOKEN}: it was deleted or mistyped, so give the daemon another"
+                return lasted if unknown else denial.why
+        return ""
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """Note an event and the actions that followed."""
@@ -133,15 +163,23 @@ class History:
     # --- Consul and the disk ---------------------------------------------------------------------
 
     def _answered(self, event: Answered) -> None:
-        outcome, kind = event.outcome, type(event.request).__name__
-        history, now = self.of(event.request.item), self._clock()
-        if not isinstance(outcome, Unknown):
-            self.answered_at = history.answered_at = now
+        request, outcome, kind = event.request, event.outcome, type(event.request).__name__
+        history, now = self.of(request.item), self._clock()
+        if not isinstance(outcome, Unknown | Denied):
             history.denied.pop(kind, None)
-            history.consul_unreachable = history.expired = False
+        if isinstance(request, Watch) and _is_expired(request, outcome) and request.at < history.failed_at:
+            return
+        if event.of_leader:
+            self.answered_at = history.answered_at = now
+            history.unanswered = history.expired = False
             self._end_error(history, CONSUL)
+        elif request.answerer is Answerer.LEADER:
+            history.unanswered, history.failed_at = True, now
+        if isinstance(outcome, View):
+            history.seen_at = now if isinstance(request, Watch) else request.at
         if isinstance(outcome, Denied):
-            history.denied[kind] = now
+            since = history.denied[kind].since if kind in history.denied else now
+            history.denied[kind] = Denial(since, now, outcome.why)
         if isinstance(outcome, Unknown | Denied | Refused | Ineligible | SessionAltered):
             ended_by = CONSUL if isinstance(outcome, Unknown) else kind
             present, past = (f"{text}{outcome.why}" for text in TROUBLES[type(outcome)])
@@ -244,7 +282,6 @@ class History:
             self._enter(history, "lose", became.reason)
         if became.role not in HOLDING:
             self._leave(history)
-            history.consul_unreachable = history.consul_unreachable or history.role in HOLDING
         if became.reason == Reason.LEASE_EXPIRED:
             history.expired = True
         history.role, history.since = became.role, self._wall()

@@ -74,17 +74,29 @@ class LastError:
         return self.present if self.over_at is None else self.past
 
 
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A kind of request that Consul refuses (403): since when, the newest time, and why."""
+
+    since: float
+    at: float
+    why: str
+
+
 @dataclass(slots=True)
 class ItemHistory:
     """The history of one item since this process began; its transitions may be of earlier processes.
 
     since: when it took its role, as Unix time.
-    answered_at: when Consul last answered a request for the item, by the clock that durations are taken from.
-    consul_unreachable: whether it has ceased to hold, and Consul has not answered since.
-    expired: whether it has ceased to hold because its lease expired, and Consul has not answered since.
+    answered_at: when Consul's servers last answered a request for the item, by the clock that durations are
+        taken from. Before the first answer: when this history began.
+    unanswered: whether a request has ended without their answer since then.
+    failed_at: when a request last ended so.
+    expired: whether it has ceased to hold because its lease expired, and they have not answered since.
+    seen_at: when the newest answer that shows who holds was true, by the same clock.
     unrecorded: why its newest record could not be written. Blank: it was written.
     lose_failure: which hook of the lose side failed last, and how. Blank: none since the item was acquired.
-    denied: when Consul answered by 403, by the kind of request, until Consul answers that kind otherwise.
+    denied: the refusals (403) by the kind of request, until Consul answers that kind otherwise.
     current: the acquire or lose that is not over. None: there is none.
     transitions_json: the transitions as JSON, kept by ``status``. Blank: a transition has changed since.
     """
@@ -95,10 +107,12 @@ class ItemHistory:
     transitions: deque[Transition] = field(default_factory=lambda: deque(maxlen=TRANSITIONS_MAX))
     last_hook: Attempt | None = None
     last_error: LastError | None = None
-    consul_unreachable: bool = False
+    unanswered: bool = False
+    failed_at: float = float("-inf")
     expired: bool = False
+    seen_at: float = float("-inf")
     unrecorded: str = ""
     lose_failure: str = ""
-    denied: dict[str, float] = field(default_factory=dict)
+    denied: dict[str, Denial] = field(default_factory=dict)
     current: Transition | None = None
     transitions_json: str = ""

@@ -15,7 +15,9 @@ from supervisor.core.actions import Fault, Holder, Reason, Role
 from supervisor.core.contender import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lock.semaphore import SemaphoreLock
+from supervisor.core.outcomes import View
 from supervisor.core.settings import SemaphoreSettings
+from supervisor.formats.durations import format_duration
 from supervisor.telemetry.event_log import Event
 from supervisor.telemetry.history import ALTERED, History
 from supervisor.telemetry.item_history import Attempt, ItemHistory, LastError, Transition
@@ -59,6 +61,16 @@ def lease_runs_out(contender: Contender, now: float) -> bool:
     return now - tenure.contact > max(lease.room_s / 2, lease.fresh_s)
 
 
+def is_unknown(contender: Contender, history: ItemHistory, now: float) -> bool:
+    """Return whether nobody can tell who holds, because no answer is young enough to show it.
+
+    A node whose lease has expired does not act any more, although the newest answer shows it as holder.
+    """
+    if contender.lock.view is None:
+        return history.unanswered
+    return history.expired or now - history.seen_at > contender.shown_s
+
+
 class Status:
     """The status of one daemon. ``wall`` returns Unix time, ``clock`` the seconds of the core's clock."""
 
@@ -92,6 +104,11 @@ class Status:
         contender = self.item(name)
         return None if contender is None else contender.may_act(self._clock())
 
+    def view(self, contender: Contender) -> View | None:
+        """Return the newest view of the lock. None: there is none that may still be true."""
+        history = self._history.of(contender.settings.name)
+        return None if is_unknown(contender, history, self._clock()) else contender.lock.view
+
     def problems(self) -> list[str]:
         """Return what makes this daemon unhealthy, one line for each problem. Empty: it is healthy."""
         now = self._clock()
@@ -100,8 +117,10 @@ class Status:
             for name, contender in self._contenders.by_name.items()
             for trouble in _problems(contender, self._history.of(name), now)
         ]
-        if self._history.token_refused(now):
-            found.append("Consul refuses the token (403): see last_error of the items, or the log")
+        if self._history.refused:
+            found.append(self._history.refused)
+        if why := self._history.token_refused(now):
+            found.append(f"Consul refuses the token: {bounded(why)}")
         return found
 
     def body(self) -> bytes:
@@ -139,7 +158,7 @@ class Status:
         return {
             "address": self._facts.consul,
             "answered_s_ago": None if answered_at is None else round(max(0.0, now - answered_at), 3),
-            "token_refused": self._history.token_refused(now),
+            "token_refused": bool(self._history.token_refused(now)),
         }
 
     def _item(self, name: str, contender: Contender, now: float) -> str:
@@ -150,7 +169,8 @@ class Status:
             "name": name,
             "holds": contender.may_act(now),
             "lease_left_s": _rounded(left_s),
-            **_fields(contender),
+            **_fields(contender, self.view(contender)),
+            "leader_unknown_since": self._unknown_since(contender, history, now),
             "lease_runs_out": lease_runs_out(contender, now),
             "warnings": list(self._warnings(contender, history, after, now)),
             "since": when(history.since),
@@ -161,6 +181,12 @@ class Status:
         if not history.transitions_json:
             history.transitions_json = _json([_transition(each) for each in history.transitions])
         return f'{_json(fields)[:-1]},"transitions":{history.transitions_json}}}'
+
+    def _unknown_since(self, contender: Contender, history: ItemHistory, now: float) -> str | None:
+        """Return from when on nobody can tell who holds. None: the newest view may still be true."""
+        if not is_unknown(contender, history, now):
+            return None
+        return when(self._wall() + max(history.seen_at, self._history.began) - now)
 
     def _command(self, name: str, contender: Contender) -> Event | None:
         """Return the command by which the item is paused, or else steps down or rests. None: none is kept."""
@@ -209,9 +235,12 @@ def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterato
     if contender.role is Role.STUCK:
         yield f"is stuck: {why_stuck(history.lose_failure)}; {remedy(contender.settings.name)}"
     expired = tenure is not None and not tenure.believes and tenure.reason is Reason.LEASE_EXPIRED
-    unheard = history.consul_unreachable and now - history.answered_at > contender.lease.room_s
-    if expired or history.expired or unheard:
+    cut_off_s = max(0.0, contender.lease.cut_off_s)
+    if expired or history.expired:
         yield "was given up: Consul did not answer for as long as the lease allows"
+    elif history.unanswered and now - history.answered_at > cut_off_s and not (tenure and tenure.believes):
+        what = "cannot be taken over" if contender.settings.contend else "cannot be observed"
+        yield f"{what}: Consul's servers have not answered for more than {format_duration(cut_off_s)}"
     if tenure is not None and tenure.believes and contender.faults:
         yield f"goes on leading, but {_cannot_start(contender.faults[0])}"
     if contender.record_keeper.refused is not None:
@@ -222,12 +251,12 @@ def _cannot_start(fault: Fault) -> str:
     return f"{fault.hook} cannot start: {fault.why}: {fault.remedy}"
 
 
-def _fields(contender: Contender) -> dict[str, Any]:
+def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
     settings, tenure, lock = contender.settings, contender.tenure, contender.lock
     limits: dict[str, Any] = {"limit": None, "effective_limit": None, "holders": None}
-    leader = lock.view.leader if lock.view is not None else None
+    leader = view.leader if view is not None else None
     if isinstance(settings, SemaphoreSettings) and isinstance(lock, SemaphoreLock):
-        held = () if lock.view is None else lock.view.holders
+        held = () if view is None else view.holders
         limits = {
             "limit": settings.limit,
             "effective_limit": lock.effective_limit,

@@ -22,7 +22,6 @@ def load_page() -> HttpAnswer:
         ("Content-Security-Policy", content_security_policy(html)),
         ("X-Content-Type-Options", "nosniff"),
         ("Referrer-Policy", "no-referrer"),
-        ("Cross-Origin-Opener-Policy", "same-origin"),
         ("Cache-Control", "no-store"),
     )
     return HttpAnswer(200, html, headers)

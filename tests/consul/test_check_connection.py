@@ -172,7 +172,9 @@ def test_a_token_that_sees_no_maintenance_mode_is_reported(guarded: Guarded, tmp
     assert check.code == OK and not check.errors()
     no_facts = NEEDED.replace('agent "NODE" { policy = "read" }\n', "") + rule
     check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, no_facts)}", file)
-    assert check.of("rights", "app", "cannot tell")["text"] == "whether it may see the maintenance mode"
+    untold = check.of("rights", "app", "cannot tell")
+    assert untold["text"].startswith("whether it may see the maintenance mode: the agent does not report")
+    assert untold["remedy"] == 'to find out, give the token: agent_prefix "" { policy = "read" }'
 
 
 def test_a_token_that_consul_does_not_know_is_reported(guarded: Guarded, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("check", 2, NOTHING),
         ("schema", 0, NOTHING),
         ("status --socket /nonexistent", 69, ASK),
-        ("status --config GOOD", 69, ASK | YAML | VALIDATOR),
+        ("status --config GOOD", 69, ASK | YAML | VALIDATOR | CONSUL),  # says why no daemon runs
         ("holds app --socket /nonexistent", 69, ASK),
         ("pause app --socket /nonexistent", 69, ASK),
         ("reload --socket /nonexistent", 69, ASK),

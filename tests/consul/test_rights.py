@@ -167,7 +167,7 @@ def test_the_rules_for_the_maintenance_mode_are_enough_and_needed(shown: str, gu
     (needed,) = (line for line in rules.splitlines() if line.startswith("node "))
     maint(guarded, "-enable", "-reason", "kernel 6.1", token=guarded.token or "")
     try:
-        assert outcome(guarded, guarded.token_of(rules).secret) == InMaintenance(WHY)
+        assert outcome(guarded, guarded.token_of(rules).secret) == InMaintenance(WHY, "kernel 6.1")
         assert outcome(guarded, guarded.token_of(rules.replace(needed, "")).secret) == InMaintenance()
         assert isinstance(outcome(guarded, "11111111-2222-3333-4444-555555555555"), Denied)
     finally:

@@ -54,8 +54,8 @@ def test_slack_gets_each_change_with_the_leaders_value_as_plain_text(
     start({"consul": {"address": shared_agent.url}, "elections": {"x": {"key": key, "value": value}}})
     until(lambda: len(received) > 1, "the leader is sent")
     texts = [message["blocks"][0]["text"]["text"] for message in received]
-    assert texts[0] == 'billing is led by "", before by "" (initial)'
-    assert texts[1] == f'billing is led by "{NASTY}", before by "" (leader-changed)'
+    assert texts[0] == 'billing is led by "nobody", before by "nobody" (initial)'
+    assert texts[1] == f'billing is led by "{NASTY}", before by "nobody" (leader-changed)'
     assert [message["text"] for message in received] == [
         "Leader of billing (initial)",
         "Leader of billing (leader-changed)",

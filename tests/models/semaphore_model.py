@@ -148,7 +148,7 @@ class Consul:
                 consul = self if self.has_key(session) else self._enrolled(session, float(request.value))
                 return consul._changed(request, request.roster, request.index, consul.index)
             case r.TakeSlot(session=session):
-                if not self.has_key(session):
+                if not self.has_key(session) or any(self.has_key(each.session) for each in request.pruned):
                     return self, o.LostRace()
                 return self._changed(request, request.roster, request.index, self.index + 1)
             case r.Rewrite(session=session, value=value):

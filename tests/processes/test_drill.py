@@ -206,7 +206,7 @@ def test_a_candidate_check_that_never_passes_fails(folder: Path, tmp_path: Path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT])
 @pytest.mark.parametrize("play", ["2 of 9", "5 of 9"])
 def test_an_interrupted_drill_leaves_nothing(
     folder: Path, tmp_path: Path, number: signal.Signals, play: str

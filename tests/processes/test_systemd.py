@@ -36,6 +36,7 @@ EXPECTED = {
         "RuntimeDirectoryPreserve": ["restart"],
         "KillMode": ["mixed"],
         "RestartKillSignal": ["SIGKILL"],
+        "SuccessExitStatus": ["SIGKILL"],
         "TimeoutStopSec": ["90s"],
         "Restart": ["always"],
         "RestartSec": ["1"],

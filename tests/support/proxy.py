@@ -26,7 +26,7 @@ from tests.support.patience import PATIENCE_S
 HEAD_BYTES_MAX = 2**16
 PART_BYTES = 2**16
 
-Stage = Literal["request", "answer", "body"]  # body: a request whose body is changed on its way
+Stage = Literal["request", "answer", "body", "content"]  # body, content: a request or answer is changed
 
 
 @dataclass(eq=False)
@@ -182,6 +182,10 @@ class Proxy:
         """Forward matching requests with the body that ``edit`` makes of theirs."""
         return self._add(Rule(self, "body", method, path, b"", times, edit=edit))
 
+    def lie(self, edit: Callable[[bytes], bytes], method: str = "", path: str = "") -> Rule:
+        """Pass on matching answers as ``edit`` makes them. It must keep their length."""
+        return self._add(Rule(self, "content", method, path, b"", None, edit=edit))
+
     @contextmanager
     def silence(self) -> Iterator[None]:
         """Let no byte through either way and refuse nothing, within the block; then release all."""
@@ -323,6 +327,9 @@ class Proxy:
             if first:
                 await self._gate("answer", exchange)
             self.bytes_passed += len(part)
+            for rule in tuple(self.rules):
+                if rule.edit is not None and rule.catches("content", exchange):
+                    part = rule.edit(part)
             writer.write(part)
             await writer.drain()
 

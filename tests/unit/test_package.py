@@ -42,7 +42,7 @@ FLOORS = {
     "preflight": "check config core hooks telemetry",
     "check": "config consul core filesystem formats transport",
     "web": "config core http_server telemetry",
-    "telemetry": "consul core filesystem hooks",
+    "telemetry": "consul core filesystem formats hooks",
     "consul": "config core errors filesystem formats transport",
     "journal": "config core errors filesystem formats hooks",
     "control": "config errors http_server",

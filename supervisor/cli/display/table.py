@@ -10,6 +10,7 @@ from datetime import datetime
 from textwrap import wrap
 from typing import Any
 
+from supervisor import __version__
 from supervisor.cli.display.text import escape, pad, shrink_to_fit, truncate, width
 from supervisor.formats.holder_node import holder_node
 
@@ -153,13 +154,17 @@ def _summary(status: Status, now: datetime) -> str:
     silent = "has not answered yet" if answered is None else f"answered {_exact(answered)} ago"
     health = "healthy" if status["healthy"] else "NOT HEALTHY"
     up = duration(_since(daemon["started"], now))
-    text = f"{daemon['node']}: {health}, up {up}, pid {daemon['pid']}; Consul {consul['address']} {silent}"
+    process = f"pid {daemon['pid']}, version {daemon['version']}"
+    text = f"{daemon['node']}: {health}, up {up}, {process}; Consul {consul['address']} {silent}"
     return escape(text + (", REFUSES THE TOKEN" if consul["token_refused"] else ""))
 
 
 def _notes(status: Status, now: datetime, *, with_errors: bool) -> Iterator[tuple[str, str]]:
     for trouble in status["troubles"]:
         yield RED, escape(f"trouble: {trouble}")
+    if (runs := status["daemon"]["version"]) != __version__:
+        how = "`systemctl restart consul-supervisor` starts it and keeps what this node holds"
+        yield YELLOW, escape(f"warning: version {runs} runs, and {__version__} is installed: {how}")
     for item in status["items"]:
         for warning in item["warnings"]:
             yield YELLOW, escape(f"warning: {item['name']}: {warning}")
@@ -169,6 +174,8 @@ def _notes(status: Status, now: datetime, *, with_errors: bool) -> Iterator[tupl
 
 def _leader(item: Item, now: datetime) -> str:
     holders = item["holders"]
+    if since := item.get("leader_unknown_since"):  # a daemon of an earlier version does not send it
+        return f"unknown since {_time(since):%H:%M:%SZ}"
     if holders is None:
         return "-" if item["leader"] is None else _holder(item["leader"])
     limit = item["effective_limit"] or item["limit"]

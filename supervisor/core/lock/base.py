@@ -164,6 +164,11 @@ class Lock(ABC):
         return True
 
     @property
+    def holder_delay_s(self) -> float | None:
+        """The lock-delay of the session that holds, or held last; None where this node does not know it."""
+        return None
+
+    @property
     def notice(self) -> str:
         """The message about the lock that an operator should read; blank when all is well."""
         return ""

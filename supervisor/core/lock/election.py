@@ -40,7 +40,7 @@ from supervisor.core.settings import ElectionSettings
 from supervisor.core.tenure import Tenure
 
 LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time until waiters see the lock free
-LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every try that comes too soon
+LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every attempt that comes too soon
 LAG_S_MAX = 0.025  # a hand-over takes less; on_change runs later by this much
 
 
@@ -64,6 +64,7 @@ class ElectionLock(Lock):
     acquire_delay_s: how long this node leaves each free key to other contenders, as set in the file.
     backoff_s: how long this node leaves the free key to other contenders before it tries. The sum contains
         ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
+    refusals: how many attempts in a row Consul has refused without showing a holder; 2 stands for more.
     """
 
     spread: float = 0.0
@@ -74,10 +75,19 @@ class ElectionLock(Lock):
     hold_index: int = 0
     acquire_delay_s: float = 0.0
     backoff_s: float = 0.0
+    refusals: int = 0
+
+    @property
+    def holder_delay_s(self) -> float | None:
+        """The lock-delay of the session that holds, or held last; None where this node does not know it."""
+        known = self.holder_session
+        return known.lock_delay_s if known is not None and known.session == self.holder else None
 
     @property
     def notice(self) -> str:
-        """A warning about a key of another program: no contender tries for such a key, so no node leads."""
+        """A warning about a key that no contender can take, because of its content or of false answers."""
+        if self.refusals > 1:
+            return "Consul shows the key as free and refuses the lock: does a proxy answer in its place?"
         if self.view is None or not self.view.is_foreign:
             return ""
         whose = (
@@ -103,7 +113,7 @@ class ElectionLock(Lock):
             return replace(self, view=view)._taken()
         if not view.session:
             return self._free(observation, view, our_session, now)
-        key = replace(self, view=view)
+        key = replace(self, view=view, refusals=0)
         if view.session != our_session and self.is_free and now < self.try_at:
             key = replace(key, attempt_probability=backoff.decrease(self.attempt_probability))
         known = key.holder_session is not None and key.holder_session.session == view.session
@@ -166,10 +176,9 @@ class ElectionLock(Lock):
 
     def _lock_delay_ends_at(self, terms: Terms) -> float:
         """Return when the lock-delay should be over; our own length is assumed for an unknown one."""
-        known = self.holder_session
-        is_former = known is not None and known.session == self.holder
-        lock_delay_s = known.lock_delay_s if known and is_former else terms.settings.lock_delay_s
-        return self.free_since + lock_delay_s + LOCK_DELAY_SLACK_S
+        known_s = self.holder_delay_s
+        delay_s = terms.settings.lock_delay_s if known_s is None else known_s
+        return self.free_since + delay_s + LOCK_DELAY_SLACK_S
 
     def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire:
         """Return the acquire of the key."""
@@ -190,7 +199,7 @@ class ElectionLock(Lock):
                 return self._delayed(terms, RETRY_SPREAD_S * terms.spread, now)
             case LostRace():
                 lowered = backoff.decrease(self.attempt_probability)
-                return replace(self.must_reread(now), attempt_probability=lowered)
+                return replace(self._refused(now), attempt_probability=lowered)
             case _:
                 return self.must_reread(now + terms.retry_s)
 
@@ -198,6 +207,16 @@ class ElectionLock(Lock):
         """Plan an attempt for when the lock-delay should be over, and then about one a second."""
         over_at = self._lock_delay_ends_at(terms) + self.backoff_s
         return replace(self, try_at=over_at if over_at > now else now + LOCK_DELAY_RETRY_S + pause_s)
+
+    def _refused(self, now: float) -> Self:
+        """Plan the read after a lost race: at once after the first, after a pause from the second on.
+
+        Consul shows a rival after a lost race. Where it goes on to show the key as free, something hides its
+        answers, and an attempt at each of them would be a hot loop of writes.
+        """
+        pause_s = LOCK_DELAY_RETRY_S if self.refusals else 0.0
+        lock = replace(self.must_reread(now + pause_s), refusals=min(self.refusals + 1, 2))
+        return replace(lock, try_at=max(self.try_at, now + pause_s))
 
     def released(self, *, failed: bool) -> Self:
         """Return the key with a lower attempt probability when the tenure failed, and with 1 otherwise."""

@@ -11,6 +11,7 @@ earlier ones.
 """
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar, Self
 
 from supervisor.core.frozen import replace
@@ -32,6 +33,7 @@ from supervisor.core.outcomes import (
 from supervisor.core.requests import (
     JoinSemaphore,
     LeaveSemaphore,
+    Pruned,
     ReadKey,
     ReadSlots,
     Request,
@@ -46,6 +48,7 @@ from supervisor.core.settings import LOCK_SUFFIX, SemaphoreSettings
 RACE_S = 0.05  # after a lost check-and-set, doubling
 RACE_S_MAX = 2.0
 RACES_MAX = 10  # the pause has long been at its maximum
+PRUNED_MAX = 61  # a transaction has at most 64 operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +116,14 @@ class SemaphoreLock(KnownSlots):
         if view.alive(session) is not None:
             roster = self._with_us(session, now)
             assert len(roster.holders) <= self.effective_limit, f"no slot is free for {session}: {roster}"
-            return TakeSlot(*base, roster, index)
+            return TakeSlot(*base, roster, index, self._pruned_by(roster))
         # A prefix without any key is new, unless ``.lock`` was deleted: then its holders may still act.
         deleted = self._missing(LOCK) is not None and self._prunable_at(LOCK) > now
         new = view.lock is None and not view.contenders and not deleted
         taken = self.effective_limit if view.roster is None else len(view.roster.holders)
         if new or (taken < self.effective_limit and not queue.waiting(view)):
-            return JoinSemaphore(*base, value, self._with_us(session, now), index)
+            roster = self._with_us(session, now)
+            return JoinSemaphore(*base, value, roster, index, self._pruned_by(roster))
         return JoinSemaphore(*base, value)
 
     def _with_us(self, session: str, now: float) -> Roster:
@@ -132,8 +136,12 @@ class SemaphoreLock(KnownSlots):
         view = self.view
         assert view is not None
         roster = view.roster or Roster()
-        leaving = zip(roster.holders, self._prunable(roster.holders), strict=True)
-        staying = tuple(each for each, at in leaving if at > now)
+        surplus = len(roster.holders) - self.effective_limit + 1
+        leaving = [
+            each for each, at in zip(roster.holders, self._prunable(roster.holders), strict=True) if at <= now
+        ]
+        leaves = set(leaving[: max(PRUNED_MAX, surplus)])
+        staying = tuple(each for each in roster.holders if each not in leaves)
         assert len(staying) < self.effective_limit, f"no slot is free at {now}: {roster}"
         alive = view.all_alive()
         keys = [alive.get(each) for each in staying]
@@ -142,6 +150,15 @@ class SemaphoreLock(KnownSlots):
             delays.append(roster.prune_delay_s)  # a vanished holder's own prune delay went with its key
         limit = self.limit if roster.limit is None else roster.limit
         return replace(roster, limit=limit, holders=(*staying, session), prune_delay_s=max(delays))
+
+    def _pruned_by(self, roster: Roster) -> tuple[Pruned, ...]:
+        """Return at most PRUNED_MAX holders that this roster leaves out, as the view shows their keys."""
+        view = self.view
+        assert view is not None
+        staying, shown = set(roster.holders), {key.name: key.session for key in view.contenders}
+        former = () if view.roster is None else view.roster.holders
+        pruned = (Pruned(each, shown.get(each)) for each in former if each not in staying)
+        return tuple(islice(pruned, PRUNED_MAX))
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
         """Return the slots with what the transaction wrote; None when it wrote nothing."""

@@ -46,6 +46,7 @@ from supervisor.core.outcomes import (
     Denied,
     Failed,
     Ineligible,
+    InMaintenance,
     LockDelayed,
     LostRace,
     Outcome,
@@ -148,7 +149,7 @@ class Log:
             self._tick_at = now + TICK_S
             self._tick()
         self._happened(event)
-        note = event.note if isinstance(event, StepDownAsked) else ""
+        note = _note_of(event)
         for action in sorted(actions, key=_is_no_role) if len(actions) > 1 else actions:
             self._decided(action, note)
 
@@ -333,6 +334,14 @@ _FAILURES: dict[type[Outcome], Name] = {
 def in_words(kind: str) -> str:
     """Return the name of a kind of request: ``ReadKey`` is ``read key``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
+
+
+def _note_of(event: Event) -> str:
+    """Return the operator's words with which this event ends a tenure. Blank: there are none."""
+    match event:
+        case StepDownAsked(note=note) | Answered(outcome=InMaintenance(reason=note)):
+            return note
+    return ""
 
 
 def _is_no_role(action: Action) -> bool:

@@ -82,18 +82,18 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield all families except the library's own. The registry calls this at each scrape."""
         items, now = self._status.items(), self._clock()
-        yield from of_items(items.values(), now)
-        yield from of_semaphores(items.values())
+        yield from of_items(items.values(), self._status.view, now)
+        yield from of_semaphores(items.values(), self._status.view)
         yield from self._totals.families(items)
         yield from self._of_consul(now)
         yield from self._of_daemon()
 
     def _of_consul(self, now: float) -> Iterator[Metric]:
-        refused = self._history.token_refused(now)
+        refused = bool(self._history.token_refused(now))
         yield single("token_refused", "1 while Consul refuses the token (403).", refused)
         answered_at = self._history.answered_at
         at = 0.0 if answered_at is None else self._wall() - (now - answered_at)
-        meaning = "When Consul last answered, as Unix time; 0 before its first answer."
+        meaning = "When Consul's servers last answered, as Unix time; 0 before their first answer."
         yield single("consul_answered_timestamp_seconds", meaning, at)
 
     def _of_daemon(self) -> Iterator[Metric]:

@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from supervisor.core.actions import Role
 from supervisor.core.contender import Contender
 from supervisor.core.lock.semaphore import SemaphoreLock
+from supervisor.core.outcomes import View
 from supervisor.telemetry.status import lease_left_s
 
 PREFIX = "consul_supervisor"
@@ -17,6 +18,7 @@ ITEM = ("name", "kind")
 ROLES = tuple(role for role in Role if role is not Role.STOPPED)  # a stopped contender is no item any more
 
 Labels = tuple[str, ...]
+Seen = Callable[[Contender], View | None]
 
 
 def labels_of(contender: Contender) -> Labels:
@@ -29,19 +31,27 @@ def single(name: str, meaning: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"{PREFIX}_{name}", meaning, value=float(value))
 
 
-def of_items(items: Collection[Contender], now: float) -> Iterator[GaugeMetricFamily]:
-    """Yield the gauges of all items, elections and semaphores."""
+def of_items(items: Collection[Contender], seen: Seen, now: float) -> Iterator[GaugeMetricFamily]:
+    """Yield the gauges of all items, elections and semaphores.
+
+    seen: returns the newest view of an item's lock. None: there is none that may still be true.
+    """
     for name, meaning, value in _GAUGES:
         yield _gauge(name, meaning, ITEM, ((labels_of(each), value(each, now)) for each in items))
+    views = ((labels_of(each), seen(each)) for each in items)
+    present = ((labels, view is not None and bool(view.holders)) for labels, view in views)
+    yield _gauge("leader_present", "1 while any node holds, as far as this node can tell.", ITEM, present)
     roles = (((*labels_of(each), role), each.role is role) for each in items for role in ROLES)
     yield _gauge("role", "1 for what this node is in it now, 0 for the others.", (*ITEM, "role"), roles)
 
 
-def of_semaphores(items: Iterable[Contender]) -> Iterator[GaugeMetricFamily]:
+def of_semaphores(items: Iterable[Contender], seen: Seen) -> Iterator[GaugeMetricFamily]:
     """Yield the gauges that only semaphores have."""
-    slots = [(labels_of(each), each.lock) for each in items if isinstance(each.lock, SemaphoreLock)]
+    slots = [(each, each.lock) for each in items if isinstance(each.lock, SemaphoreLock)]
     for name, meaning, value in _GAUGES_OF_SLOTS:
-        yield _gauge(name, meaning, ITEM, ((labels, value(lock)) for labels, lock in slots))
+        yield _gauge(name, meaning, ITEM, ((labels_of(each), value(lock)) for each, lock in slots))
+    holders = ((labels_of(each), len(view.holders) if (view := seen(each)) else 0) for each, _ in slots)
+    yield _gauge("holders", "The number of holders, as far as this node can tell.", ITEM, holders)
 
 
 def _gauge(
@@ -61,11 +71,6 @@ def _lease_room_s(contender: Contender, now: float) -> float:
     return contender.lease.room_s if contender.settings.contend else 0.0
 
 
-def _any_node_holds(contender: Contender, now: float) -> bool:
-    view = contender.lock.view
-    return view is not None and bool(view.holders)
-
-
 def _is_stuck(contender: Contender, now: float) -> bool:
     return contender.role is Role.STUCK
 
@@ -83,7 +88,6 @@ _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
     ("holding", "1 while this node holds: on_acquire is done and the lease valid.", Contender.may_act),
     ("lease_seconds", _LEASE, _lease_s),
     ("lease_room_seconds", "The whole lease, as it is just after news from Consul.", _lease_room_s),
-    ("leader_present", "1 while any node holds, as this node last observed.", _any_node_holds),
     ("stuck", "1 when on_lose failed and the item waits for `recover`.", _is_stuck),
     ("paused", "1 while this node does not contend because of `pause`.", _is_paused),
     ("notice", "1 while the log and status have a notice about the item.", _is_noticed),
@@ -91,9 +95,4 @@ _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
 _GAUGES_OF_SLOTS: tuple[tuple[str, str, Callable[[SemaphoreLock], float]], ...] = (
     ("limit", "The largest number of holders, as the configuration declares.", lambda slots: slots.limit),
     ("effective_limit", "The smaller of that and the limit in Consul.", lambda slots: slots.effective_limit),
-    (
-        "holders",
-        "The number of holders, as this node last observed.",
-        lambda slots: len(slots.view.holders) if slots.view else 0,
-    ),
 )

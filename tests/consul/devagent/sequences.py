@@ -220,7 +220,9 @@ def _transaction(source: random.Random, key: str, session: str, index: str) -> s
     """Return a transaction that ends with a write, because Consul shows the index of one that only reads."""
 
     def operation(position: int) -> str:
-        verb = source.choice((*WRITES, "check-session", "check-session") if position else WRITES)
+        verb = source.choice(
+            (*WRITES, "check-session", "check-session", "check-not-exists") if position else WRITES
+        )
         at = f',"Index":"#{index[1:]}"' if verb == "cas" else ""
         by = f',"Session":"{session}"' if "lock" in verb or "session" in verb else ""
         where = source.choice((key, "$Kd/x", "$Kd/"))

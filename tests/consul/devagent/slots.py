@@ -7,7 +7,14 @@ their order in a list and the shape of Consul's tree would be random as well.
 import random
 
 from supervisor.consul import semaphore
-from supervisor.core.requests import JoinSemaphore, LeaveSemaphore, Roster, TakeSlot, WriteSemaphoreRecord
+from supervisor.core.requests import (
+    JoinSemaphore,
+    LeaveSemaphore,
+    Pruned,
+    Roster,
+    TakeSlot,
+    WriteSemaphoreRecord,
+)
 from tests.consul.devagent.sequences import Sequence, Step, quick, timed
 
 FLAGS = semaphore.SEMAPHORE_FLAGS
@@ -73,7 +80,8 @@ def transaction(source: random.Random, who: str, index: str) -> str:
     made: dict[JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord, int] = {
         JoinSemaphore(*where, session, b"v"): 4,
         JoinSemaphore(*where, session, b"v", roster): 2,
-        TakeSlot(*where, session, roster, 1): 5,
+        TakeSlot(*where, session, roster, 1): 4,
+        TakeSlot(*where, session, roster, 1, (Pruned("c1", None), Pruned("c2", ""))): 1,
         LeaveSemaphore(*where, session): 1,
         LeaveSemaphore(*where, session, roster, 1): 2,
         WriteSemaphoreRecord(*where, roster, 1): 1,

@@ -56,3 +56,13 @@ def spoil(supervisor: Supervisor, name: str) -> None:
 def refile(supervisor: Supervisor, config: object) -> None:
     """Replace the configuration file, which the next start reads."""
     supervisor.config_path.write_text(json.dumps(config))
+
+
+def accepted_file(supervisor: Supervisor) -> Path:
+    """Return the file in which the last accepted configuration is kept."""
+    return supervisor.state_dir / "accepted.json"
+
+
+def forget_accepted(supervisor: Supervisor) -> None:
+    """Leave a supervisor that was killed without any configuration that was ever accepted."""
+    accepted_file(supervisor).unlink()

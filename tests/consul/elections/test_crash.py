@@ -6,7 +6,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.consul.elections.crash import crash, flag_of, refile, rewrite, session_in_force, spoil, state_of
+from tests.consul.elections.crash import (
+    crash,
+    flag_of,
+    forget_accepted,
+    refile,
+    rewrite,
+    session_in_force,
+    spoil,
+    state_of,
+)
 from tests.consul.elections.scene import Scene
 from tests.support.supervisor import Supervisor, until
 
@@ -109,6 +118,7 @@ def test_a_bad_file_at_the_restart_winds_up_by_the_record(scene: Scene, bad: str
     a = scene.leader("a")
     scene.waiter("b")
     crash(scene, "a")
+    forget_accepted(a)
     good = a.config_path.read_text()
     a.config_path.write_text(f"{bad}\n{good}" if bad.startswith("consul") else f"{bad}\n")
     if bad.startswith("consul"):
@@ -116,7 +126,7 @@ def test_a_bad_file_at_the_restart_winds_up_by_the_record(scene: Scene, bad: str
         a.config_path.write_text(text)
     a.start()
     assert a.wait() == 78
-    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
     ended = scene.wait(node="a", event="lose", stage="end")
     assert ended.at <= scene.wait(node="b", event="acquire", stage="begin").at
     assert not scene.sessions_of("a") and not state_of(a, scene.name)

@@ -38,7 +38,8 @@ def test_a_holder_in_maintenance_hands_over_and_contends_again_afterwards(dev_sc
     b = dev_scene.waiter("b")
     maint(dev_scene.agent, "-enable", "-reason", "kernel 6.1")
     assert dev_scene.wait_leader(but="a") == "b"
-    assert dev_scene.calls("a") == ["acquire acquired", "lose unhealthy"]
+    assert dev_scene.calls("a") == ["acquire acquired", "lose maintenance"]
+    assert a.wait_line("role", role="losing", reason="maintenance")["note"] == "kernel 6.1"
     until(lambda: item(a)["role"] == "ineligible", "it is unfit")
     assert WHY in item(a)["warnings"] and a.wait_line("notice", item=dev_scene.name)["why"] == WHY
     assert b.stop() == 0
@@ -70,6 +71,6 @@ def test_the_answer_of_the_agent_is_understood(agent: Agent) -> None:
     maint(agent, "-enable", "-service", "web1", "-reason", "deploy")
     assert outcome(agent) == InMaintenance()
     maint(agent, "-enable", "-reason", "kernel 6.1")
-    assert outcome(agent) == InMaintenance(WHY)
+    assert outcome(agent) == InMaintenance(WHY, "kernel 6.1")
     maint(agent, "-disable")
     assert outcome(agent) == InMaintenance()

@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.consul.elections.crash import crash, flag_of, refile, rewrite, session_in_force, spoil, state_of
+from tests.consul.elections.crash import (
+    crash,
+    flag_of,
+    forget_accepted,
+    refile,
+    rewrite,
+    session_in_force,
+    spoil,
+    state_of,
+)
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_operator import operate
 from tests.support.hung import needs_root
@@ -28,10 +37,11 @@ def test_a_broken_file_with_a_state_dir_of_its_own_still_winds_up(scene: Scene, 
     a.start()
     a.wait_line("role", role="holding")
     crash(scene, "a")
+    forget_accepted(a)
     a.config_path.write_text(a.config_path.read_text() + broken)
     a.start()
     assert a.wait() == 78
-    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
     assert not session_in_force(scene) and not state_of(a, scene.name)
 
 
@@ -44,7 +54,7 @@ def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene
     refile(a, {**config, "state_dir": str(scene.folder / "elsewhere")})
     a.start()
     assert a.wait() == 1
-    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
     assert not session_in_force(scene) and not state_of(a, scene.name)
     assert f"the records in {a.state_dir}, the state_dir until now, are wound up" in a.log_text
     a.start()
@@ -68,7 +78,7 @@ def test_a_former_state_dir_that_is_still_in_use_is_tried_again(scene: Scene) ->
         assert "another consul-supervisor is using it" in a.log_text and session_in_force(scene)
     a.start()
     assert a.wait() == 1
-    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
     assert not session_in_force(scene) and not state_of(a, scene.name)
 
 
@@ -94,10 +104,11 @@ def test_records_in_a_former_state_dir_are_wound_up_even_if_the_file_is_bad(
 ) -> None:
     a = scene.leader("a")
     crash(scene, "a")
+    forget_accepted(a)
     a.config_path.write_text(f"state_dir: {scene.folder / 'elsewhere'}\nelections: twice\n")
     a.start()
     assert a.wait() == 78
-    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
     assert not session_in_force(scene) and not state_of(a, scene.name)
 
 
@@ -159,10 +170,11 @@ def test_once_adopted_the_hooks_of_the_file_count_and_are_on_record(scene: Scene
     until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
     assert session_in_force(scene) == session
     crash(scene, "a")
+    forget_accepted(a)
     refile(a, scene.config({}) | {"elections": []})
     a.start()
     assert a.wait() == 78
-    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
     assert [each.hook for each in scene.records(node="a", event="lose", stage="end")] == ["lose new"]
 
 
@@ -393,6 +405,7 @@ def test_a_damaged_record_and_a_broken_file_still_mean_on_lose(scene: Scene) -> 
     """The newest line that can be read gives the hooks."""
     a = scene.leader("a")
     crash(scene, "a")
+    forget_accepted(a)
     spoil(a, scene.name)
     a.config_path.write_text("elections: [")
     a.start()

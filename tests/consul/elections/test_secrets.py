@@ -23,6 +23,7 @@ import yaml
 
 from supervisor.config import ConfigError, load
 from tests.consul.conftest import MakeScene
+from tests.consul.elections.crash import accepted_file, crash
 from tests.consul.elections.scene import Scene
 from tests.support.guarded import Guarded, write
 from tests.support.programs import BUGGY_DAEMON, run_program
@@ -232,7 +233,8 @@ def test_a_whole_life_reveals_no_secret(scene: Scene, guarded: Guarded, tmp_path
     told.add_status(a, scene.name)
     told.add_commands(a, environ)
     for name, text in journals(a).items():
-        found = secret_in(text, (made.secret, SIGNING, key))
+        of_file = name == "accepted.json" and place in ("token", "filled in")
+        found = secret_in(text, (SIGNING, key) if of_file else (made.secret, SIGNING, key))
         assert not found, f"{found} in the record {name}"
     scene.excuse("a")
     a.signal(signal.SIGTERM)
@@ -266,14 +268,31 @@ def test_records_are_for_their_owner_alone(scene: Scene, guarded: Guarded, tmp_p
         session={"lock_delay": "20s"},
     )
     node = scene.nodes["a"]
+    until(accepted_file(node).exists, "the configuration is kept")
     assert stat.S_IMODE(node.state_dir.stat().st_mode) == 0o700
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in node.state_dir.iterdir()}
     assert set(modes.values()) == {0o600}, modes
     texts = "".join(journals(node).values())
-    assert HEADER in texts and not secret_in(texts, [secret, SIGNING])
+    assert HEADER in texts and not secret_in(texts, [SIGNING])
+    assert [name for name, text in journals(node).items() if secret in text] == ["accepted.json"]
     scene.excuse("a")  # on_lose cannot be sent
     node.signal(signal.SIGTERM)
     assert node.wait() == 1
+
+
+@pytest.mark.long
+def test_the_last_accepted_configuration_takes_the_token_from_the_environment(
+    scene: Scene, guarded: Guarded
+) -> None:
+    secret = guarded.token_of(write(scene.key) + guarded.sessions_rule()).secret
+    scene.lasting()
+    a = scene.leader("a", environ={"CONSUL_HTTP_TOKEN": secret})
+    until(accepted_file(a).exists, "the configuration is kept")
+    assert not secret_in(accepted_file(a).read_text(), [secret])
+    crash(scene, "a")
+    a.config_path.write_text("elections: [")
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
 
 
 MARK = "m4rk-bad-file-5d51"

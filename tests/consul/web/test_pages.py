@@ -82,6 +82,7 @@ def slots() -> dict[str, Any]:
     view = o.SlotsView(5, lock, (o.ContenderKey("s", "s", b"{}", 1, 1),))
     stage = Stage()
     stage.node.by_name["n"] = replace(one, lock=replace(one.lock, view=view))
+    stage.answers(view)
     return stage.told
 
 

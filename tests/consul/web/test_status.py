@@ -16,13 +16,16 @@ from supervisor.core.actions import HookContext, Reason, Role, StartHook
 from supervisor.core.contenders import Contenders
 from supervisor.core.creation import new_contender
 from supervisor.core.lease import lease_of
+from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S
+from supervisor.core.lock.election import ElectionLock, HolderSession
 from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
 from supervisor.core.tenure import Phase, Tenure
+from supervisor.formats.durations import format_duration
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.history import DENIED_S, History
 from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
 from supervisor.telemetry.metrics import Metrics
-from supervisor.telemetry.shown import DETAIL_CHARS_MAX
+from supervisor.telemetry.shown import DETAIL_CHARS_MAX, when
 from supervisor.telemetry.status import VALUE_BYTES_MAX, DaemonInfo, Status
 from supervisor.web import Routes
 from tests.unit.core.play import ROOM_S, contender
@@ -60,6 +63,11 @@ class Stage:
 
     def code(self, target: str) -> int:
         return asyncio.run(self.routes.answer(HttpRequest("GET", target, (), b"", True))).status
+
+    @property
+    def metrics(self) -> str:
+        answer = asyncio.run(self.routes.answer(HttpRequest("GET", "/metrics", (), b"", True)))
+        return b"".join([answer.body] if isinstance(answer.body, bytes) else answer.body).decode()
 
     def begins(
         self, event: str = "acquire", number: int = 1, *, hook: Hook = HOOK, attempt: int = 1
@@ -219,7 +227,9 @@ def contender_run() -> Run:
 
 def test_values_and_details_are_bounded_and_any_bytes_are_text() -> None:
     long = b"\xff" + b"x" * 5000
-    stage = Stage(lock=replace(Stage().node.by_name["n"].lock, view=o.KeyView(5, "s", long, 3, 5, 1)))
+    view = o.KeyView(5, "s", long, 3, 5, 1)
+    stage = Stage(lock=replace(Stage().node.by_name["n"].lock, view=view))
+    stage.answers(view)
     assert stage.item["leader"] == "\ufffd" + "x" * (VALUE_BYTES_MAX - 1) + "…"
     stage.ends(stage.begins(), ok=False, detail='"' * 5000)
     assert stage.item["last_hook"]["detail"] == '"' * DETAIL_CHARS_MAX + "…"
@@ -289,6 +299,24 @@ def test_an_error_of_a_record_is_over_when_a_record_is_written() -> None:
 # --- health --------------------------------------------------------------------------------------
 
 
+def test_a_token_that_consul_does_not_know_is_red_once_that_has_lasted() -> None:
+    """A server that has just started knows no token for some seconds."""
+    stage = Stage()
+    unknown = o.Denied("403 ACL not found: Consul does not know the token: or Consul has started")
+    stage.answers(unknown)
+    stage.now += 10.0
+    stage.answers(unknown)
+    assert stage.code("/healthz") == 200
+    stage.now += 5.0
+    stage.answers(unknown)
+    assert stage.code("/healthz") == 503
+    (trouble,) = stage.told["troubles"]
+    assert trouble.startswith("Consul refuses the token: 403 ACL not found: it was deleted or mistyped")
+    stage.answers(o.KeyView(5))
+    stage.answers(unknown)
+    assert stage.code("/healthz") == 200
+
+
 def test_a_refused_token_is_red_until_it_is_accepted_or_not_needed_any_more() -> None:
     stage = Stage()
     stage.answers(o.Denied("Permission denied"))
@@ -321,9 +349,96 @@ def test_a_tenure_that_ended_in_silence_is_red_until_consul_answers() -> None:
         if reason:
             stage.becomes(Role.LOSING, reason)
         stage.becomes(Role.WAITING)
+        stage.answers(o.Unknown("silence"))
         assert stage.code("/healthz") == (503 if red else 200), reason
         stage.answers(o.KeyView(6))
         assert stage.code("/healthz") == 200
+
+
+def test_only_an_answer_of_the_servers_shows_that_they_answer() -> None:
+    """The agent alone answers whether this node is in maintenance mode, also when it has lost its servers."""
+    stage = Stage()
+    stage.answers(o.KeyView(5))
+    cut_off_s = stage.node.by_name["n"].lease.cut_off_s
+    for after_s, healthy in ((cut_off_s - 0.1, True), (cut_off_s + 0.1, False)):
+        stage.now = 100.0 + after_s
+        stage.answers(o.Failed("500 No cluster leader"))
+        agent = r.ReadMaintenance("n", stage.now, 3.0)
+        stage.history.on_step(e.Answered(agent, o.InMaintenance()), [])
+        assert stage.told["healthy"] is healthy and stage.told["consul"]["answered_s_ago"] == after_s
+        assert stage.item["last_error"]["over_at"] is None
+    assert stage.told["troubles"] == [
+        "n cannot be taken over: Consul's servers have not answered for more than "
+        + format_duration(cut_off_s)
+    ]
+    stage.answers(o.KeyView(6))
+    assert stage.told["healthy"] is True
+
+
+def test_a_watch_that_ends_unchanged_proves_nothing_about_the_time_after_a_failure() -> None:
+    """A server that led when the watch began answers it by 200, also if it has been alone since."""
+    stage = Stage()
+    stage.answers(o.KeyView(5))
+    watch = r.WatchKey("n", stage.now, 60.0, "k", 5, 30.0, False)
+    stage.now += 10.0
+    stage.answers(o.Failed("500 No cluster leader"))
+    stage.now += 20.0
+    stage.history.on_step(e.Answered(watch, o.KeyView(5)), [])
+    assert stage.told["healthy"] is False and stage.told["consul"]["answered_s_ago"] == 30.0
+    later = replace(watch, at=stage.now)
+    stage.now += 30.0
+    stage.history.on_step(e.Answered(later, o.KeyView(5)), [])
+    assert stage.told["healthy"] is True and stage.told["consul"]["answered_s_ago"] == 0.0
+    stage.answers(o.Failed("500 No cluster leader"))
+    stage.history.on_step(e.Answered(later, o.KeyView(6)), [])
+    assert stage.told["consul"]["answered_s_ago"] == 0.0
+
+
+def test_a_silence_without_a_request_is_no_trouble() -> None:
+    """A waiter sends nothing while its watch waits."""
+    stage = Stage()
+    stage.answers(o.KeyView(5))
+    stage.now += 1000.0
+    assert stage.told["healthy"] is True
+
+
+def test_a_leader_is_shown_for_as_long_as_it_may_still_be_one() -> None:
+    view = o.KeyView(5, "s", b"them", 3, 5, 1)
+    stage = Stage(lock=replace(Stage().node.by_name["n"].lock, view=view))
+    stage.answers(view)
+    seen_at = when(NOON + stage.now)
+    one = stage.node.by_name["n"]
+    shown_s = one.shown_s
+    assert one.lease.failover_s == shown_s == 48.0
+    short = replace(one, lease=replace(one.lease, ttl_s=1.0, lock_delay_s=5.0))
+    assert short.shown_s == WATCH_S + IDLE_PAUSE_S  # the watch of a quiet lock answers no sooner
+    for after_s, leader in ((shown_s, "them"), (shown_s + 0.001, None)):
+        stage.now = 100.0 + after_s
+        assert stage.item["leader"] == leader
+        assert stage.item["leader_unknown_since"] == (None if leader else seen_at)
+        assert f'leader_present{{kind="election",name="n"}} {float(leader is not None)}' in stage.metrics
+    stage.answers(view)
+    assert stage.item["leader"] == "them"
+
+
+def test_a_long_lock_delay_of_the_holder_is_waited_for() -> None:
+    """A rival of a dead holder may hold after twice the TTL and the lock-delay of the holder's session."""
+    lock = Stage().node.by_name["n"].lock
+    assert isinstance(lock, ElectionLock)
+    lock = replace(lock, holder="s", holder_session=HolderSession("s", 60.0))
+    one = Stage(lock=lock).node.by_name["n"]
+    assert one.lease.ttl_s is not None and one.shown_s == 2 * one.lease.ttl_s + 60.0
+
+
+def test_a_node_whose_lease_expired_names_nobody_until_consul_answers() -> None:
+    """The newest answer still names this node."""
+    view = o.KeyView(5, "s", b"me", 3, 5, 1)
+    stage = Stage(lock=replace(Stage().node.by_name["n"].lock, view=view))
+    stage.answers(view)
+    stage.becomes(Role.LOSING, "lease-expired")
+    assert stage.item["leader"] is None and stage.item["leader_unknown_since"] is not None
+    stage.answers(view)
+    assert stage.item["leader"] == "me" and stage.item["leader_unknown_since"] is None
 
 
 def test_a_lease_that_runs_out_is_a_warning_and_never_an_error() -> None:

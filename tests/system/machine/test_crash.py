@@ -41,6 +41,7 @@ def test_a_restart_keeps_what_the_node_holds_and_a_stop_hands_over(node: Node) -
     assert node.events() == ["acquire acquired"]
     until(lambda: len(node.log("run-started")) == 2, "the run child is back", 10.0)
     assert node.machine.sh("pgrep -xc sleep").stdout.strip() == "1"
+    assert "Failed with result" not in node.log_text()
     node.stop()
     assert node.events() == ["acquire acquired", "lose shutdown"]
     assert node.holder() == ""

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,23 @@ class ScrapedSupervisor(Supervisor):
     """One of several supervisors that contend for ``name``.
 
     on_lose: the program of its hook.
+    settings: further settings of the election.
     slots: the limit of a semaphore in which it takes part. 0: there is none.
     """
 
     def __init__(
-        self, folder: Path, agent: Agent, name: str, on_lose: str = "true", *, slots: int = 0
+        self,
+        folder: Path,
+        agent: Agent,
+        name: str,
+        on_lose: str = "true",
+        *,
+        settings: Mapping[str, object] | None = None,
+        slots: int = 0,
     ) -> None:
         hooks = {"on_acquire": [{"exec": ["true"]}], "on_lose": [{"exec": [on_lose], "timeout": "500ms"}]}
         election = {"key": f"{name}/leader", "session": {"ttl": TTL, "lock_delay": LOCK_DELAY}, **hooks}
+        election |= settings or {}
         config: dict[str, Any] = {
             "consul": {"address": agent.url},
             "http": {"listen": f"{HOST}:0"},

@@ -111,3 +111,29 @@ def test_a_stuck_node_pages_an_operator(shared_agent: Agent, unique: str, tmp_pa
         until(
             lambda: prometheus.value("consul_supervisor_holding")[second.target] == 1, "the other takes over"
         )
+
+
+SILENT = {"ConsulSupervisorNobodyLeads", "ConsulSupervisorConsulSilent"}
+
+
+@pytest.mark.parametrize("maintenance", [False, True], ids=["alone", "maintenance"])
+@pytest.mark.parametrize("holder_dies", [False, True], ids=["all-alive", "holder-dead"])
+def test_a_consul_without_a_leader_pages_an_operator(
+    tmp_path: Path, unique: str, *, maintenance: bool, holder_dies: bool
+) -> None:
+    """The agents live and answer what they know alone. The alerts fire within four minutes."""
+    check = {"candidate_check": {"maintenance": True, "interval": "1s"}} if maintenance else {}
+    with (
+        Agent(tmp_path / "server", persistent=True) as server,
+        Agent(tmp_path / "c", servers=server) as agent,
+    ):
+        nodes = [ScrapedSupervisor(tmp_path / name, agent, unique, settings=check) for name in "ab"]
+        with running(*nodes), Prometheus(tmp_path / "p", [node.target for node in nodes]) as prometheus:
+            seen = dict.fromkeys((node.target for node in nodes), 1.0)
+            present = "consul_supervisor_leader_present"
+            until(lambda: prometheus.value(present) == seen, "both see the leader")
+            server.kill()
+            if holder_dies:
+                nodes[0].kill()
+            expected = SILENT | ({"ConsulSupervisorDownWithoutLeader"} if holder_dies else set())
+            until(lambda: expected <= set(prometheus.firing()), "the alerts fire", 240.0)

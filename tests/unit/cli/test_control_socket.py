@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.cli import daemon_commands, main
+from supervisor.cli import main, without_daemon
 from supervisor.cli.daemon_commands import socket_path
 from supervisor.errors import OperatorError
 
@@ -45,7 +45,7 @@ def test_a_missing_default_configuration_leaves_the_folder_of_systemd(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An operator who may use the socket need not be able to read the file."""
-    monkeypatch.setattr(daemon_commands, "DEFAULT_CONFIG", tmp_path / "none.yaml")
+    monkeypatch.setattr(without_daemon, "DEFAULT_CONFIG", tmp_path / "none.yaml")
     monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/elsewhere")
     assert socket_path(None, None) == "/run/elsewhere/control.sock"
 

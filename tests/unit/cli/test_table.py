@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from supervisor import __version__
 from supervisor.cli.display.table import duration, lines, of_item
 from supervisor.cli.display.text import width
 
@@ -42,7 +43,8 @@ def hook(result: str, name: str = "on_acquire[0]", detail: str = "") -> dict[str
 
 
 def status(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    daemon = {"node": "vm7", "pid": 123, "started": "2026-11-19T10:00:00.000Z", "now": NOW}
+    about = {"node": "vm7", "pid": 123, "version": __version__}
+    daemon = about | {"started": "2026-11-19T10:00:00.000Z", "now": NOW}
     consul = {"address": "http://127.0.0.1:8500", "answered_s_ago": 0.2, "token_refused": False}
     usual = {"version": 1, "daemon": daemon, "healthy": True, "troubles": [], "consul": consul}
     return {**usual, "items": list(items), **fields}
@@ -77,7 +79,8 @@ USUAL = status(
 
 def test_the_table_shows_every_item_at_a_glance() -> None:
     assert lines(USUAL, None, colours=False) == [
-        "vm7: healthy, up 2d5h, pid 123; Consul http://127.0.0.1:8500 answered 200ms ago",
+        f"vm7: healthy, up 2d5h, pid 123, version {__version__};"
+        " Consul http://127.0.0.1:8500 answered 200ms ago",
         "",
         "  NAME      KIND       ROLE     SINCE  LEADER            LEASE  LAST HOOK                            LAST ERROR",  # noqa: E501
         "* namenode  election   holding  3m12s  vm7               21s    ok on_acquire[0] 120ms               -",  # noqa: E501
@@ -86,6 +89,20 @@ def test_the_table_shows_every_item_at_a_glance() -> None:
         "",
         "warning: backup: does not contend before 2026-11-21T15:00:06.000Z, after a loss of its own making",
     ]
+
+
+def test_another_version_than_the_installed_one_is_a_warning() -> None:
+    """An upgrade that was refused leaves the former process running."""
+    older = {**USUAL, "daemon": {**USUAL["daemon"], "version": "0.0.9"}}
+    how = "`systemctl restart consul-supervisor` starts it and keeps what this node holds"
+    warning = f"warning: version 0.0.9 runs, and {__version__} is installed: {how}"
+    assert warning in lines(older, None, colours=False)
+    assert not any("installed" in line for line in lines(USUAL, None, colours=False))
+
+
+def test_a_leader_that_nobody_can_tell_is_unknown() -> None:
+    led = item("db", leader=None, leader_unknown_since="2026-11-21T14:59:56.000Z")
+    assert any("unknown since 14:59:56Z" in line for line in lines(status(led), None, colours=False))
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,18 @@ def loaded(folder: Path, hook: Mapping[str, Any], environ: Mapping[str, str] | N
     return call
 
 
+@pytest.mark.parametrize(("leader", "sent"), [("", "no/one"), ("n1", "n1"), (None, "no/one")])
+def test_a_fact_that_is_blank_can_have_a_text_in_its_place(
+    tmp_path: Path, leader: str | None, sent: str
+) -> None:
+    text = "${CONSUL_SUPERVISOR_LEADER:-no/one}"
+    hook = {"webhook": f"http://h/?{text}", "headers": {"X-Leader": text}, "body": {"leader": text}}
+    whole = filled(loaded(tmp_path, hook), {"leader": leader})
+    assert urlsplit(whole.url).query == sent.replace("/", "%2F")
+    assert dict(whole.headers)["X-Leader"] == sent
+    assert json.loads(whole.body or "") == {"leader": sent}
+
+
 # --- escaping ---------------------------------------------------------------------------------------
 
 

@@ -127,7 +127,7 @@ def test_the_verification_of_a_session_does_not_move_the_next_renewal() -> None:
 
 def test_a_contender_for_a_slot_does_not_join_the_line_with_an_altered_session() -> None:
     settings = SemaphoreSettings(
-        "n", "p/.lock", b"{}", SessionSettings("ours", 9.0, 30.0, "delete"), on_lose=(DOWN,)
+        "n", "p/.lock", b"{}", SessionSettings("ours", 9.0, 30.0, "delete"), on_lose=(DOWN,), limit=1
     )
     play = Play(settings)
     play.verifies = False

@@ -198,6 +198,21 @@ def test_a_key_that_is_free_again_after_a_lost_race_is_tried_for() -> None:
     play.does(0.4, READ, FREE_AGAIN, "acquire s")
 
 
+def test_a_key_that_is_shown_as_free_and_refused_is_tried_for_once_a_second() -> None:
+    """Something hides the holder. The first lost race is ordinary, so the next attempt follows at once."""
+    play = waiting()
+    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play.does(0.3, ACQUIRE, o.LostRace(), "read")
+    play.does(0.4, READ, FREE_AGAIN, "acquire s")
+    play.does(0.5, ACQUIRE, o.LostRace(), "notice: Consul shows the key as free and refuses the lock")
+    play.does(1.5, "read")
+    play.does(1.6, READ, FREE_AGAIN, "acquire s")
+    play.does(1.7, ACQUIRE, o.LostRace(), "")
+    play.does(2.6, WATCH, FREE_AGAIN, "watch 12")  # news is no reason to try sooner
+    play.does(2.7, "acquire s, read")
+    play.does(2.8, READ, RIVAL, "info rival, no notice")
+
+
 def test_a_read_that_the_watch_has_overtaken_is_repeated() -> None:
     """If the older answer were believed, it would hide the free key until the watch's wait is over."""
     play = waiting()

@@ -27,7 +27,7 @@ from tests.unit.core.play import (
 ASK = r.ReadMaintenance
 MAINTENANCE = CandidateCheck(None, interval_s=5.0, maintenance=True)
 WHY = "this node is in Consul's maintenance mode: kernel; `consul maint -disable` ends that"
-ON, OFF = o.InMaintenance(WHY), o.InMaintenance()
+ON, OFF = o.InMaintenance(WHY, "kernel 6.1"), o.InMaintenance()
 
 
 def started() -> Play:
@@ -82,7 +82,8 @@ def test_a_holder_in_maintenance_steps_down_in_order() -> None:
     play = leading()
     play.happens(5.0, e.Tick())
     said = Play.says(play.on(5.1, ASK, ON))
-    assert "start down#1: unhealthy, losing" in said
+    assert "start down#1: maintenance, losing" in said
+    assert play.last(a.StartHook).context.note == "kernel 6.1"
     play.happens(5.2, e.HookEnded(play.last(a.StartHook), ok=True))
     assert play.role == "ineligible"
 

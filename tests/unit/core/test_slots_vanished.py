@@ -39,6 +39,7 @@ def test_the_slot_of_a_vanished_holder_is_free_after_the_prune_delay() -> None:
             )
     assert play.times(TAKE)[0] == pytest.approx(31.0, abs=0.01)
     assert play.last(TAKE).roster == req.Roster(3, ("o1", "o2", "s"), 30.0)
+    assert play.last(TAKE).pruned == (req.Pruned("o3", None),)
 
 
 def test_a_holder_that_was_only_hidden_is_read_again_when_something_changes() -> None:

@@ -18,7 +18,9 @@ from supervisor.core.settings import (
     Command,
     ElectionSettings,
     Hook,
+    ItemSettings,
     Run,
+    SemaphoreSettings,
     SessionSettings,
     Tls,
     Webhook,
@@ -31,6 +33,7 @@ from supervisor.journal import (
     Recorded,
     UnreadableRecord,
 )
+from supervisor.journal.checked_line import content_of, line_of
 from supervisor.journal.format import LEADER_BYTES_MAX, read, settings_line, state_line
 from supervisor.journal.record_file import COMPACT_BYTES, RESERVE
 
@@ -80,6 +83,40 @@ def test_everything_is_read_back_except_the_secrets_of_consul() -> None:
 def test_a_person_can_read_a_record() -> None:
     text = whole().decode("ascii")
     assert '"step":"holding"' in text and '"item":"app"' in text and '"down"' in text
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ElectionSettings("app", "k", b"me", SessionSettings("app")),
+        SemaphoreSettings("app", "p/.lock", b"me", SessionSettings("app"), limit=1),
+        SETTINGS,
+    ],
+    ids=["election", "semaphore", "many-settings"],
+)
+def test_a_version_that_knows_fewer_settings_reads_a_record_that_uses_none_of_the_others(
+    settings: ItemSettings,
+) -> None:
+    """Version 0.2.0 cannot read a record with a name that it does not know."""
+    content = content_of(settings_line(settings, CONSUL, ()).splitlines()[0])
+    assert content is not None
+    written = content["settings"]
+    assert "acquire_delay_s" not in written and "maintenance" not in written.get("candidate_check", {})
+    assert ("limit" in written) is isinstance(settings, SemaphoreSettings)
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+def test_a_setting_of_a_later_version_is_ignored(limit: int | None) -> None:
+    settings: ItemSettings = ElectionSettings(
+        "app", "k", b"me", SessionSettings("app"), on_lose=SETTINGS.on_lose
+    )
+    if limit is not None:
+        settings = SemaphoreSettings("app", "k", b"me", SessionSettings("app"), limit=limit)
+    content = content_of(settings_line(settings, CONSUL, ()).splitlines()[0])
+    assert content is not None
+    for part in (content["settings"], *(hook["call"] for hook in content["settings"].get("on_lose", ()))):
+        part["of_a_later_version"] = 1
+    assert found_in(line_of(content) + state_line(RECORD, (), HERE, "now")).settings == settings
 
 
 def test_an_unreadable_record_still_gives_its_older_lines() -> None:

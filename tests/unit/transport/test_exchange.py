@@ -169,13 +169,20 @@ def test_a_request_sent_by_the_callback_of_an_answer_uses_the_same_connection() 
     """A watch is repeated at once, and must not open a connection each time."""
     connections = 0
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        while await reader.readuntil(b"\r\n\r\n"):
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + str(connections).encode())
-
     async def scenario() -> list[bytes]:
+        served = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal connections
+            connections += 1
+            with suppress(asyncio.IncompleteReadError):
+                while await reader.readuntil(b"\r\n\r\n"):
+                    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
+                    writer.write(head + str(connections).encode())
+            writer.close()
+            await writer.wait_closed()
+            served.set()
+
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         answers: list[bytes] = []
@@ -194,6 +201,7 @@ def test_a_request_sent_by_the_callback_of_an_answer_uses_the_same_connection() 
             ask(it)
             await all_told.wait()
             await asyncio.gather(*asked)
+        await served.wait()
         server.close()
         return answers
 

@@ -64,6 +64,7 @@ def test_a_trouble_of_no_item_is_shown_above_all(page: Browser, daemon: CannedDa
     ("changes", "told"),
     [
         ({"leader": None}, "nobody leads"),
+        ({"leader_unknown_since": "2026-11-21T14:40:41.123Z"}, "who holds is unknown since"),
         ({"warnings": ["the limit differs"]}, "the limit differs"),
         ({"paused": True, "role": "paused"}, "paused: does not contend"),
         ({"role": "ineligible"}, "not fit: does not contend"),
@@ -98,6 +99,7 @@ def test_an_error_that_is_over_is_shown_in_the_past_and_then_dropped(
     told["items"][1]["last_error"] = error
     summary = f"{row('activemq')}.querySelector('summary').innerText"
     page.wait(f"{summary}.includes('Consul did not answer')")
+    assert page.run(f"{row('activemq')}.dataset.mood") == "calm"  # as the command, which says healthy
     told["items"][1]["last_error"] = {**error, "over_at": began.isoformat()}
     page.wait(f"!{summary}.includes('Consul did not answer')")
 

@@ -1,0 +1,77 @@
+"""What a command knows while no daemon answers: the configuration, and the events of the last daemon."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from supervisor.cli.commands import DEFAULT_CONFIG
+from supervisor.cli.exit_codes import DONE
+from supervisor.cli.terminal import fail
+
+ANSWER_S = 1.0  # for the file system of state_dir; one that works answers in milliseconds
+
+
+def readable_config(config: Path | None) -> Path | None:
+    """Return the given configuration, or the default one.
+
+    None: none is given, and the default is missing, or only root may read it.
+    """
+    unread = config is None and not os.access(DEFAULT_CONFIG, os.R_OK)
+    return None if unread else config or DEFAULT_CONFIG
+
+
+def left_events(options: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+    """Return the events that the last daemon of this configuration has left, and their folder.
+
+    There are none when the socket alone says which daemon is meant. Raises OSError, whose strerror is a
+    sentence.
+    """
+    from supervisor.config import state_dir_without_file, state_dirs_of
+    from supervisor.filesystem.reading import await_answer
+    from supervisor.journal import identity_here
+    from supervisor.journal.event_file import events_of, lines_in
+
+    if options.socket is not None and options.config is None:
+        return "", []
+    config = readable_config(options.config)
+    if config is None:
+        folders: tuple[str, ...] = (state_dir_without_file(os.environ),)
+    else:
+        folders = state_dirs_of(config, os.environ)
+    for folder in folders:
+        try:
+            await_answer(folder, ANSWER_S)
+            if found := [each for each in events_of(lines_in(folder), identity_here().machine) if each]:
+                return folder, found
+        except OSError as error:
+            raise OSError(error.errno, f"cannot read the events in {folder}: {error.strerror}") from None
+    return "", []
+
+
+def say_why_it_ended(options: argparse.Namespace) -> None:
+    """Print on standard error the last event of the former daemon, and a fault of its configuration.
+
+    Print nothing when the socket alone says which daemon is meant.
+    """
+    if options.socket is not None and options.config is None:
+        return
+    import socket
+
+    from supervisor.cli.display.event_lines import lines
+    from supervisor.config import EVERY_ITEM, ConfigError, load_for_question
+
+    try:
+        folder, found = left_events(options)
+    except OSError as error:
+        fail(DONE, str(error.strerror))
+    else:
+        for line in lines(found[-1:]):
+            fail(DONE, f"the last event that it left in {folder}: {line.strip()}")
+    config = readable_config(options.config)
+    if config is None:
+        return
+    try:
+        load_for_question(config, EVERY_ITEM, os.environ, socket.gethostname())
+    except ConfigError as error:
+        fail(DONE, f"its configuration cannot be used: {error.in_short}")
