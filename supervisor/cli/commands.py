@@ -120,7 +120,7 @@ _ASKS_CONSUL_FOR_ITEM = {
     USAGE: "wrong usage, or the configuration has no such election or semaphore",
     **_ASKS_CONSUL,
 }
-_NO_PLACE = "the configuration, which names the control socket, cannot be used"
+_NO_PLACE = "the configuration that is given does not exist"
 _ASKS_DAEMON = {
     UNREACHABLE: "the daemon is unreachable or did not answer: nothing is known",
     CONFIGURATION: _NO_PLACE,

@@ -166,11 +166,17 @@ def no_such_item(name: str, status: Mapping[str, Any]) -> int:
     return fail(USAGE, f"cannot find {name}: no such election or semaphore, there are {known}")
 
 
-def socket_path(socket: str | None, config: Path | None) -> str:
+def socket_path(given: str | None, config: Path | None) -> str:
     """Return the path of the daemon's control socket: the given one, or else that of the configuration.
 
-    Raises ConfigError.
+    Print a warning on standard error where a fault of the configuration may hide another socket. Raises
+    ConfigError when the configuration does not exist.
     """
-    from supervisor.config import control_settings
+    from supervisor.config import control_socket
 
-    return socket if socket is not None else control_settings(readable_config(config), os.environ).path
+    if given is not None:
+        return given
+    path, doubt = control_socket(readable_config(config), os.environ)
+    if doubt:
+        fail(DONE, f"warning: {doubt}; so {path} is asked, the usual control socket; --socket names another")
+    return path

@@ -197,9 +197,9 @@ def _note_file(path: Path) -> Path:
     It is in the folder that systemd keeps during restarts. Without systemd it is beside the default control
     socket, which several daemons may share, so its name is that of the configuration at ``path``.
     """
-    from supervisor.config import control_settings
+    from supervisor.config import control_socket
 
-    beside = Path(control_settings(None, os.environ).path)
+    beside = Path(control_socket(None, os.environ)[0])
     if os.environ.get("RUNTIME_DIRECTORY"):
         return beside.with_name(NOTED)
     return beside.with_name(f"{NOTED}.{sha256(os.fsencode(path)).hexdigest()[:16]}")

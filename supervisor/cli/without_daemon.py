@@ -1,4 +1,4 @@
-"""What a command knows while no daemon answers: the configuration, and the events of the last daemon."""
+"""Finds what a command can tell while no daemon answers: the last daemon's events, a fault of its file."""
 
 import argparse
 import os
@@ -21,6 +21,10 @@ def readable_config(config: Path | None) -> Path | None:
     return None if unread else config or DEFAULT_CONFIG
 
 
+def _only_socket_is_given(options: argparse.Namespace) -> bool:
+    return options.socket is not None and options.config is None
+
+
 def left_events(options: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
     """Return the events that the last daemon of this configuration has left, and their folder.
 
@@ -32,14 +36,11 @@ def left_events(options: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]
     from supervisor.journal import identity_here
     from supervisor.journal.event_file import events_of, lines_in
 
-    if options.socket is not None and options.config is None:
+    if _only_socket_is_given(options):
         return "", []
     config = readable_config(options.config)
-    if config is None:
-        folders: tuple[str, ...] = (state_dir_without_file(os.environ),)
-    else:
-        folders = state_dirs_of(config, os.environ)
-    for folder in folders:
+    usual = (state_dir_without_file(os.environ),)
+    for folder in usual if config is None else state_dirs_of(config, os.environ):
         try:
             await_answer(folder, ANSWER_S)
             if found := [each for each in events_of(lines_in(folder), identity_here().machine) if each]:
@@ -54,7 +55,7 @@ def say_why_it_ended(options: argparse.Namespace) -> None:
 
     Print nothing when the socket alone says which daemon is meant.
     """
-    if options.socket is not None and options.config is None:
+    if _only_socket_is_given(options):
         return
     import socket
 

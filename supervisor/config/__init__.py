@@ -54,7 +54,7 @@ __all__ = [
     "LogSettings",
     "Problem",
     "consul_settings",
-    "control_settings",
+    "control_socket",
     "items_at",
     "load",
     "load_drop_in",
@@ -133,11 +133,10 @@ def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:
     return _consul.from_environment(_Defaults(schema()), environ)
 
 
-def control_settings(path: Path | None, environ: Mapping[str, str]) -> ControlSettings:
-    """Return where the daemon of the configuration at ``path`` takes commands.
+def control_socket(path: Path | None, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return where the daemon of the configuration at ``path`` takes commands, and why that is in doubt.
 
     path: a file or a folder. None: no file is read, and the environment or the default decides.
-    Raises ConfigError when the files cannot be read, or when the keys of the control socket cannot be used.
-    Other faults of the files do not matter.
+    Blank: there is no doubt. Raises ConfigError when ``path`` does not exist.
     """
-    return _control.read_alone(path, environ, schema())
+    return _control.socket_of(path, environ, schema())

@@ -5,6 +5,7 @@ names, without hidden files. The elections and semaphores of all files are unite
 be in one file only. Only regular files are read, and never more than the limits below.
 """
 
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,6 +19,9 @@ from supervisor.config.yaml_reader import InvalidYaml, Tree, read_tree
 FILE_BYTES_MAX = 1024 * 1024  # enough for 2,000 elections of 500 bytes
 FILES_BYTES_MAX = 2 * FILE_BYTES_MAX  # of a folder's files together
 FILES_MAX = 512  # of a folder, which usually has one drop-in for each application
+
+# At the beginning of a line, or quoted as in JSON. Elsewhere it may be part of a hook's text.
+_PATH_OF = r"""(?m)(?:^["']?{0}["']?|[{{,]\s*"{0}")\s*:\s*["']?(/[^"',}}#\s]*)"""
 
 
 @dataclass(slots=True)
@@ -68,12 +72,16 @@ def _refuse(source: Source, file: Path, error: CannotRead, report: Report) -> No
     report.refuse_at(Place(str(file), 0, 0), (), str(error))
 
 
-def texts(path: Path) -> Iterator[str]:
-    """Yield the text of each file at ``path`` that can be read, even if it is not YAML."""
+def paths_named(path: Path, key: str) -> Iterator[str]:
+    """Yield each absolute path that a line of the files seems to give for the key.
+
+    The files need not be YAML, and a file that cannot be read is left out.
+    """
     with suppress(CannotRead):
         for file in _files(path):
             with suppress(CannotRead):
-                yield _content(file, FILES_BYTES_MAX).decode("utf-8", "replace")
+                text = _content(file, FILES_BYTES_MAX).decode("utf-8", "replace")
+                yield from re.findall(_PATH_OF.format(key), text)
 
 
 def drop_ins(folder: Path) -> list[Path]:

@@ -4,7 +4,6 @@ Each step reports what it cannot use and goes on, so that one run shows every pr
 an earlier step has refused, because they would only refuse it again.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -122,15 +121,10 @@ def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, An
     """
     given = config_files.read(path, Report(Places(str(path)))).data.get("state_dir")
     named = [given] if isinstance(given, str) else []
-    for text in config_files.texts(path):
-        named += _STATE_DIR.findall(text)
+    named += config_files.paths_named(path, "state_dir")
     usable = [name for name in named if name.startswith("/") and "\0" not in name]
     default = document["properties"]["state_dir"]["default"]
     return tuple(dict.fromkeys(usable)) or (state_dir({}, default, environ),)
-
-
-# At the beginning of a line, or quoted as in JSON. Elsewhere it may be part of a hook's text.
-_STATE_DIR = re.compile(r"""(?m)(?:^["']?state_dir["']?|[{,]\s*"state_dir")\s*:\s*["']?(/[^"',}#\s]*)""")
 
 
 def _valid_part(data: dict[str, Any], report: Report) -> dict[str, Any]:

@@ -95,7 +95,7 @@ CASES = [
     ("step-down", 1, "seen --config {daemon}"),
     ("reload", 0, "--config {daemon}"),
     ("reload", 69, "--socket {folder}/none"),
-    ("reload", 78, "--config {bad}"),
+    ("reload", 78, "--config {folder}/none.yaml"),
     ("lock", 0, "codes/locked -- true"),
     ("lock", 1, "--wait 0 codes/rival -- true"),
     ("lock", 2, "codes/locked"),
@@ -113,7 +113,7 @@ CASES = [
     ("dev-agent", 1, "--port {taken}"),
     *((name, 2, "none --config {daemon}") for name in DAEMON_COMMANDS),
     *((name, 69, "held --socket {folder}/none") for name in DAEMON_COMMANDS),
-    *((name, 78, "held --config {bad}") for name in DAEMON_COMMANDS),
+    *((name, 78, "held --config {folder}/none.yaml") for name in DAEMON_COMMANDS),
     *((name, 2, "--no-such-option") for name in COMMANDS),
 ]
 ENVIRONMENTS = {

@@ -41,6 +41,19 @@ def test_each_command_prefers_the_socket_that_is_given(
     assert f"cannot reach {tmp_path}/given.sock: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_each_command_asks_the_usual_socket_while_a_drop_in_is_half_saved(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path))
+    names_socket(tmp_path, "/nonexistent").write_text("elections: {app: [")
+    assert main([*words, str(tmp_path)]) == 69
+    error = capsys.readouterr().err
+    assert f"warning: {tmp_path}/c.yaml:2:1: cannot be read as YAML" in error
+    assert f"so {tmp_path}/control.sock is asked" in error
+    assert f"cannot reach {tmp_path}/control.sock: " in error
+
+
 def test_a_missing_default_configuration_leaves_the_folder_of_systemd(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
