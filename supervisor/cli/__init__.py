@@ -16,7 +16,6 @@
     without_daemon.py   what is known while no daemon answers
     event_commands.py   events: what happened on this node, also from before a restart
     drilling.py         drill
-    live_drilling.py    drill --live: a real hand-over and back
     completing.py       complete: names for the completion of shells
     local_commands.py   demo, dev-agent, schema, help, version
     display/            tables, and pages that are drawn again and again

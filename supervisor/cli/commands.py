@@ -548,24 +548,16 @@ COMMANDS = {
         *_SOCKET,
     ),
     "drill": CommandSpec(
-        "rehearse a configuration on this machine, or with --live one real hand-over and back",
+        "rehearse a configuration on this machine",
         "drill /etc/consul-supervisor",
         "drilling:drill",
         {
             DONE: "every promise held",
-            NEGATIVE: "a promise was broken, or the drill could not be finished; with --live also: the drill "
-            "is not possible now, such as on a node that does not hold, or you did not confirm it",
-            USAGE: "wrong usage, or the configuration or the daemon has no such election or semaphore",
-            UNREACHABLE: "with --live: Consul or the daemon is unreachable or did not answer",
-            CONFIGURATION: "the configuration is invalid; with --live also: the token file cannot be used",
+            NEGATIVE: "a promise was broken, or the drill could not be finished",
+            USAGE: "wrong usage, or the configuration has no such election or semaphore",
+            CONFIGURATION: "the configuration is invalid",
         },
-        _argument(
-            "PATH",
-            f"{_PATH}; with --live it says where Consul and the daemon are (then the default is "
-            f"{DEFAULT_CONFIG})",
-            Path,
-            nargs="?",
-        ),
+        _argument("PATH", _PATH, Path),
         _argument(
             "names NAME",
             f"{_CONFIGURED} (default: all of them, but of each for_each only one)",
@@ -576,49 +568,16 @@ COMMANDS = {
         _argument(
             "--hooks KIND",
             "recorders: hooks only record that they ran; real: the commands of the file run on this machine, "
-            f"with their users, folders and times (default: {DRILL_HOOKS[0]})",
+            "with their users, folders and times (default: %(default)s)",
             choices=list(DRILL_HOOKS),
+            default=DRILL_HOOKS[0],
         ),
         _argument(
             "--speed N",
             "divide ttl, lock_delay or prune_delay, acquire_delay and rejoin_delay by N, and with recorders "
-            f"the times of hooks, but leave the lease 3 s of room; 1: divide nothing (default: "
-            f"{DRILL_SPEED:g})",
+            "the times of hooks, but leave the lease 3 s of room; 1: divide nothing (default: 10)",
             values.speed,
-        ),
-        _argument(
-            "--live NAME",
-            "run on the node that holds this election: step down to a waiting node for real, wait until that "
-            "node steps down to this one, and print what a client of Consul saw",
-            values.name,
-        ),
-        _argument(
-            "--to NODE",
-            "with --live: hand over to this waiting node, as step-down --to names it (default: the node that "
-            "has waited the longest)",
-            values.node,
-        ),
-        OneOf(
-            _argument(
-                "--back-by COMMAND",
-                "with --live: run this shell command for the way back, such as 'ssh {node} {command}', where "
-                "{node} is the other node's name in Consul and {command} the step-down to run there "
-                "(default: print the step-down, for you to type there)",
-            ),
-            _flag("--one-way", "with --live: leave the lock with the other node"),
-            required=False,
-        ),
-        _argument(
-            "--timeout DURATION",
-            "with --live: how long to wait for the way back, a day at most (default: 5m)",
-            values.timeout_s,
-            dest="timeout_s",
-        ),
-        _flag("--yes", "with --live: do not ask on the terminal whether to do it"),
-        _argument(
-            "--socket PATH",
-            "with --live: the daemon's control socket (default: that of the configuration)",
-            values.socket,
+            default=DRILL_SPEED,
         ),
         _JSON,
     ),

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from supervisor.cli import values
 from supervisor.cli.arguments import parser
 from supervisor.cli.commands import COMMANDS, DEFAULT_CONFIG, Argument
 from supervisor.cli.daemon_commands import socket_path
@@ -21,8 +20,7 @@ from supervisor.errors import CommandError
 COMPLETE_S = 1.0  # an operator waits for the shell, which waits for us
 DAEMON_S = 0.3  # of these: the daemon answers in milliseconds, and otherwise the files are read
 PROGRAM = "consul-supervisor"
-# By the command, or by the option whose value is completed. All others take both.
-KINDS = {"leader": ["election"], "limit": ["semaphore"], "--live": ["election"]}
+KINDS = {"leader": ["election"], "limit": ["semaphore"]}  # all other commands take both
 
 
 def complete(options: argparse.Namespace) -> int:
@@ -53,15 +51,13 @@ def _names(line: str) -> list[str]:
         return []
     option = _option_at_end(words)
     if option is not None:
-        if option.details.get("type") is not values.name:
-            return list(option.details.get("choices", ()))
-        del words[-1]
+        return list(option.details.get("choices", ()))
     try:
         given = parser(unfinished=True).parse_args(words)
     except SystemExit:  # of a command line that is wrong already
         return []
-    kinds = KINDS.get(option.name if option else given.command, ["election", "semaphore"])
-    found = _items(given, live=option is not None)
+    kinds = KINDS.get(given.command, ["election", "semaphore"])
+    found = _items(given)
     # A name goes into a shell, which may evaluate other characters.
     return sorted({name for kind, name in found if kind in kinds and NAME.fullmatch(name)})
 
@@ -88,13 +84,10 @@ def _option_at_end(words: list[str]) -> Argument | None:
     return None
 
 
-def _items(given: argparse.Namespace, *, live: bool) -> Iterable[tuple[str, str]]:
+def _items(given: argparse.Namespace) -> Iterable[tuple[str, str]]:
     """Return kind and name of each item of the daemon, or of the configuration.
 
     The configuration counts if the command does not ask the daemon, or if the daemon does not answer.
-
-    live: whether the name is that of ``drill --live``, which asks the daemon. Otherwise drill rehearses a
-        configuration.
     """
     from supervisor.config import items_at
     from supervisor.control import fetch
@@ -102,7 +95,7 @@ def _items(given: argparse.Namespace, *, live: bool) -> Iterable[tuple[str, str]
     if "path" not in given and "config" not in given:  # the command takes no configuration
         return []
     path: Path = given.path if "path" in given else given.config
-    if "socket" in given and (live or "path" not in given):
+    if "socket" in given:
         with suppress(CommandError):
             _, status = fetch.status(socket_path(given.socket, path), within_s=DAEMON_S)
             return [(item["kind"], item["name"]) for item in status["items"]]

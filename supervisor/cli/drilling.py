@@ -4,10 +4,9 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from supervisor.cli.commands import DRILL_HOOKS, DRILL_SPEED
 from supervisor.cli.consul_commands import not_found
-from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
-from supervisor.cli.terminal import fail, progress, run_async, say
+from supervisor.cli.exit_codes import DONE, NEGATIVE
+from supervisor.cli.terminal import progress, run_async, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,46 +16,15 @@ if TYPE_CHECKING:
 
 def drill(options: argparse.Namespace) -> int:
     """Rehearse the configuration, print promises and measurements, and return the exit code."""
-    if why := _wrong_options(options):
-        return fail(USAGE, why)
-    if options.live is not None:
-        from supervisor.cli.live_drilling import drill_live
-
-        return drill_live(options)
     from supervisor.config import load
     from supervisor.drill import NODES
 
-    options.hooks, options.speed = options.hooks or DRILL_HOOKS[0], options.speed or DRILL_SPEED
     configs = {node: load(options.path, os.environ, node) for node in NODES}
     config = configs[NODES[0]]
     names = [item.name for item in config.items]
     if unknown := [name for name in options.names if name not in names]:
         return not_found("election or semaphore", config, options.path, unknown[0])
     return _rehearse(options, configs)
-
-
-def _wrong_options(options: argparse.Namespace) -> str:
-    """Return why these options cannot be used together. Blank: they can."""
-    rehearses = {
-        "NAME": options.names,
-        "--hooks": options.hooks,
-        "--speed": options.speed,
-        "--all": options.all,
-    }
-    lives = {
-        "--to": options.to,
-        "--back-by": options.back_by,
-        "--one-way": options.one_way,
-        "--timeout": options.timeout_s,
-        "--yes": options.yes,
-        "--socket": options.socket,
-    }
-    is_live = options.live is not None
-    for option, given in (rehearses if is_live else lives).items():
-        if given not in (None, False, []):
-            way = "with --live, which hands over for real" if is_live else "without --live"
-            return f"cannot use {option} {way}"
-    return "" if is_live or options.path is not None else "the configuration PATH is missing"
 
 
 def _rehearse(options: argparse.Namespace, configs: "Mapping[str, Config]") -> int:

@@ -17,7 +17,6 @@ promises of ``check`` with what Consul and the recorders have shown.
     bounds.py     how long each play takes at most
     rehearsal.py  all plays of all items, one after the other
     report.py     the result as text and as JSON
-    live/         one real hand-over on the fleet and one back, for ``drill --live``
 """
 
 NODES = ("node-a", "node-b", "node-c")

@@ -103,7 +103,6 @@ CASES = [
     ("lock", 78, "codes/locked -- true"),
     ("lock", 126, "codes/locked -- /etc/passwd"),
     ("lock", 127, "codes/locked -- no-such-program"),
-    ("drill", 69, "--live free {unreachable}"),
     ("drill", 78, "{bad}"),
     ("schema", 0, ""),
     ("complete", 0, "help"),

@@ -2,30 +2,23 @@
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
-from supervisor.cli.arguments import parser
 from supervisor.cli.commands import codes_of
 from supervisor.config import load
 from supervisor.drill.bounds import MACHINE_S
 from supervisor.drill.plays import CONTENDER
 from supervisor.drill.promises import ALLOWANCE_S
 from supervisor.drill.shortened import HOOK_MIN_S, ROOM_S, TTL_MIN_S
-from tests.consul.elections.test_live_drill import Typed
-from tests.consul.elections.test_operator import operate
-from tests.support.consul import Agent
 from tests.support.pages import DRILL, Shown, rows
-from tests.support.supervisor import Supervisor, command, until
+from tests.support.supervisor import command
 
 SHOWN = Shown(DRILL)
 (FILE, PRINTED) = SHOWN.of(DRILL, "What it prints")
-(LIVE, LIVE_PRINTED, BACK_BY) = SHOWN.of(DRILL, "A real hand-over and back")
 WITHIN_S = 120.0
 TEXT = DRILL.read_text()
 
@@ -83,57 +76,3 @@ def test_the_figures_of_the_page_are_those_of_the_code() -> None:
     assert f"{ALLOWANCE_S:g} s more is allowed" in TEXT
     assert f"({MACHINE_S:g} s in each play)" in TEXT
     assert f"leave the lease {ROOM_S:g} s of room" in " ".join(command("drill", "--help").stdout.split())
-
-
-def unspaced(text: str) -> str:
-    return " ".join(text.split())
-
-
-@pytest.mark.long
-def test_the_shown_lines_of_a_live_drill_are_printed(
-    tmp_path: Path, shared_agent: Agent, shared_client: Agent, unique: str
-) -> None:
-    """The two nodes have agents of their own, as on a fleet."""
-    config = yaml.safe_load(FILE.text)
-    election = config["elections"]["app"]
-    election["key"] = election["session"]["name"] = f"{unique}/leader"  # apart from those of other tests
-    election["on_acquire"][0]["shell"] = election["on_lose"][0]["shell"] = "true"
-    agents = {"node1": shared_agent, "node2": shared_client}
-    nodes = [
-        Supervisor(tmp_path / name, {"consul": {"address": agent.url}, "log": {"format": "json"}, **config})
-        for name, agent in agents.items()
-    ]
-    first, second = nodes
-    try:
-        first.start()
-        first.wait_line("role", role="holding")
-        second.start()
-        until(
-            lambda: [each["Name"] for each in shared_agent.sessions()].count(election["key"]) == 2, "it waits"
-        )
-        program, *words = LIVE.text.split()
-        assert program == "consul-supervisor"
-        with Typed([*words, "--socket", f"{first.folder}/control.sock", str(first.config_path)]) as drilling:
-            drilling.type("y")
-            typed = drilling.line("consul-supervisor step-down").partition("consul-supervisor ")[2].split()
-            assert operate(second, *typed) == (0, "")
-            output, code = drilling.ended()
-        assert code == 0, output
-        for number, agent in enumerate(agents.values(), 1):
-            name = agent.call("GET", "/agent/self").json()["Config"]["NodeName"]
-            output = output.replace(name, f"node{number}")
-        output = output.replace(f"{unique}/leader", "service/app/leader")
-        printed = unspaced(form(output))  # lines are wrapped and aligned by the length of names
-        for line in LIVE_PRINTED.text.splitlines():
-            assert unspaced(form(line)) in printed, f"not printed: {line}"
-        assert [node.stop() for node in nodes] == [0, 0]
-    finally:
-        for node in nodes:
-            node.close()
-
-
-def test_the_shown_command_for_the_way_back_is_a_live_drill() -> None:
-    program, *words = shlex.split(BACK_BY.text)
-    assert program == "consul-supervisor"
-    options = parser().parse_args(words)
-    assert "{node}" in options.back_by and "{command}" in options.back_by and options.live

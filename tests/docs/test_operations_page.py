@@ -226,6 +226,23 @@ def test_the_named_node_takes_over(shown: str, printed: str, nodes: Nodes, share
     assert re.fullmatch(re.sub(r"\d\.\d", r"\\d\\.\\d", printed.replace("node2", r"\S+")), result)
 
 
+@pytest.mark.long
+@SHOWN.by(OPERATIONS, "Rehearse a hand-over", "sh", "shown")
+def test_a_rehearsed_handover_comes_back(shown: str, nodes: Nodes, shared_agent: Agent) -> None:
+    nodes.start()
+    second = nodes.nodes[1]
+    until(lambda: " 1 candidate" in run_all(nodes, ["consul-supervisor members app"]), "it has a session")
+    node = shared_agent.sessions()[0]["Node"]
+    step_down, events = (line.replace("node2", node) for line in typed(shown))
+    assert " holds it, " in run_all(nodes, [step_down])
+    assert "losing (step-down: rehearsal)" in run_all(nodes, [events])
+    second.wait_line("role", item="app", role="holding")
+    until(lambda: " 1 candidate" in run_all(nodes, ["consul-supervisor members app"]), "it contends again")
+    with nodes.shell_of(second) as elsewhere:
+        assert " holds it, " in elsewhere.run(step_down)
+    assert len(nodes.first.lines("role", item="app", role="holding")) == 2
+
+
 @SHOWN.by(OPERATIONS, "Rotate a token", "sh")
 def test_a_rotated_token_is_in_use_at_once(shown: str, nodes: Nodes, tmp_path: Path) -> None:
     nodes.start()

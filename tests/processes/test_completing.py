@@ -62,8 +62,6 @@ def expect(line: str, names: str, **environ: str) -> None:
         ("alias members --config {folder}/c.yaml ", "api\nrebuild\nweb\n"),
         ("members --config {folder}/none.yaml ", ""),
         ("members --config '{folder}", ""),
-        ("consul-supervisor drill {folder}/c.yaml --live ", "api\nweb\n"),
-        ("drill {folder}/c.yaml --live=w", "api\nweb\n"),
         ("consul-supervisor ", ""),
         ("", ""),
     ],
@@ -96,7 +94,6 @@ def test_names_come_from_the_daemon_if_the_command_asks_it(folder: Path) -> None
     socket = folder / "c.sock"
     with UnixPeer(socket, lambda: answer_of(json.dumps(status(*items)).encode())):
         expect(f"holds --socket {socket} ", "database\nslots\n")
-        expect(f"drill --socket {socket} --live ", "database\n")
         expect(f"members --config {folder}/c.yaml ", "api\nrebuild\nweb\n")
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from supervisor.cli import main
 from tests.support.examples import CONFIGURATIONS, VARIABLES
 from tests.support.supervisor import PATIENCE_S, left_behind, until
 
@@ -133,30 +132,6 @@ def test_a_bad_file_is_not_drilled(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("speed", ["0", "fast", "99999"])
 def test_a_speed_is_a_number_from_1(folder: Path, tmp_path: Path, speed: str) -> None:
     assert drill(folder, written(tmp_path, OBSERVER), "--speed", speed).returncode == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["c.yaml", "--yes"], "cannot use --yes without --live"),
-        (["c.yaml", "--to", "node2"], "cannot use --to without --live"),
-        ([], "the configuration PATH is missing"),
-        (["--live", "app", "c.yaml", "other"], "cannot use NAME with --live"),
-        (
-            ["--live", "app", "--hooks", "recorders"],
-            "cannot use --hooks with --live, which hands over for real",
-        ),
-        (["--live", "app", "--one-way", "--back-by", "a"], "not allowed with argument --one-way"),
-    ],
-)
-def test_options_that_do_not_belong_together_are_wrong_usage(
-    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    try:
-        code: object = main(["drill", *words])
-    except SystemExit as ended:
-        code = ended.code
-    assert code == 2 and why in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -35,7 +35,7 @@ TOP_LEVEL = {
 FLOORS = {
     "cli": "check config consul control core daemon demo devagent drill errors filesystem formats hooks"
     " journal lock_command preflight telemetry",
-    "drill": "config consul control core daemon demo devagent errors formats http_server telemetry",
+    "drill": "config core daemon demo devagent errors formats http_server telemetry",
     "lock_command": "config consul core daemon errors formats hooks",
     "daemon": "config consul control core filesystem formats hooks http_server journal preflight telemetry"
     " web",

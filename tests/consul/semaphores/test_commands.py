@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.consul.elections.test_live_drill import refused
 from tests.consul.semaphores.scene import SlotScene
 from tests.support.supervisor import Supervisor, command, until
 
@@ -111,9 +110,3 @@ def test_a_slot_is_not_handed_over(scene: SlotScene) -> None:
         f"consul-supervisor: cannot step-down {scene.name}: {why}\n",
     )
     scene.wait_holders("a")
-
-
-@pytest.mark.long
-def test_a_live_drill_is_refused(scene: SlotScene) -> None:
-    a = scene.leader("a")
-    assert "no node can hand it back" in refused(scene, a)

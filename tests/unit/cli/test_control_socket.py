@@ -12,7 +12,6 @@ COMMANDS = {
     "status": ["status", "--config"],
     "events": ["events", "--config"],
     "reload": ["reload", "--config"],
-    "drill --live": ["drill", "--live", "app"],
 }
 
 
