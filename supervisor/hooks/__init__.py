@@ -67,6 +67,7 @@ class Hooks:
     environ: the daemon's own environment.
     clock: the core's clock, in seconds.
     attached: commands have the standard streams and the whole environment of this process, as below a shell.
+        It is called in the process of each command before its program begins. None: they have their own.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Hooks:
         delayed: Callable[[Started, str], None] = lambda action, why: None,
         environ: Mapping[str, str],
         clock: Callable[[], float],
-        attached: bool = False,
+        attached: Callable[[], None] | None = None,
     ) -> None:
         keep_exit_statuses()
         keep_descriptors()
@@ -89,7 +90,7 @@ class Hooks:
         self._spawned = spawned
         self._delayed = delayed
         self._attached = attached
-        self._environ = dict(environ) if attached else base_environment(environ)
+        self._environ = dict(environ) if attached is not None else base_environment(environ)
         self._privileges = Privileges(environ)
         self._clock = clock
         self._webhooks = Webhooks()
@@ -200,8 +201,9 @@ class Hooks:
             command,
             identity,
             env=env,
-            stdin=None if self._attached else as_json(event_facts) + b"\n",
-            lines=() if self._attached else self._lines(action, name),
+            stdin=as_json(event_facts) + b"\n",
+            lines=self._lines(action, name),
+            attached=self._attached,
             ended=partial(self._end, action),
         )
         self._under_way[action] = child

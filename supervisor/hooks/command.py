@@ -54,14 +54,15 @@ class HookProcess:
         identity: RunAs,
         *,
         env: Mapping[str, str],
-        stdin: bytes | None,
+        stdin: bytes,
         lines: tuple[Lines, ...],
+        attached: Callable[[], None] | None = None,
         ended: Callable[[bool, str], None],
     ) -> None:
         """Spawn the command, which is being executed when this returns.
 
-        ``lines`` receive its stdout and stderr. Where ``stdin`` is None, the command has the standard streams
-        of this process, and there are no ``lines``.
+        ``lines`` receive its stdout and stderr. With ``attached``, which is called in the process of the
+        command, the command has the standard streams of this process in place of ``stdin`` and ``lines``.
 
         Raises Unwatched when the command began and had to be killed, and else OSError or ValueError as
         ``spawn`` does.
@@ -78,10 +79,10 @@ class HookProcess:
         place = os.eventfd(0)
         try:
             argv = [*identity.prefix, *command.argv]
-            if stdin is None:
-                spawned = Spawned(spawn_attached(argv, command.cwd, env))
-            else:
+            if attached is None:
                 spawned = spawn(argv, command.cwd, env, stdin)
+            else:
+                spawned = Spawned(spawn_attached(argv, env, attached))
         finally:
             os.close(place)
         self.pgid = spawned.pid  # the number of the group, which is that of its leader
@@ -89,7 +90,7 @@ class HookProcess:
         try:
             self._pidfd = os.pidfd_open(self.pgid)
             pipes = [pipe for pipe in (spawned.stdout, spawned.stderr) if pipe >= 0]
-            self._drains = [Drain(pipe, each) for pipe, each in zip(pipes, lines, strict=True)]
+            self._drains = [Drain(pipe, each) for pipe, each in zip(pipes, lines, strict=attached is None)]
             self._loop.add_reader(self._pidfd, self._exit)
         except OSError as error:
             self._abandon(spawned)

@@ -85,11 +85,9 @@ class Holding:
     """One lock and its command. ``run`` returns the exit code."""
 
     _timer: asyncio.TimerHandle | None = None
-    _guard: Guard | None = None
     _pgid = 0  # the process group of the command; 0: it does not run
     _begun = False  # the command has begun, or could not be started
     _code = CANNOT_RUN
-    _is_stopped = False  # the command is stopped, so a rival may hold by the time at which a loss is noticed
     _lost = False  # the lock was lost while the command ran
     _reason = "lock-lost"  # why this node holds no more
     _how_ended = ""  # of the command
@@ -116,7 +114,7 @@ class Holding:
             delayed=lambda started, why: manner.say(f"cannot start the command yet: {why}"),
             environ=environ,
             clock=boottime,
-            attached=True,
+            attached=self._on_fork,
         )
         wanted = Wanted(settings, spread=random.random())
         contender = contender_of(wanted, instance=secrets.token_hex(8), now=boottime())
@@ -128,7 +126,7 @@ class Holding:
         }
         self._driver = Driver(self._contenders, self, effects)
         self._observed: list[Action] = []
-        self._terminal = Terminal()
+        self._terminal, self._guard = Terminal(), Guard()
         self._background = Background(self._on_unhandled_exception)
         self._ended = asyncio.Event()
 
@@ -136,9 +134,8 @@ class Holding:
         """Hold the lock while the command runs, and return the exit code. Raises CommandError without it."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_unhandled_exception)
-        callbacks: dict[signal.Signals, Callable[[], None]] = {signal.SIGTSTP: self._suspend}
-        callbacks |= {number: partial(self._on_signal, number) for number in FORWARDED}
-        heard = {number: callback for number, callback in callbacks.items() if _is_heard(number)}
+        self._on_child()  # starts the guard
+        heard = {number: partial(self._on_signal, number) for number in FORWARDED if _is_heard(number)}
         listen(loop, {**heard, signal.SIGCHLD: self._on_child})
         self._manner.explain(f"waiting for {self._settings.key}")
         self.dispatch(Tick())
@@ -213,15 +210,15 @@ class Holding:
 
     def _on_spawned(self, started: StartHook | StartRun, pgid: int) -> None:
         self._begun, self._pgid = True, pgid
-        self._terminal.go_on(pgid)
-        try:
-            self._guard = Guard(pgid)
-        except OSError as error:
-            self._manner.say(f"a KILL of this process may leave processes of the command: {error.strerror}")
+
+    def _on_fork(self) -> None:
+        """Prepare the process of the command, in which this is called before the program begins."""
+        self._guard.tell(os.getpid())
+        self._terminal.take()
 
     def _stop_run(self, action: StopRun) -> None:
         self._lost = bool(self._pgid)
-        if self._manner.kills or self._is_stopped:
+        if self._manner.kills:
             self._hooks.kill_all()
         else:
             self._hooks.stop_run(action)
@@ -229,7 +226,7 @@ class Holding:
     def _on_child_ended(self, event: HookEnded | RunEnded) -> None:
         """Release the lock after the end of the command, and keep the exit code."""
         assert isinstance(event, RunEnded), "the item has no hooks"
-        self._begun, self._pgid = True, 0
+        pgid, self._pgid, self._begun = self._pgid, 0, True
         if event.code is None:
             self._manner.say(f"the command {event.detail}")
         else:
@@ -238,9 +235,8 @@ class Holding:
         self._how_ended = event.detail
         self.dispatch(event)
         self.dispatch(StopAsked())
-        self._terminal.take_back()  # after the release, for which the next holder waits
-        if self._guard is not None:
-            self._guard.end()
+        self._terminal.take_back(pgid)  # after the release, for which the next holder waits
+        self._guard.end()
 
     def _on_signal(self, number: signal.Signals) -> None:
         """Pass a signal on to the command. Before the command begins, a signal to end is for this process."""
@@ -255,20 +251,15 @@ class Holding:
             self.dispatch(StopAsked())
 
     def _on_child(self) -> None:
-        if self._pgid and (number := self._terminal.stopped_by(self._pgid)):
-            self._suspend(number)
-
-    def _suspend(self, number: int = signal.SIGTSTP) -> None:
-        """Stop with the command, if that runs, and continue it afterwards if the lock is still held.
-
-        number: the signal that stops both.
-        """
-        self._terminal.stop_with(self._pgid, number)
-        self._is_stopped = True
-        self.dispatch(Tick())
-        self._is_stopped = False
-        if self._pgid and not self._lost:
-            self._terminal.go_on(self._pgid)
+        """Replace a guard that has ended, and continue a command that has stopped itself for Ctrl-Z."""
+        try:
+            self._guard.start(self._pgid)
+        except OSError as error:
+            self._manner.say(f"a KILL of this process may leave processes of the command: {error.strerror}")
+        with suppress(ChildProcessError, ProcessLookupError, PermissionError):
+            stop = os.waitid(os.P_PID, self._pgid, os.WSTOPPED | os.WNOHANG) if self._pgid else None
+            if stop is not None and stop.si_status == signal.SIGTSTP:
+                os.killpg(self._pgid, signal.SIGCONT)
 
     # --- the world that a step acts upon ------------------------------------------------------------
 

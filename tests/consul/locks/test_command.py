@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.lock_command.guard import NAME
 from tests.consul.locks.lockers import SHORT, SLEEP, Lockers, children, is_alive
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
 
@@ -164,6 +165,37 @@ def test_kill_takes_the_command_and_its_children_with_it(lockers: Lockers) -> No
     assert locker.wait() == -signal.SIGKILL
     lockers.assert_nothing_left()
     assert lockers.session(), "Consul keeps the lock until the session expires"
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_kill_takes_a_command_with_it_that_has_only_begun(lockers: Lockers, number: int) -> None:
+    """The command itself kills ``lock``, which has not run since the fork on a busy machine."""
+    locker = lockers.start(argv=["/bin/sh", "-c", "sleep 600 & kill -KILL $PPID; sleep 600; true"])
+    assert locker.wait() == -signal.SIGKILL
+    lockers.assert_nothing_left()
+
+
+@pytest.mark.parametrize("when", ["while it waits", "while it holds"])
+def test_a_guard_that_was_killed_is_replaced(lockers: Lockers, when: str) -> None:
+    other = lockers.holder(name="other")
+    locker = lockers.start(body="sleep 600 & sleep 600; true")
+    until(lambda: lockers.is_waiting(2), "it waits")
+    if when == "while it holds":
+        other.signal(signal.SIGTERM)
+        lockers.wait_line("a", "begin")
+    (guard,) = (pid for pid in children(locker.pid) if is_guard(pid))
+    os.kill(guard, signal.SIGKILL)
+    until(lambda: any(map(is_guard, set(children(locker.pid)) - {guard})), "another guard runs")
+    if when == "while it waits":
+        other.signal(signal.SIGTERM)
+    shell = lockers.wait_line("a", "begin").pid
+    until(lambda: len(children(shell)) == 2, "the children of the shell")
+    locker.signal(signal.SIGKILL)
+    lockers.assert_nothing_left()
+
+
+def is_guard(pid: int) -> bool:
+    return NAME.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_the_guard_does_not_outlive_the_command(lockers: Lockers) -> None:

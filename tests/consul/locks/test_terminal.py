@@ -1,4 +1,4 @@
-"""The terminal belongs to the command while it runs: it reads, and Ctrl-C and Ctrl-Z are for it."""
+"""The terminal is for the command while it runs: it reads, Ctrl-C is for it, and Ctrl-Z stops nothing."""
 
 import os
 import pty
@@ -6,13 +6,12 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.consul.locks.lockers import Lockers, children
+from tests.consul.locks.lockers import Lockers
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
 
 pytestmark = pytest.mark.long
@@ -25,7 +24,6 @@ class Session:
 
     def __init__(self, lockers: Lockers) -> None:
         self.lockers = lockers
-        self.lock_pid = self.command = 0
         self._master, slave = pty.openpty()
         self._shown = b""
         environ = {
@@ -60,25 +58,10 @@ class Session:
         """Return the line that runs ``lock`` with a shell as its command."""
         return " ".join((*COMMAND, "lock", options, self.lockers.key, "--", "bash", "-c", f"'{script}'"))
 
-    def in_background(self, script: str, form: str = "{} &") -> None:
-        """Run ``lock`` in the background, and note the process ids of ``lock`` and of its command."""
-        self.type(form.format(self.line(f'echo lock""=$PPID. command""=$$.; {script}')))
-        self.lock_pid, self.command = self.wait_number("lock="), self.wait_number("command=")
-
-    def wait_stopped(self) -> None:
-        """Return when ``lock`` has stopped, and its command, and the shell has shown that."""
-        until(lambda: state(self.command) == state(self.lock_pid) == "T", "the job is stopped")
-        self.type("")
-        self.wait("Stopped")
-
     @property
     def foreground(self) -> int:
         """The foreground process group."""
         return os.tcgetpgrp(self._master)
-
-    def jobs(self) -> list[int]:
-        """Return the children of the shell."""
-        return children(self._process.pid)
 
     def wait(self, text: str) -> None:
         """Return when the terminal has shown this text behind the text awaited before."""
@@ -107,18 +90,6 @@ class Session:
         self._master = -1
         self._process.kill()
         self._process.wait(PATIENCE_S)
-
-
-def state(pid: int) -> str:
-    """Return the state of a process, such as T for a stopped one."""
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]
-
-
-def runs_of(pid: int) -> int:
-    """Return how often the process has stopped to run."""
-    with open(f"/proc/{pid}/status") as file:
-        return sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
 
 
 @pytest.fixture
@@ -165,43 +136,28 @@ def test_ctrl_c_ends_the_wait(session: Session) -> None:
     session.wait("ended=130")
 
 
-def test_ctrl_z_stops_lock_and_fg_continues_both(session: Session) -> None:
-    session.lock(
-        'sleep 0.3; echo ready""=1; while read line; do echo "read=$line"; [ "$line" = end ] && exit 0; done'
-    )
+@pytest.mark.parametrize("first", ["", 'trap "kill -TSTP 0" TSTP; '], ids=["plain", "traps it"])
+def test_ctrl_z_stops_nothing(session: Session, first: str) -> None:
+    session.lock(f'{first}echo ready""=1; while read line; do echo "read=$line"; exit 3; done')
     session.wait("ready=1")
     session.press(CTRL_Z)
-    session.wait("Stopped")
-    session.type("echo shell''=1")
-    session.wait("shell=1")
-    assert session.lockers.session()
-    session.type("fg")
-    session.type("again")
-    session.wait("read=again")
-    session.type("end")
-    session.wait("read=end")
-    session.type("echo shell''=2")
-    session.wait("shell=2")
-    until(lambda: session.lockers.session() == "", "the lock is released")
-
-
-def test_ctrl_z_in_a_container_stops_nothing_for_long(session: Session) -> None:
-    """No shell could continue the command, so it is continued at once."""
-    container = "unshare --pid --fork --kill-child --mount-proc setsid --ctty --wait"
-    session.lock(
-        'sleep 0.3; echo ready""=1; while read line; do echo "read=$line"; exit 3; done', before=container
-    )
-    session.wait("ready=1")
-    session.press(CTRL_Z)
+    session.wait("^Z")
     session.type("goes on")
     session.wait("read=goes on")
     session.wait("ended=3")
 
 
-def test_ctrl_z_in_a_container_does_not_stop_the_wait(session: Session) -> None:
+def test_a_command_that_stops_itself_is_continued(session: Session) -> None:
+    """An editor suspends itself when it reads Ctrl-Z."""
+    suspend = "import os, signal; signal.signal(signal.SIGTSTP, signal.SIG_DFL); os.killpg(0, signal.SIGTSTP)"
+    session.lock(f'exec {sys.executable} -c "{suspend}; print(str(5) + str(5))"')
+    session.wait("55")
+    session.wait("ended=0")
+
+
+def test_ctrl_z_does_not_stop_the_wait(session: Session) -> None:
     holder = session.lockers.holder()
-    container = "unshare --pid --fork --kill-child --mount-proc setsid --ctty --wait"
-    session.lock('echo begun""=1', "--verbose", before=container)
+    session.lock('echo begun""=1', "--verbose")
     session.wait("waiting for")
     until(lambda: session.lockers.is_waiting(2), "it waits")
     session.press(CTRL_Z)
@@ -209,6 +165,31 @@ def test_ctrl_z_in_a_container_does_not_stop_the_wait(session: Session) -> None:
     holder.signal(signal.SIGTERM)
     session.wait("begun=1")
     session.wait("ended=0")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", "< /dev/null"), ("echo piped |", ""), ("", "| cat"), ("", "&")]
+)
+def test_a_command_without_the_terminal_cannot_read_from_it_and_is_not_stopped(
+    session: Session, before: str, after: str
+) -> None:
+    line = session.line('read line < /dev/tty || echo "error""=$?"')
+    session.type(f"{before} {line} {after}")
+    session.wait("error=1")
+    until(lambda: session.lockers.session() == "", "the lock is released")
+    session.type("echo the shell is ba''ck")
+    session.wait("the shell is back")
+
+
+def test_the_command_of_a_lock_below_another_lock_has_the_terminal(session: Session) -> None:
+    outer = " ".join((*COMMAND, "lock", f"{session.lockers.key}-outer", "--"))
+    session.lock('echo ready""=1; read line; echo "read=$line"; exec sleep 600', before=outer)
+    session.wait("ready=1")
+    session.type("some text")
+    session.wait("read=some text")
+    session.press(CTRL_C)
+    session.wait("ended=130")
+    assert session.lockers.session() == ""
 
 
 def test_lock_may_print_while_the_command_has_the_terminal(session: Session) -> None:
@@ -221,45 +202,6 @@ def test_lock_may_print_while_the_command_has_the_terminal(session: Session) -> 
     session.wait("ended=1")
 
 
-def test_a_command_that_was_stopped_for_longer_than_the_lease_does_not_go_on(session: Session) -> None:
-    """A TERM would let the command go on for a while, beside a rival."""
-    ready = 'trap "" TERM; sleep 0.3; echo ready""=1'
-    session.lock(f"{ready}; while :; do sleep 0.05; done", "--ttl 2s --lock-delay 9s")  # room 3.5 s
-    session.wait("ready=1")
-    session.press(CTRL_Z)
-    session.wait("Stopped")
-    time.sleep(4)
-    session.type("fg")
-    session.wait("(lease-expired): the command was ended: ")
-    until(lambda: "\n" in session.shown, "the line ends")
-    assert "ignored TERM" not in session.shown
-
-
-@pytest.mark.parametrize(("before", "after"), [("", "< /dev/null"), ("echo piped |", ""), ("", "| cat")])
-def test_a_command_whose_standard_streams_are_elsewhere_reads_from_the_terminal(
-    session: Session, before: str, after: str
-) -> None:
-    """A program that requests a password, such as ssh, opens the controlling terminal."""
-    session.lock('read line < /dev/tty; echo "read=$line"; read line < /dev/tty', before=before, after=after)
-    until(session.lockers.session, "the command has begun")
-    session.type("some text")
-    session.wait("read=some text")
-    session.press(CTRL_C)
-    session.wait("ended=")
-    assert session.lockers.session() == ""
-    session.type("echo the shell is ba''ck")
-    session.wait("the shell is back")
-
-
-def test_a_command_in_a_command_substitution_reads_from_the_terminal(session: Session) -> None:
-    """Bash lets the kernel stop no process there."""
-    line = session.line("read line < /dev/tty; echo in-$line")
-    session.type(f'found=$({line}); echo "found=$found"')
-    until(session.lockers.session, "the command has begun")
-    session.type("text")
-    session.wait("found=in-text")
-
-
 def test_ctrl_c_is_for_each_process_of_a_command_without_the_terminal(session: Session) -> None:
     """Standard input is no terminal, so the command is in the background. The shell waits for its child."""
     child = '(trap "exit 7" INT; echo ready""=1; while :; do sleep 0.05; done)'
@@ -267,61 +209,6 @@ def test_ctrl_c_is_for_each_process_of_a_command_without_the_terminal(session: S
     session.wait("ready=1")
     session.press(CTRL_C)
     session.wait("ended=7")
-
-
-def test_a_command_in_the_background_that_reads_stops_until_fg(session: Session) -> None:
-    """As any other job does, also after bg."""
-    session.in_background("read line; echo read=$line; exit 3")
-    session.wait_stopped()
-    session.type("bg")
-    session.wait("bg")
-    session.wait_stopped()
-    session.type("fg; echo ended=$?")
-    session.type("some text")
-    session.wait("read=some text")
-    session.wait("ended=3")
-    assert session.lockers.session() == ""
-
-
-def test_a_command_that_first_reads_after_fg_gets_the_terminal(session: Session) -> None:
-    """No process was stopped before fg, so the shell continued none."""
-    session.in_background('until [ -e "$RECORDS" ]; do sleep 0.05; done; read line; echo read=$line')
-    session.type("fg; echo ended=$?")
-    session.wait("fg")
-    session.lockers.records.touch()
-    session.type("some text")
-    session.wait("read=some text")
-    session.wait("ended=0")
-
-
-def test_ctrl_c_ends_a_command_that_read_in_the_background(session: Session) -> None:
-    session.in_background("read line")
-    session.wait_stopped()
-    session.type("fg; echo ended=$?")
-    session.wait("fg")
-    until(lambda: session.foreground == session.command, "the command has the terminal")
-    session.press(CTRL_C)
-    session.wait("ended=130")
-
-
-def test_a_command_that_was_stopped_in_the_background_ends_with_the_terminal(session: Session) -> None:
-    session.in_background("read line")
-    session.wait_stopped()
-    session.close()
-    until(lambda: session.lockers.session() == "", "the lock is released")
-    session.lockers.assert_nothing_left()
-
-
-def test_a_command_that_no_shell_can_continue_stays_stopped_when_it_reads(session: Session) -> None:
-    """``lock`` stays awake, and a signal ends the command."""
-    session.in_background("read line < /dev/tty", form="({} &)")
-    until(lambda: state(session.command) == "T", "the command is stopped")
-    time.sleep(0.2)  # the attempt to stop with the command takes some milliseconds
-    runs = runs_of(session.command)
-    time.sleep(0.3)
-    assert runs_of(session.command) == runs and state(session.command) == "T"
-    os.kill(session.lock_pid, signal.SIGTERM)
-    until(lambda: session.lockers.session() == "", "the lock is released")
 
 
 def test_a_script_that_runs_lock_beside_itself_keeps_the_terminal(session: Session) -> None:
@@ -347,24 +234,6 @@ def test_a_pager_has_the_terminal_while_the_command_runs(session: Session) -> No
     session.wait("ended=0")
 
 
-def test_a_pager_goes_on_when_the_command_has_ended(session: Session) -> None:
-    """The command has the terminal. So the kernel stops the pager that reads, but not ``lock``."""
-    script = 'input(); open("/dev/tty").readline(); print("paged=1")'
-    session.lock(
-        "read line < /dev/tty; echo lent; read line < /dev/tty; echo read=$line > /dev/tty",
-        after=f"| {sys.executable} -c '{script}'",
-    )
-    until(session.lockers.session, "the command has begun")
-    session.type("first")
-    until(lambda: "T" in map(state, session.jobs()), "the pager is stopped")
-    session.type("second")
-    session.wait("read=second")
-    until(lambda: session.lockers.session() == "", "it has ended")
-    session.type("third")
-    session.wait("paged=1")
-    session.wait("ended=0")
-
-
 def test_a_signal_from_elsewhere_reaches_a_command_in_the_foreground(session: Session) -> None:
     session.lock('trap "exit 6" USR1; echo lock""er=$PPID.; while :; do sleep 0.05; done')
     session.wait("locker=")
@@ -387,43 +256,3 @@ def test_the_end_of_the_command_leaves_the_terminal_to_the_shell_that_has_it(ses
     until(lambda: not Path(f"/proc/{lock_pid}").exists(), "lock has ended")
     session.type("echo the shell is ba''ck")
     session.wait("the shell is back")
-
-
-def test_timeout_ends_a_lock_whose_command_was_stopped(session: Session) -> None:
-    """``timeout`` is in the background there, and ignores the signal for a process that reads."""
-    file = session.lockers.records.with_suffix(".sh")
-    file.write_text(f"timeout 2 {session.line('read line < /dev/tty')}; echo ended=$?")
-    session.type(f"bash {file}")
-    session.wait("ended=124")
-    until(lambda: session.lockers.session() == "", "the lock is released")
-
-
-@pytest.mark.parametrize("after", ["| cat", "< /dev/null"])
-def test_the_command_of_a_lock_below_another_lock_reads_and_stops(session: Session, after: str) -> None:
-    outer = " ".join((*COMMAND, "lock", f"{session.lockers.key}-outer", "--"))
-    read = 'echo pid""=$$.; read line < /dev/tty; echo "read=$line"; exec sleep 600'
-    session.lock(read, before=outer, after=after)
-    command = session.wait_number("pid=")
-    session.type("some text")
-    session.wait("read=some text")
-    session.press(CTRL_Z)
-    session.wait("Stopped")
-    assert state(command) == "T"
-    session.type("fg")
-    until(lambda: state(command) != "T", "the command goes on")
-    session.press(CTRL_C)
-    until(lambda: session.lockers.session() == "", "the lock is released")
-
-
-def test_ctrl_z_stops_the_command_of_a_lock_below_another_lock(session: Session) -> None:
-    """Neither of the two has the terminal, because no process has read from it."""
-    outer = " ".join((*COMMAND, "lock", f"{session.lockers.key}-outer", "--"))
-    session.lock('echo pid""=$$.; exec sleep 600', before=outer, after="< /dev/null")
-    command = session.wait_number("pid=")
-    session.press(CTRL_Z)
-    session.wait("Stopped")
-    assert state(command) == "T"
-    session.type("fg")
-    until(lambda: state(command) != "T", "the command goes on")
-    session.press(CTRL_C)
-    until(lambda: session.lockers.session() == "", "the lock is released")
