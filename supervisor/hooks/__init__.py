@@ -30,7 +30,7 @@ from supervisor.core.actions import LOSE_SIDE, KillHook, StartHook, StartRun, St
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.settings import Command, ItemSettings, Webhook
 from supervisor.formats.templates import Fact
-from supervisor.hooks.command import HookProcess, Unwatched, keep_exit_statuses
+from supervisor.hooks.command import Attached, HookProcess, Unwatched, keep_exit_statuses
 from supervisor.hooks.context import as_environment, as_json, base_environment, facts
 from supervisor.hooks.left import Left
 from supervisor.hooks.output import HookLine, LineBudget, Lines
@@ -66,8 +66,8 @@ class Hooks:
     delayed: receives each action that cannot start yet, and why.
     environ: the daemon's own environment.
     clock: the core's clock, in seconds.
-    attached: commands have the standard streams and the whole environment of this process, as below a shell.
-        It is called in the process of each command before its program begins. None: they have their own.
+    attached: starts commands that have the standard streams and the whole environment of this process, as
+        below a shell. None: they have neither.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Hooks:
         delayed: Callable[[Started, str], None] = lambda action, why: None,
         environ: Mapping[str, str],
         clock: Callable[[], float],
-        attached: Callable[[], None] | None = None,
+        attached: Attached | None = None,
     ) -> None:
         keep_exit_statuses()
         keep_descriptors()
@@ -90,7 +90,7 @@ class Hooks:
         self._spawned = spawned
         self._delayed = delayed
         self._attached = attached
-        self._environ = dict(environ) if attached is not None else base_environment(environ)
+        self._environ = base_environment(environ) if attached is None else dict(environ)
         self._privileges = Privileges(environ)
         self._clock = clock
         self._webhooks = Webhooks()

@@ -15,13 +15,13 @@ How a group ends::
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from supervisor.core.settings import Command
 from supervisor.hooks import group
 from supervisor.hooks.output import Drain, Lines
 from supervisor.hooks.privileges import RunAs
-from supervisor.hooks.spawn import Spawned, spawn, spawn_attached
+from supervisor.hooks.spawn import Spawned, spawn
 
 KILL_GRACE_S = 0.2  # the kernel ends a killed process in milliseconds, or not at all (state D)
 SWEEP_PAUSE_S = 0.005  # between two checks whether a group has any process left
@@ -35,6 +35,10 @@ def keep_exit_statuses() -> None:
     """
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+Attached = Callable[[Sequence[str], Mapping[str, str]], int]
+"""Starts a command in a process group of its own, with the streams of this process; its process id."""
 
 
 class Unwatched(OSError):
@@ -56,13 +60,13 @@ class HookProcess:
         env: Mapping[str, str],
         stdin: bytes,
         lines: tuple[Lines, ...],
-        attached: Callable[[], None] | None = None,
+        attached: Attached | None = None,
         ended: Callable[[bool, str], None],
     ) -> None:
         """Spawn the command, which is being executed when this returns.
 
-        ``lines`` receive its stdout and stderr. With ``attached``, which is called in the process of the
-        command, the command has the standard streams of this process in place of ``stdin`` and ``lines``.
+        ``lines`` receive its stdout and stderr. A command that ``attached`` starts has the standard streams
+        of this process in place of ``stdin`` and ``lines``.
 
         Raises Unwatched when the command began and had to be killed, and else OSError or ValueError as
         ``spawn`` does.
@@ -82,7 +86,7 @@ class HookProcess:
             if attached is None:
                 spawned = spawn(argv, command.cwd, env, stdin)
             else:
-                spawned = Spawned(spawn_attached(argv, env, attached))
+                spawned = Spawned(attached(argv, env))
         finally:
             os.close(place)
         self.pgid = spawned.pid  # the number of the group, which is that of its leader

@@ -1,7 +1,5 @@
 """Starts a command as a process group of its own, with its standard streams and no other descriptor of ours.
 
-The standard streams are made for the command, or they are those of this process.
-
 posix_spawn takes two thirds of the time of ``subprocess.Popen``, at a moment at which nobody holds the lock.
 Popen is used where only Popen can do it: when a folder is requested, or when a standard stream of ours is
 closed. No descriptor of ours may reach a command. An exec closes our own, and ``keep_descriptors`` at the
@@ -17,9 +15,9 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from supervisor.filesystem.mounts import are_all_local, is_local
 
@@ -28,7 +26,6 @@ STANDARD = (0, 1, 2)
 LAUNCHER = "/usr/bin/env"
 EXACT_LAUNCHER = ("/usr/bin/nice", "-n", "0", "--")  # after env, which takes A=B for a variable
 HEAD_BYTES = 256  # of a script: BINPRM_BUF_SIZE, in which the kernel looks for its interpreter
-CANNOT_EXECUTE = 126  # as shells report it
 INTERPRETERS_MAX = 5  # interpreters that are scripts themselves; the kernel follows no more
 # A shell script that starts us in the background, nohup and Python itself ignore some signals. An exec
 # keeps them ignored, so that a hook would never receive them.
@@ -87,40 +84,6 @@ def spawn(argv: list[str], cwd: str | None, env: Mapping[str, str], stdin: bytes
     for fd in ends:
         os.close(fd)
     return Spawned(pid, out, err)
-
-
-def spawn_attached(argv: list[str], env: Mapping[str, str], begin: Callable[[], None]) -> int:
-    """Start a command with the standard streams of this process, and return its process id.
-
-    begin: called in the process of the command, as the leader of its group, before the program begins. That
-        needs a fork, which takes longer than posix_spawn.
-    A signal that this process ignores stays ignored, as nohup requests. A program that cannot be executed
-    ends with 126. Raises OSError when there is no such program, or when no process can be started.
-    """
-    program = _found(argv[0], env)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        pid = os.fork()
-        if pid == 0:
-            _be_command(program, argv, env, begin)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    with suppress(OSError):  # the command has done so already, and its program has begun
-        os.setpgid(pid, pid)
-    return pid
-
-
-def _be_command(program: str, argv: list[str], env: Mapping[str, str], begin: Callable[[], None]) -> NoReturn:
-    try:
-        os.setpgid(0, 0)
-        begin()
-        for number in SIGNALS:  # before a signal is let in, which a handler of ours would swallow
-            if number in IGNORED_BY_PYTHON or signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.execve(program, argv, env)
-    finally:
-        os._exit(CANNOT_EXECUTE)
 
 
 def _by_posix_spawn(argv: list[str], env: Mapping[str, str], ends: _Ends) -> int:

@@ -11,7 +11,7 @@ import secrets
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -47,6 +47,7 @@ from supervisor.lock_command import judgement
 from supervisor.lock_command.guard import Guard
 from supervisor.lock_command.judgement import LockLost
 from supervisor.lock_command.terminal import Terminal
+from supervisor.lock_command.waiting import WaitingProcess
 
 FORWARDED = (
     signal.SIGTERM,
@@ -85,6 +86,8 @@ class Holding:
     """One lock and its command. ``run`` returns the exit code."""
 
     _timer: asyncio.TimerHandle | None = None
+    _waiting: WaitingProcess | None = None
+    _guard: Guard | None = None
     _pgid = 0  # the process group of the command; 0: it does not run
     _begun = False  # the command has begun, or could not be started
     _code = CANNOT_RUN
@@ -114,7 +117,7 @@ class Holding:
             delayed=lambda started, why: manner.say(f"cannot start the command yet: {why}"),
             environ=environ,
             clock=boottime,
-            attached=self._on_fork,
+            attached=self._begin,
         )
         wanted = Wanted(settings, spread=random.random())
         contender = contender_of(wanted, instance=secrets.token_hex(8), now=boottime())
@@ -126,7 +129,7 @@ class Holding:
         }
         self._driver = Driver(self._contenders, self, effects)
         self._observed: list[Action] = []
-        self._terminal, self._guard = Terminal(), Guard()
+        self._terminal = Terminal()
         self._background = Background(self._on_unhandled_exception)
         self._ended = asyncio.Event()
 
@@ -134,7 +137,7 @@ class Holding:
         """Hold the lock while the command runs, and return the exit code. Raises CommandError without it."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_unhandled_exception)
-        self._on_child()  # starts the guard
+        self._on_child()  # starts the process of the command, and its guard
         heard = {number: partial(self._on_signal, number) for number in FORWARDED if _is_heard(number)}
         listen(loop, {**heard, signal.SIGCHLD: self._on_child})
         self._manner.explain(f"waiting for {self._settings.key}")
@@ -211,10 +214,25 @@ class Holding:
     def _on_spawned(self, started: StartHook | StartRun, pgid: int) -> None:
         self._begun, self._pgid = True, pgid
 
-    def _on_fork(self) -> None:
-        """Prepare the process of the command, in which this is called before the program begins."""
-        self._guard.tell(os.getpid())
-        self._terminal.take()
+    def _begin(self, argv: Sequence[str], env: Mapping[str, str]) -> int:
+        """Let the command begin, and return its process id. Raises OSError when that is not possible."""
+        waiting = self._prepare()
+        self._terminal.lend(waiting.pid)
+        waiting.become(argv, env)
+        return waiting.pid
+
+    def _prepare(self) -> WaitingProcess:
+        """Return the process that becomes the command, and have a guard for its group. Raises OSError."""
+        if self._waiting is None or not (self._begun or self._waiting.is_waiting):
+            self._end_guard()
+            self._waiting = WaitingProcess()
+        if self._guard is None or not self._guard.is_running:
+            self._guard = Guard(self._waiting.pid)
+        return self._waiting
+
+    def _end_guard(self) -> None:
+        if self._guard is not None:
+            self._guard.end()
 
     def _stop_run(self, action: StopRun) -> None:
         self._lost = bool(self._pgid)
@@ -236,7 +254,7 @@ class Holding:
         self.dispatch(event)
         self.dispatch(StopAsked())
         self._terminal.take_back(pgid)  # after the release, for which the next holder waits
-        self._guard.end()
+        self._end_guard()
 
     def _on_signal(self, number: signal.Signals) -> None:
         """Pass a signal on to the command. Before the command begins, a signal to end is for this process."""
@@ -251,15 +269,15 @@ class Holding:
             self.dispatch(StopAsked())
 
     def _on_child(self) -> None:
-        """Replace a guard that has ended, and continue a command that has stopped itself for Ctrl-Z."""
-        try:
-            self._guard.start(self._pgid)
-        except OSError as error:
-            self._manner.say(f"a KILL of this process may leave processes of the command: {error.strerror}")
-        with suppress(ChildProcessError, ProcessLookupError, PermissionError):
-            stop = os.waitid(os.P_PID, self._pgid, os.WSTOPPED | os.WNOHANG) if self._pgid else None
-            if stop is not None and stop.si_status == signal.SIGTSTP:
-                os.killpg(self._pgid, signal.SIGCONT)
+        """Replace what another process has killed, and continue a command that has stopped itself."""
+        if self._pgid or self._is_acquiring:
+            with suppress(OSError):  # the start of the command tries again
+                self._prepare()
+        if self._pgid:
+            with suppress(ChildProcessError, ProcessLookupError, PermissionError):
+                stop = os.waitid(os.P_PID, self._pgid, os.WSTOPPED | os.WNOHANG)
+                if stop is not None and stop.si_status == signal.SIGTSTP:
+                    os.killpg(self._pgid, signal.SIGCONT)
 
     # --- the world that a step acts upon ------------------------------------------------------------
 
@@ -305,6 +323,9 @@ class Holding:
         if self._timer is not None:
             self._timer.cancel()
         self._background.cancel()
+        if self._waiting is not None and not self._begun:
+            self._waiting.end()
+        self._end_guard()
         await self._hooks.close()
         await self._client.close()
         await self._background.ended()

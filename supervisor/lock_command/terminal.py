@@ -1,8 +1,8 @@
 """The terminal: the command has it while it runs, and no key stops the command or this process.
 
 A command has a process group of its own. Only the foreground group of a terminal may read from it and
-receives Ctrl-C. So the command makes its group the foreground group before it begins, where standard input is
-that terminal. In a pipeline another process of our group may need the terminal, such as a pager that reads
+receives Ctrl-C. So that group becomes the foreground group before the command begins, where standard input
+is that terminal. In a pipeline another process of our group may need the terminal, such as a pager that reads
 our output. There, and with another standard input, Ctrl-C reaches our group, and ``holding`` passes it on.
 
 There is no job control: a stopped command would hold the lock for as long as nobody continues it. So Ctrl-Z
@@ -31,15 +31,15 @@ class Terminal:
         except OSError:
             self._fd = NONE
 
-    def take(self) -> None:
-        """Make the group of the calling process, which is the command, the foreground group.
+    def lend(self, pgid: int) -> None:
+        """Make the group of the command the foreground group.
 
         Do nothing where standard input is no terminal, in a pipeline and in the background.
         """
-        parents = os.getpgid(os.getppid())  # 0: it is outside our PID namespace and could not take it back
+        ours = os.getpgrp()  # 0: it is outside our PID namespace, so the terminal could not be given back
         is_piped = _is_pipe(STDOUT) or _is_pipe(STDERR)
-        if os.isatty(STDIN) and not is_piped and parents != 0 and self._foreground() == parents:
-            self._set_foreground(os.getpgrp())
+        if os.isatty(STDIN) and not is_piped and ours != 0 and self._foreground() == ours:
+            self._set_foreground(pgid)
 
     def take_back(self, pgid: int) -> None:
         """Make our group the foreground group again.

@@ -1,0 +1,86 @@
+"""The process of the command, which waits from the start of ``lock`` until it holds.
+
+So the guard knows the group before the command begins, and the lock is not held while a process is forked,
+which takes some milliseconds. The process is a fork of this one, in a process group of its own. It reads its
+arguments and its environment from a pipe, and becomes the command. It ends when the pipe is closed before.
+"""
+
+import os
+import pickle
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+STDERR = 2
+CANNOT_EXECUTE = 126  # as shells report it
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+
+
+class WaitingProcess:
+    """A process that can become the command once."""
+
+    def __init__(self) -> None:
+        """Start the process. Raises OSError when that is not possible."""
+        theirs, self._ours = os.pipe()
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                os.close(self._ours)
+                _become_command(theirs)
+        except OSError:
+            os.close(self._ours)
+            raise
+        finally:
+            os.close(theirs)
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        os.setpgid(self.pid, self.pid)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it can still become the command. A process that was killed meanwhile is reaped."""
+        if self._ours >= 0 and os.waitpid(self.pid, os.WNOHANG)[0] != 0:
+            self._close()
+        return self._ours >= 0
+
+    def become(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        """Let the process become this command. From now on it belongs to the caller, who reaps it.
+
+        A signal that this process ignores stays ignored, as nohup requests. A program that cannot be executed
+        ends with 126. Raises OSError when the process was killed.
+        """
+        content = memoryview(pickle.dumps((list(argv), dict(env))))
+        try:
+            while content:
+                content = content[os.write(self._ours, content) :]
+        finally:
+            self._close()
+
+    def end(self) -> None:
+        """End the process, unless it has become the command."""
+        if self.is_waiting:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self._close()
+
+    def _close(self) -> None:
+        os.close(self._ours)
+        self._ours = -1
+
+
+def _become_command(fd: int) -> NoReturn:
+    try:
+        os.setpgid(0, 0)
+        for number in SIGNALS:  # before a signal is let in, which a handler of ours would swallow
+            if number in IGNORED_BY_PYTHON or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        with os.fdopen(fd, "rb") as file, suppress(EOFError):
+            argv, env = pickle.load(file)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            os.execvpe(argv[0], argv, env)
+    except OSError as error:
+        os.write(STDERR, f"consul-supervisor: cannot run {argv[0]}: {error.strerror}\n".encode())
+    finally:
+        os._exit(CANNOT_EXECUTE)
