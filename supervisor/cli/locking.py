@@ -7,7 +7,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from typing import TextIO, cast
 
 from supervisor.cli.display.text import escape
@@ -45,6 +45,11 @@ def _lock(options: argparse.Namespace) -> int:
 
 
 def _hold(options: argparse.Namespace) -> int:
+    from supervisor.lock_command.waiting import WaitingProcess
+
+    waiting = None
+    with suppress(OSError):  # the start of the command tries again
+        waiting = WaitingProcess()  # first, while this process is small
     from supervisor.config import consul_settings
     from supervisor.config.command_line import LockLine, lock_settings
     from supervisor.lock_command.holding import Holding, Manner
@@ -67,7 +72,7 @@ def _hold(options: argparse.Namespace) -> int:
 
     async def holding() -> int:
         gc.freeze()  # a search for garbage among the modules would delay a hand-over
-        return await Holding(consul, settings, manner, environ, hostname).run()
+        return await Holding(consul, settings, manner, environ, hostname, waiting).run()
 
     try:
         return run_async(holding())

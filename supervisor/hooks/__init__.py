@@ -195,7 +195,8 @@ class Hooks:
     def _spawn(self, action: Started) -> HookProcess:
         command, name, attempt = _what(action)
         event_facts = self._facts(action, attempt)
-        identity = self._privileges.identity(command, dies_with_us=isinstance(action, StartRun))
+        dies_with_us = self._attached is None and isinstance(action, StartRun)
+        identity = self._privileges.identity(command, dies_with_us=dies_with_us)
         env = {**self._environ, **identity.env, **dict(command.env), **as_environment(event_facts)}
         child = HookProcess(
             command,

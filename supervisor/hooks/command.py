@@ -38,7 +38,7 @@ def keep_exit_statuses() -> None:
 
 
 Attached = Callable[[Sequence[str], Mapping[str, str]], int]
-"""Starts a command in a process group of its own, with the streams of this process; its process id."""
+"""Starts a command in a process group of its own, which dies with this process; its process id."""
 
 
 class Unwatched(OSError):
@@ -82,11 +82,10 @@ class HookProcess:
         # Keeps a descriptor free for the pidfd, because a process that cannot be watched must not begin.
         place = os.eventfd(0)
         try:
-            argv = [*identity.prefix, *command.argv]
             if attached is None:
-                spawned = spawn(argv, command.cwd, env, stdin)
+                spawned = spawn([*identity.prefix, *command.argv], command.cwd, env, stdin)
             else:
-                spawned = Spawned(attached(argv, env))
+                spawned = Spawned(attached(command.argv, env))
         finally:
             os.close(place)
         self.pgid = spawned.pid  # the number of the group, which is that of its leader

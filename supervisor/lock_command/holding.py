@@ -86,7 +86,6 @@ class Holding:
     """One lock and its command. ``run`` returns the exit code."""
 
     _timer: asyncio.TimerHandle | None = None
-    _waiting: WaitingProcess | None = None
     _guard: Guard | None = None
     _pgid = 0  # the process group of the command; 0: it does not run
     _begun = False  # the command has begun, or could not be started
@@ -104,6 +103,7 @@ class Holding:
         manner: Manner,
         environ: Mapping[str, str],
         hostname: str,
+        waiting: WaitingProcess | None,
     ) -> None:
         """Make all parts. Raises TokenError when the token file cannot be used."""
         self._settings, self._manner = settings, manner
@@ -129,7 +129,7 @@ class Holding:
         }
         self._driver = Driver(self._contenders, self, effects)
         self._observed: list[Action] = []
-        self._terminal = Terminal()
+        self._terminal, self._waiting = Terminal(), waiting
         self._background = Background(self._on_unhandled_exception)
         self._ended = asyncio.Event()
 

@@ -16,7 +16,7 @@ import stat
 CONTROLLING = "/dev/tty"
 STDIN, STDOUT, STDERR = 0, 1, 2
 NONE = -1  # a descriptor that is never open
-STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)  # a command inherits that they are ignored
+STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
 class Terminal:
@@ -24,8 +24,7 @@ class Terminal:
 
     def __init__(self) -> None:
         """Open the terminal, and ignore the signals by which it stops a process."""
-        for number in STOPS:
-            signal.signal(number, signal.SIG_IGN)
+        ignore_stops()
         try:
             self._fd = os.open(CONTROLLING, os.O_RDWR | os.O_NOCTTY)
         except OSError:
@@ -65,6 +64,12 @@ class Terminal:
             os.tcsetpgrp(self._fd, pgid)
         except OSError:  # the group, or the terminal, is gone
             pass
+
+
+def ignore_stops() -> None:
+    """Ignore the signals by which a terminal stops this process. A program that it executes does so, too."""
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _is_pipe(fd: int) -> bool:
