@@ -5,16 +5,15 @@ that the document's version has, and on no value in it, because values come from
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from textwrap import wrap
 from typing import Any
 
 from supervisor import __version__
-from supervisor.cli.display.text import escape, pad, shrink_to_fit, truncate, width
+from supervisor.cli.display.grid import Column, grid
+from supervisor.cli.display.text import escape, truncate
 from supervisor.formats.holder_node import holder_node
 
-GAP = "  "
 RECENT_S = 300.0  # how long an error that is over is still shown
 _NOTE_COLUMNS_MIN = 20
 HOLDS, HOLDS_NOT = "*", " "
@@ -32,31 +31,22 @@ Item = Mapping[str, Any]
 Status = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of the table.
-
-    least: the width in columns of the terminal below which it is useless. None: it is never truncated.
-    """
-
-    title: str
-    text: Callable[[Item, datetime], str]
-    least: int | None = None
-
-
 def lines(status: Status, columns: int | None, *, colours: bool) -> list[str]:
     """Return the lines of the page, none wider than ``columns``. None: each is as wide as its content."""
     now = _time(status["daemon"]["now"])
     items: Sequence[Item] = status["items"]
-    chosen, widths = _layout(items, now, columns)
-    head = GAP.join(pad(column.title, size) for column, size in zip(chosen, widths, strict=True))
+    rows = [[text(item, now) for text in _CELLS.values()] for item in items]
+    head, *body = grid([*_CELLS], rows, None if columns is None else max(0, columns - len(f"{HOLDS} ")))
     page = [
         _one_line(_summary(status, now), columns),
         "",
-        painted(_one_line(f"{HOLDS_NOT} {head}".rstrip(), columns), DIM, colours),
-        *(_row(item, chosen, widths, now, columns, colours) for item in items),
+        painted(_one_line(f"{HOLDS_NOT} {head}", columns), DIM, colours),
     ]
-    notes = list(_notes(status, now, with_errors=_ERROR not in chosen))
+    for item, line in zip(items, body, strict=True):
+        text = _one_line(f"{HOLDS if item['holds'] else HOLDS_NOT} {line}", columns)
+        colour = _ROLE_COLOURS.get(item["role"], f"{BOLD};{GREEN}" if item["holds"] else "")
+        page.append(painted(text, colour, colours))
+    notes = list(_notes(status, now, with_errors=_ERROR.title not in head))
     if notes:
         page.append("")
     return page + [
@@ -89,43 +79,6 @@ def _exact(length_s: float) -> str:
 
 
 # --- layout --------------------------------------------------------------------------------------
-
-
-def _layout(items: Sequence[Item], now: datetime, columns: int | None) -> tuple[list[_Column], Sequence[int]]:
-    """Return the columns that fit, and their widths. The least important columns are dropped first."""
-    chosen = list(_COLUMNS)
-    for dropped in (None, *_DROPPED_FIRST):
-        chosen = [column for column in chosen if column is not dropped]
-        natural = [_natural(column, items, now) for column in chosen]
-        least = [
-            size if column.least is None else min(size, column.least)
-            for column, size in zip(chosen, natural, strict=True)
-        ]
-        if columns is None:
-            return chosen, natural
-        room = columns - len(f"{HOLDS} ") - len(GAP) * (len(chosen) - 1)
-        widths = shrink_to_fit(natural, least, room)
-        if widths is not None:
-            return chosen, widths
-    return chosen, least  # on a terminal that is narrower still, each line is truncated
-
-
-def _natural(column: _Column, items: Sequence[Item], now: datetime) -> int:
-    return max([len(column.title), *(width(column.text(item, now)) for item in items)])
-
-
-def _row(
-    item: Item,
-    chosen: Sequence[_Column],
-    widths: Sequence[int],
-    now: datetime,
-    columns: int | None,
-    colours: bool,
-) -> str:
-    cells = [pad(column.text(item, now), size) for column, size in zip(chosen, widths, strict=True)]
-    text = _one_line(f"{HOLDS if item['holds'] else HOLDS_NOT} {GAP.join(cells)}".rstrip(), columns)
-    colour = _ROLE_COLOURS.get(item["role"], f"{BOLD};{GREEN}" if item["holds"] else "")
-    return painted(text, colour, colours)
 
 
 def _one_line(text: str, columns: int | None) -> str:
@@ -230,13 +183,14 @@ def _time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-_ERROR = _Column("LAST ERROR", _error, 24)
-_HOOK = _Column("LAST HOOK", _hook, 12)
-_LEASE = _Column("LEASE", _lease)
-_LEADER = _Column("LEADER", _leader, 8)
-_KIND = _Column("KIND", lambda item, now: item["kind"])
-_SINCE = _Column("SINCE", lambda item, now: duration(_since(item["since"], now)))
-_NAME = _Column("NAME", lambda item, now: escape(item["name"]))
-_ROLE = _Column("ROLE", lambda item, now: _role(item))
-_COLUMNS = (_NAME, _KIND, _ROLE, _SINCE, _LEADER, _LEASE, _HOOK, _ERROR)
-_DROPPED_FIRST = (_ERROR, _KIND, _HOOK, _LEADER, _SINCE)
+_ERROR = Column("LAST ERROR", 24, rank=5)
+_CELLS: Mapping[Column, Callable[[Item, datetime], str]] = {
+    Column("NAME"): lambda item, now: escape(item["name"]),
+    Column("KIND", rank=4): lambda item, now: str(item["kind"]),
+    Column("ROLE"): lambda item, now: _role(item),
+    Column("SINCE", rank=1): lambda item, now: duration(_since(item["since"], now)),
+    Column("LEADER", 8, rank=2): _leader,
+    Column("LEASE"): _lease,
+    Column("LAST HOOK", 12, rank=3): _hook,
+    _ERROR: _error,
+}
