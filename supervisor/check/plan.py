@@ -1,4 +1,4 @@
-"""The inverse of ``check``: the session block that meets an operator's wishes, or the wishes that contradict.
+"""The inverse of ``check``: the session block that meets an operator's wishes, or the wishes to change.
 
 This module has no formula of its own. ``core.lease`` and the loader's cross-checks judge each candidate, as
 they judge a file, and ``report`` prints its sums. The search relies on two facts, which a test compares with
@@ -10,7 +10,6 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 from supervisor.check.report import as_lines, lease_rows
 from supervisor.config.cross_checks import TTL_MIN_S, check_item
@@ -63,13 +62,9 @@ class Cost:
 class Contradiction:
     """Wishes that no session meets together.
 
-    between: the fewest of the wishes that contradict each other, by their options. Only one: it contradicts
-        what Consul allows.
     costs: for each wish, the nearest one that is possible beside the others.
     """
 
-    wishes: Wishes
-    between: tuple[str, ...]
     costs: tuple[Cost, ...]
 
 
@@ -84,7 +79,7 @@ def plan(wishes: Wishes) -> ElectionSettings | Contradiction:
             longer = (_with_guard(quickest, guard_s) for guard_s in _guards(step_s))
             possible = [each for each in longer if _meets(each, wishes) and _is_in_time(each, wishes)]
             return min(possible, key=lambda each: len(warnings_of(each)))
-    return Contradiction(wishes, _between(wishes), tuple(_costs(wishes)))
+    return Contradiction(tuple(_costs(wishes)))
 
 
 def warnings_of(settings: ElectionSettings) -> list[Problem]:
@@ -105,17 +100,9 @@ def as_text(settings: ElectionSettings) -> str:
 
 
 def contradiction_text(contradiction: Contradiction) -> str:
-    """Return one line with the wishes that contradict each other, then the cost of each wish."""
-    wishes = contradiction.wishes
-    between = [_spelled(option, wishes) for option in contradiction.between]
-    if len(between) == 1:
-        why = f"no ttl and lock_delay that Consul accepts meet {between[0]}, whatever the other wishes"
-    elif len(between) == 2:
-        why = f"{between[0]} and {between[1]} contradict each other"
-    else:
-        why = f"{', '.join(between[:-1])} and {between[-1]} contradict each other, although any two do not"
+    """Return one line that no session meets the wishes, then the cost of each wish."""
     lines = "".join(map(_cost_lines, contradiction.costs))
-    return f"cannot plan a session: {why}; change one wish:\n{lines.rstrip()}"
+    return f"cannot plan a session: none meets all these wishes; change one of them:\n{lines.rstrip()}"
 
 
 # --- the search ----------------------------------------------------------------------------------
@@ -177,28 +164,10 @@ def _steps(first_s: float, last_s: float, step_s: float) -> list[float]:
 
 # --- contradictions --------------------------------------------------------------------------------
 
-_DROPPED: dict[str, Callable[[Wishes], Wishes]] = {
-    FAILOVER: lambda wishes: replace(wishes, failover_s=None),
-    ON_LOSE: lambda wishes: replace(wishes, on_lose_s=0.0),
-    SILENCE: lambda wishes: replace(wishes, silence_s=0.0),
-}
-
 
 def _is_possible(wishes: Wishes) -> bool:
     found = (_quickest(wishes, step_s) for step_s in STEPS_S)
     return any(each is not None and _is_in_time(each, wishes) for each in found)
-
-
-def _between(wishes: Wishes) -> tuple[str, ...]:
-    """Return the fewest options that are impossible while the other wishes are dropped."""
-    for count in range(1, len(_DROPPED)):
-        for kept in combinations(_DROPPED, count):
-            relaxed = wishes
-            for option in _DROPPED.keys() - set(kept):
-                relaxed = _DROPPED[option](relaxed)
-            if not _is_possible(relaxed):
-                return kept
-    return tuple(_DROPPED)
 
 
 def _costs(wishes: Wishes) -> Iterator[Cost]:
@@ -244,14 +213,6 @@ def _serf_health_rows(settings: ElectionSettings) -> Iterator[tuple[str, str]]:
     yield SERF_HEALTH, f"Consul mostly ends the session {noticed} after a crash of the machine, so another"
     yield "", f"node mostly holds after {free}. Only the ttl limits that, so the figure above stays."
     yield "", "The leadership also ends when a network fault is noticed by Consul's gossip alone"
-
-
-def _spelled(option: str, wishes: Wishes) -> str:
-    lengths = {FAILOVER: wishes.failover_s, ON_LOSE: wishes.on_lose_s, SILENCE: wishes.silence_s}
-    length_s = lengths[option]
-    if length_s is None:
-        return f"{option} {format_duration(SILENCE_MIN_S)} (the default)"
-    return f"{option} {format_duration(length_s)}"
 
 
 def _cost_lines(cost: Cost) -> str:

@@ -189,7 +189,7 @@ COMMANDS = {
         "planning:plan",
         {
             DONE: "the block was printed as YAML, with its sums and the warnings of check as comments",
-            NEGATIVE: "no session block meets the wishes; standard error says which contradict each other",
+            NEGATIVE: "no session block meets the wishes; standard error names the nearest wishes",
         },
         _argument(
             "--failover DURATION",

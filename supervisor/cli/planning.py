@@ -7,7 +7,7 @@ from supervisor.cli.terminal import fail, progress
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Print the session block with its sums, or which wishes contradict each other."""
+    """Print the session block with its sums, or the nearest wish that is possible for each."""
     from supervisor.check import plan
 
     wishes = plan.Wishes(options.failover_s, options.on_lose_s, options.silence_s, options.node_checks)
