@@ -12,6 +12,7 @@ from docs.package_index import file_url
 from tests.consul.web.reader import Reader
 from tests.support.consul import Agent
 from tests.support.pages import REPOSITORY, ROOT, anchors
+from tests.support.proxy import Proxy
 from tests.support.supervisor import until
 from tests.system.programs.prometheus import ALERTS, SCRAPE, Prometheus, ScrapedSupervisor, running
 
@@ -137,3 +138,23 @@ def test_a_consul_without_a_leader_pages_an_operator(
                 nodes[0].kill()
             expected = SILENT | ({"ConsulSupervisorDownWithoutLeader"} if holder_dies else set())
             until(lambda: expected <= set(prometheus.firing()), "the alerts fire", 240.0)
+
+
+@pytest.mark.parametrize("maintenance", [False, True], ids=["alone", "maintenance"])
+def test_a_holder_that_is_cut_off_alone_pages_an_operator(
+    shared_agent: Agent, tmp_path: Path, unique: str, *, maintenance: bool
+) -> None:
+    """Its agent lives, and answers for its servers as a client agent does that has lost them."""
+    check = {"candidate_check": {"maintenance": True, "interval": "1s"}} if maintenance else {}
+    with Proxy(shared_agent.host, shared_agent.port) as proxy:
+        a, b = (ScrapedSupervisor(tmp_path / name, shared_agent, unique, settings=check) for name in "ab")
+        a.rewrite({**yaml.safe_load(a.config_path.read_text()), "consul": {"address": proxy.url}})
+        with running(a, b), Prometheus(tmp_path / "p", [a.target, b.target]) as prometheus:
+            holding = "consul_supervisor_holding"
+            until(lambda: prometheus.value(holding) == {a.target: 1.0, b.target: 0.0}, "it sees who holds")
+            for path in ("/v1/kv", "/v1/session", "/v1/txn"):
+                proxy.answer("500 Internal Server Error", "No known Consul servers", path=path)
+            until(lambda: prometheus.value(holding) == {a.target: 0.0, b.target: 1.0}, "the other leads")
+            until(lambda: set(prometheus.firing()) == {"ConsulSupervisorConsulSilent"}, "it fires", 240.0)
+            alert = prometheus.firing()["ConsulSupervisorConsulSilent"]
+            assert alert["labels"]["instance"] == a.target
