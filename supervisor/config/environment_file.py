@@ -33,14 +33,14 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
-class Variables(NamedTuple):
+class UnitVariables(NamedTuple):
     """The variables of a file by their names, and the warnings about what systemd does not take from it."""
 
     values: dict[str, str]
     warnings: tuple[Problem, ...]
 
 
-def read() -> Variables:
+def read() -> UnitVariables:
     """Read the file. An absent file has no variables."""
     file = FILE
     try:
@@ -50,18 +50,18 @@ def read() -> Variables:
             return _unread(file, f"larger than {FILE_BYTES_MAX >> 10} KiB")
         return parse(content.decode(), file)
     except FileNotFoundError:
-        return Variables({}, ())
+        return UnitVariables({}, ())
     except OSError as error:
         return _unread(file, f"{error.strerror}, so this command lacks variables that the daemon may have")
     except UnicodeDecodeError:
         return _unread(file, "it is not UTF-8")
 
 
-def _unread(file: Path, why: str) -> Variables:
-    return Variables({}, (Problem(str(file), 0, 0, "", f"cannot be read: {why}"),))
+def _unread(file: Path, why: str) -> UnitVariables:
+    return UnitVariables({}, (Problem(str(file), 0, 0, "", f"cannot be read: {why}"),))
 
 
-def parse(text: str, file: Path = FILE) -> Variables:
+def parse(text: str, file: Path = FILE) -> UnitVariables:
     """Return the variables of this text, as systemd 254 and later read it."""
     values: dict[str, str] = {}
     warnings = []
@@ -76,7 +76,7 @@ def parse(text: str, file: Path = FILE) -> Variables:
         if entry["plain"] is not None:  # also if systemd ignores it, because it replaces an earlier line
             values.pop(name, None)
             values |= {} if why else {name: _value(entry)}
-    return Variables(values, tuple(warnings))
+    return UnitVariables(values, tuple(warnings))
 
 
 def _not_taken(name: str, entry: re.Match[str]) -> str:

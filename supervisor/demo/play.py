@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Mapping
 
 from supervisor.demo.backstage import temporary_folder
-from supervisor.demo.stage import Act, Stage
+from supervisor.demo.stage import Act, DemoCluster
 
 NODES = ("node-a", "node-b", "node-c")
 
@@ -59,7 +59,7 @@ async def play(say: Callable[[str], None], *, colours: bool, environ: Mapping[st
     say("Three nodes want to lead, and one may; then they want to rebuild, and two may.")
     say("This is what their hooks are told, and when.")
     async with temporary_folder("consul-supervisor-demo-") as folder:
-        stage = Stage(folder, say, colours=colours, environ=environ)
+        stage = DemoCluster(folder, say, colours=colours, environ=environ)
         try:
             await stage.open()
             await _election(stage)
@@ -70,7 +70,7 @@ async def play(say: Callable[[str], None], *, colours: bool, environ: Mapping[st
     say("All is stopped; nothing is left behind.")
 
 
-async def _election(stage: Stage) -> None:
+async def _election(stage: DemoCluster) -> None:
     """Show that one node of three leads, that it crashes and comes back, and a planned stop."""
     stage.begin(ELECTION, "An election")
     stage.line("agent", f"an in-memory Consul agent listens on {stage.agent_url}")
@@ -101,7 +101,7 @@ async def _election(stage: Stage) -> None:
     await _end(stage, "The end of the election")
 
 
-async def _semaphore(stage: Stage) -> None:
+async def _semaphore(stage: DemoCluster) -> None:
     """Show that two nodes of three have a slot, and that the third gets the slot of a node that stops."""
     stage.begin(SEMAPHORE, "A semaphore: three nodes want to rebuild, two may at once")
     for name in NODES:
@@ -117,7 +117,7 @@ async def _semaphore(stage: Stage) -> None:
     await _end(stage, "The end")
 
 
-async def _end(stage: Stage, title: str) -> None:
+async def _end(stage: DemoCluster, title: str) -> None:
     """Stop all supervisors, the waiters first, so that no node takes over any more."""
     stage.chapter(title)
     for name in sorted(stage.running, key=lambda name: (name in stage.holding, name)):

@@ -23,7 +23,7 @@ HOST = "127.0.0.1"
 EVENT_S = 60.0  # the longest wait for one event; a failover takes six seconds on an idle machine
 STOP_S = 5.0  # the longest wait for a supervisor to end by itself
 REPORT_BYTES_MAX = 4096  # one write, which a FIFO keeps in one piece
-# One line for each event of a hook; Stage._report reads the fields in this order.
+# One line for each event of a hook; DemoCluster._report reads the fields in this order.
 REPORT = (
     'echo "{node}|$CONSUL_SUPERVISOR_EVENT|$CONSUL_SUPERVISOR_REASON|$CONSUL_SUPERVISOR_FENCING_TOKEN'
     '|$CONSUL_SUPERVISOR_LEADER|$CONSUL_SUPERVISOR_HOLDERS" >"$DEMO_FIFO"'
@@ -55,7 +55,7 @@ class Act:
     does: tuple[str, str]
 
 
-class Stage:
+class DemoCluster:
     """The agent, the supervisors, and the state that the hooks have reported.
 
     holding: the nodes that hold, by on_acquire and on_lose.

@@ -2,7 +2,7 @@
 
 The map, one line a module; each imports only those above it.
 
-    messages.py   what goes in and comes out: Request, Answer, Waiting
+    messages.py   what goes in and comes out: AgentRequest, Answer, Waiting
     durations.py  durations as Go's programs write them
     radix.py      which queries for absent keys a write wakes
     kv.py         the table of keys: write, check-and-set, lock, delete, tombstones

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from supervisor.devagent import BANNER
 from supervisor.devagent.api import Settings
-from supervisor.devagent.messages import Answer, Request, Waiting
+from supervisor.devagent.messages import AgentRequest, Answer, Waiting
 from supervisor.devagent.model import Model
 from supervisor.devagent.store import NEVER
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits
@@ -38,7 +38,7 @@ class DevAgent:
 
     async def handle(self, http: HttpRequest, node: str = "") -> HttpAnswer:
         """Answer a request as the agent of this node does. Blank: the cluster's first node."""
-        request = Request(http.method, http.target, http.body, http.sized, node)
+        request = AgentRequest(http.method, http.target, http.body, http.sized, node)
         answer = self.model.handle(request, _now())
         if isinstance(answer, Waiting):
             answer = await self._promise(answer)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from supervisor.devagent import radix
-from supervisor.devagent.messages import Refused
+from supervisor.devagent.messages import Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class KeyValues:
     def unlock(self, entry: Entry, index: int) -> Entry | None:
         """Write and free the key, if the entry's session holds it."""
         if not entry.session:
-            raise Refused("missing session")
+            raise Rejected("missing session")
         existing = self.get(entry.key)
         if existing is None or existing.session != entry.session:
             return None

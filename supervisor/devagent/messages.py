@@ -9,7 +9,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AgentRequest:
     """One request.
 
     target: the path with its query, as the client sent them.
@@ -51,9 +51,9 @@ class Waiting:
     """
 
     number: int
-    request: Request
+    request: AgentRequest
     until: float
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """The server refuses the request; the text is Consul's own and becomes the answer (500, or 409)."""

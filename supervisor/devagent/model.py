@@ -11,7 +11,7 @@ apply a write long after its client gave up must hand it in later.
 from dataclasses import dataclass, replace
 
 from supervisor.devagent.api import JSON, Ask, NoLeader, Settings, as_json, refusal, respond, text
-from supervisor.devagent.messages import Answer, Headers, Request, Waiting
+from supervisor.devagent.messages import AgentRequest, Answer, Headers, Waiting
 from supervisor.devagent.queries import Watch, take_changes
 from supervisor.devagent.store import NEVER, Store
 
@@ -63,7 +63,7 @@ class Model:
 
     # --- requests --------------------------------------------------------------------------------
 
-    def handle(self, request: Request, now: float) -> Answer | Waiting:
+    def handle(self, request: AgentRequest, now: float) -> Answer | Waiting:
         """Return the answer, or the promise of one. The request may have woken queries: see ``advance``."""
         self._run_to(now)
         answer = self._handle(request, now)
@@ -154,7 +154,7 @@ class Model:
                 if pending.waiting.until <= at:
                     self._finish(pending, pending.answer)
 
-    def _handle(self, request: Request, now: float) -> Answer | Waiting:
+    def _handle(self, request: AgentRequest, now: float) -> Answer | Waiting:
         try:
             response = respond(request, self.store, self.settings, now, self.has_leader)
         except NoLeader:
@@ -167,7 +167,7 @@ class Model:
             return self._wait(self._look(_Pending(promise, self._no_leader, response)))
         return self._result(response)
 
-    def _promise(self, request: Request, until: float) -> Waiting:
+    def _promise(self, request: AgentRequest, until: float) -> Waiting:
         self._number += 1
         return Waiting(self._number, request, until)
 

@@ -14,7 +14,7 @@ SERF_HEALTH = "serfHealth"  # the check that passes while the node's agent is al
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class StoredSession:
     """One session.
 
     ttl: the text that the client sent.
@@ -51,26 +51,26 @@ class Sessions:
     ended: the sessions that were removed since the model last looked.
     """
 
-    table: dict[str, Session] = field(default_factory=dict)
+    table: dict[str, StoredSession] = field(default_factory=dict)
     expiries: dict[str, float] = field(default_factory=dict)
     index: int = 0
     ended: list[str] = field(default_factory=list)
 
-    def find(self, session_id: str) -> Session | None:
+    def find(self, session_id: str) -> StoredSession | None:
         """Return the session. None: there is no such session."""
         return self.table.get(session_id)
 
-    def sorted(self) -> list[Session]:
+    def sorted(self) -> list[StoredSession]:
         """Return all sessions in the order of their ids."""
         return sorted(self.table.values(), key=lambda session: session.id)
 
-    def add(self, session: Session, now: float) -> None:
+    def add(self, session: StoredSession, now: float) -> None:
         """Add a new session and start its time."""
         self.table[session.id] = session
         self.index = session.create_index
         self.renew(session, now)
 
-    def renew(self, session: Session, now: float) -> None:
+    def renew(self, session: StoredSession, now: float) -> None:
         """Start the session's time again."""
         if session.ttl_ns:
             self.expiries[session.id] = now + TTL_MULTIPLIER * session.ttl_ns / SECOND_NS
@@ -80,7 +80,7 @@ class Sessions:
         for session in self.table.values():
             self.renew(session, now)
 
-    def remove(self, session: Session, index: int) -> None:
+    def remove(self, session: StoredSession, index: int) -> None:
         """Remove a session that has ended."""
         del self.table[session.id]
         self.expiries.pop(session.id, None)

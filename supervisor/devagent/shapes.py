@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 from supervisor.devagent.kv import Entry
-from supervisor.devagent.sessions import Session
+from supervisor.devagent.sessions import StoredSession
 
 
 def entry_shape(entry: Entry) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def entry_shape(entry: Entry) -> dict[str, Any]:
     }
 
 
-def session_shape(session: Session) -> dict[str, Any]:
+def session_shape(session: StoredSession) -> dict[str, Any]:
     """Return a session; LockDelay is in nanoseconds, as the client sent it."""
     services = [{"ID": name, "Namespace": ""} for name in session.service_checks]
     return {

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from supervisor.devagent.delays import LockDelays
 from supervisor.devagent.kv import Entry, KeyValues, held_by
-from supervisor.devagent.messages import Refused
-from supervisor.devagent.sessions import DELETE, SERF_HEALTH, Session, Sessions, new_id
+from supervisor.devagent.messages import Rejected
+from supervisor.devagent.sessions import DELETE, SERF_HEALTH, Sessions, StoredSession, new_id
 
 FIRST_INDEX = 6  # a new cluster's own entries come before its first node
 TOMBSTONE_S = 900.0  # tombstone_ttl; then a list's index may go backwards
@@ -74,9 +74,9 @@ class Store:
     def lock_at(self, kv: KeyValues, entry: Entry, index: int) -> Entry | None:
         """Lock a key in this table or in a transaction's copy, even during a lock-delay."""
         if not entry.session:
-            raise Refused("missing session")
+            raise Rejected("missing session")
         if self.sessions.find(entry.session) is None:
-            raise Refused(f'invalid session "{entry.session}"')
+            raise Rejected(f'invalid session "{entry.session}"')
         return kv.lock(entry, index)
 
     def unlock(self, entry: Entry, now: float) -> bool:
@@ -120,17 +120,17 @@ class Store:
 
     # --- sessions --------------------------------------------------------------------------------
 
-    def create_session(self, wanted: Session, now: float) -> Session:
-        """Make a session with a new id. Raises Refused when its node or its checks do not allow it."""
+    def create_session(self, wanted: StoredSession, now: float) -> StoredSession:
+        """Make a session with a new id. Raises Rejected when its node or its checks do not allow it."""
         index = self._commit()
         alive = self.nodes.get(wanted.node)
         if alive is None:
-            raise Refused("Missing node registration")
+            raise Rejected("Missing node registration")
         for name in wanted.checks:
             if name != SERF_HEALTH:
-                raise Refused(f"Missing check '{name}' registration")
+                raise Rejected(f"Missing check '{name}' registration")
             if not alive:
-                raise Refused(f"Check '{name}' is in critical state")
+                raise Rejected(f"Check '{name}' is in critical state")
         session = replace(wanted, id=new_id(self.source), create_index=index)
         self.sessions.add(session, now)
         return session
@@ -140,7 +140,7 @@ class Store:
         session = self.sessions.find(session_id)
         self._end_sessions([session] if session else [], now)
 
-    def _end_sessions(self, sessions: Iterable[Session], now: float) -> None:
+    def _end_sessions(self, sessions: Iterable[StoredSession], now: float) -> None:
         """End sessions at one index: free or delete their keys, and start the lock-delays."""
         index = self._commit()
         for session in sessions:
@@ -174,7 +174,7 @@ class Store:
         bound = [] if alive else [each for each in self._of_node(name) if SERF_HEALTH in each.checks]
         self._end_sessions(bound, now)
 
-    def _of_node(self, name: str) -> list[Session]:
+    def _of_node(self, name: str) -> list[StoredSession]:
         return [session for session in self.sessions.sorted() if session.node == name]
 
     def _commit(self) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from supervisor.devagent.kv import Entry, KeyValues
-from supervisor.devagent.messages import Refused
+from supervisor.devagent.messages import Rejected
 from supervisor.devagent.store import Store
 
 OPERATIONS_MAX = 64
@@ -67,7 +67,7 @@ def _apply(store: Store, kv: KeyValues, operations: tuple[Operation, ...], index
     for position, operation in enumerate(operations):
         try:
             entry = _operate(store, kv, operation.verb, operation.entry, index)
-        except Refused as refused:
+        except Rejected as refused:
             errors.append((position, str(refused)))
         else:
             results += [] if entry is None else [replace(entry, value=b"")]
@@ -91,17 +91,17 @@ def _operate(store: Store, kv: KeyValues, verb: str, entry: Entry, index: int) -
             return None
         case "check-not-exists":
             if kv.get(entry.key) is not None:
-                raise Refused(f"key {key} exists")
+                raise Rejected(f"key {key} exists")
             return None
     assert verb == "check-session", verb
     found = _done(kv.get(entry.key), f"failed to check session, key {key} doesn't exist")
     if found.session != entry.session:
         names = f'current session "{found.session}" != "{entry.session}"'
-        raise Refused(f"failed session check for key {key}, {names}")
+        raise Rejected(f"failed session check for key {key}, {names}")
     return found
 
 
 def _done(entry: Entry | None, otherwise: str) -> Entry:
     if entry is None:
-        raise Refused(otherwise)
+        raise Rejected(otherwise)
     return entry

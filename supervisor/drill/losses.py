@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 from supervisor.drill.bounds import acquire_s
 from supervisor.drill.promises import Promise, at_least, at_most, yes
-from supervisor.drill.recorders import Attempt
-from supervisor.drill.stage import Stage
-from supervisor.drill.tenures import Tenure
+from supervisor.drill.recorders import RecordedRun
+from supervisor.drill.stage import DrillCluster
+from supervisor.drill.tenures import ObservedTenure
 from supervisor.formats.durations import format_duration
 
 FAILURES_MAX = 2  # of on_lose in one line
 
 
-def exclusive(stage: Stage) -> Promise:
+def exclusive(stage: DrillCluster) -> Promise:
     """Return the promise about the number of holders."""
     what, limit = "holders at once", stage.limit
     if stage.item.accept_overlap:
@@ -20,7 +20,7 @@ def exclusive(stage: Stage) -> Promise:
     return Promise(what, f"at most {limit}", str(stage.most), stage.most <= limit)
 
 
-def in_order(stage: Stage, tenure: Tenure) -> Iterator[Promise]:
+def in_order(stage: DrillCluster, tenure: ObservedTenure) -> Iterator[Promise]:
     """Yield the promises about on_lose of this tenure, where the item has on_lose."""
     if not stage.item.on_lose:
         return
@@ -28,7 +28,7 @@ def in_order(stage: Stage, tenure: Tenure) -> Iterator[Promise]:
     yield yes("on_lose ends before the release", tenure.node not in stage.disorder, "released before its end")
 
 
-def succeeded(stage: Stage, tenure: Tenure) -> Promise:
+def succeeded(stage: DrillCluster, tenure: ObservedTenure) -> Promise:
     """Return the promise that every hook of on_lose succeeds."""
     what = "on_lose succeeds"
     done = {attempt.place for attempt in tenure.of("on_lose") if attempt.succeeded}
@@ -38,7 +38,7 @@ def succeeded(stage: Stage, tenure: Tenure) -> Promise:
     return yes(what, len(done) == len(stage.item.on_lose), "; ".join(wrong[:FAILURES_MAX]))
 
 
-def _failure(stage: Stage, attempt: Attempt) -> str:
+def _failure(stage: DrillCluster, attempt: RecordedRun) -> str:
     hooks = {f"on_lose[{position}]": hook for position, hook in enumerate(stage.item.on_lose)}
     hook = hooks[attempt.place]
     if attempt.ended_at is None:
@@ -48,14 +48,14 @@ def _failure(stage: Stage, attempt: Attempt) -> str:
     return f"{hook.name} {attempt.ending} after {format_duration(taken_s)} (timeout {timeout})"
 
 
-def lose_time(stage: Stage, tenure: Tenure, at: float) -> Iterator[Promise]:
+def lose_time(stage: DrillCluster, tenure: ObservedTenure, at: float) -> Iterator[Promise]:
     """Yield the promise about the time from ``at`` to the end of the last hook of losing."""
     if stage.item.on_lose or stage.item.run:
         taken_s = None if tenure.lost_at is None else tenure.lost_at - at
         yield at_most("losing has ended (lose_time)", stage.lease.lose_time_s, taken_s)
 
 
-def spare(stage: Stage, tenure: Tenure, following: Tenure | None) -> Iterator[Promise]:
+def spare(stage: DrillCluster, tenure: ObservedTenure, following: ObservedTenure | None) -> Iterator[Promise]:
     """Yield the promise that a margin lies between the end of on_lose and the next holder."""
     if stage.item.accept_overlap or not stage.item.on_lose:
         return
@@ -64,13 +64,13 @@ def spare(stage: Stage, tenure: Tenure, following: Tenure | None) -> Iterator[Pr
     yield at_least("from the end of on_lose to the next holder (margin)", stage.lease.margin_s, spare_s)
 
 
-async def next_holder(stage: Stage, at: float, within_s: float) -> Tenure | None:
+async def next_holder(stage: DrillCluster, at: float, within_s: float) -> ObservedTenure | None:
     """Wait for a tenure that begins after ``at``, and until its node holds. None: there is none in time."""
     if await stage.until(lambda: bool(stage.since(at)), within_s):
         await stage.until(lambda: any(tenure.holds for tenure in stage.since(at)), acquire_s(stage.item))
     return next(iter(stage.since(at)), None)
 
 
-def after(at: float, following: Tenure | None) -> float | None:
+def after(at: float, following: ObservedTenure | None) -> float | None:
     """Return how long after ``at`` the next tenure began. None: none did."""
     return None if following is None else following.since - at

@@ -18,8 +18,8 @@ from supervisor.drill.bounds import COMMAND_S, REST_S, STUCK_S, WITHOUT_TTL_S, f
 from supervisor.drill.losses import after, exclusive, in_order, lose_time, next_holder, spare, succeeded
 from supervisor.drill.promises import ALLOWANCE_S, Line, Played, Promise, at_least, at_most, yes
 from supervisor.drill.recorders import FAIL, HANG
-from supervisor.drill.stage import Stage
-from supervisor.drill.tenures import Tenure
+from supervisor.drill.stage import DrillCluster
+from supervisor.drill.tenures import ObservedTenure
 from supervisor.formats.durations import format_duration
 
 REST = f"{REST_S:g}s"
@@ -43,12 +43,12 @@ class Play:
 
     name: str
     title: str
-    act: Callable[[Stage], Promises]
+    act: Callable[[DrillCluster], Promises]
     skipped: Callable[[ItemSettings], str] = _always
     breaks: Callable[[ItemSettings], bool] = lambda item: False
 
 
-async def perform(play: Play, stage: Stage) -> Played:
+async def perform(play: Play, stage: DrillCluster) -> Played:
     """Perform a play, and return its result."""
     stage.begin()
     promises: list[Promise] = []
@@ -62,7 +62,7 @@ async def perform(play: Play, stage: Stage) -> Played:
 # --- a stage that is ready -----------------------------------------------------------------------
 
 
-async def start(stage: Stage) -> Promises:
+async def start(stage: DrillCluster) -> Promises:
     """Start three supervisors, and wait until the expected number of nodes hold."""
     began_at = time.monotonic()
     for node in NODES:
@@ -77,7 +77,7 @@ async def start(stage: Stage) -> Promises:
     yield exclusive(stage)
 
 
-def not_settled(stage: Stage) -> Promise:
+def not_settled(stage: DrillCluster) -> Promise:
     """Return the promise that the expected number of nodes hold and the rest wait, which is broken."""
     why = stage.why_none() or next(filter(None, map(stage.last_problem, NODES)), "")
     promised = f"{stage.limit} and {len(NODES) - stage.limit}"
@@ -85,7 +85,7 @@ def not_settled(stage: Stage) -> Promise:
     return Promise("nodes that hold, and that wait", promised, f"{found}; {why}".rstrip("; "), kept=False)
 
 
-async def settle(stage: Stage) -> bool:
+async def settle(stage: DrillCluster) -> bool:
     """Start the supervisors that do not run, and wait for the expected holders and candidates.
 
     Return whether all of them are there in time.
@@ -101,14 +101,14 @@ async def settle(stage: Stage) -> bool:
     return await stage.until(is_ready, hold_s(stage.item) + lose_s(stage.item) + stage.item.rejoin_delay_s)
 
 
-def _holder(stage: Stage) -> Tenure:
+def _holder(stage: DrillCluster) -> ObservedTenure:
     return stage.holding[0]
 
 
 # --- hand-overs ----------------------------------------------------------------------------------
 
 
-async def planned_stop(stage: Stage) -> Promises:
+async def planned_stop(stage: DrillCluster) -> Promises:
     """Stop the holder as systemd does."""
     tenure, at = _holder(stage), time.monotonic()
     code = await stage.stop(tenure.node)
@@ -118,7 +118,7 @@ async def planned_stop(stage: Stage) -> Promises:
     yield exclusive(stage)
 
 
-async def step_down(stage: Stage) -> Promises:
+async def step_down(stage: DrillCluster) -> Promises:
     """Hand over to a named candidate, or in a semaphore to any."""
     tenure, named = _holder(stage), stage.candidates[0]
     is_election = not isinstance(stage.item, SemaphoreSettings)
@@ -137,7 +137,7 @@ async def step_down(stage: Stage) -> Promises:
     yield exclusive(stage)
 
 
-async def _handed_over(stage: Stage, tenure: Tenure, at: float) -> Promises:
+async def _handed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> Promises:
     """Yield the promises about a hand-over that was requested at this moment."""
     limit_s = stage.lease.lose_time_s + stage.lease.acquire_delay_s
     within_s = limit_s + lose_s(stage.item) + 2 * ALLOWANCE_S
@@ -152,7 +152,7 @@ async def _handed_over(stage: Stage, tenure: Tenure, at: float) -> Promises:
 # --- crashes -------------------------------------------------------------------------------------
 
 
-async def crash_and_return(stage: Stage) -> Promises:
+async def crash_and_return(stage: DrillCluster) -> Promises:
     """Kill the supervisor of the holder, and start it again at once."""
     tenure, at = _holder(stage), time.monotonic()
     losing = len(tenure.of("on_lose"))
@@ -178,7 +178,7 @@ async def crash_and_return(stage: Stage) -> Promises:
     yield exclusive(stage)
 
 
-async def crash(stage: Stage) -> Promises:
+async def crash(stage: DrillCluster) -> Promises:
     """Kill the holder with all its processes, as the crash of its machine does, and start it again later."""
     tenure, at = _holder(stage), time.monotonic()
     stage.mark(tenure.node, "crashes: its supervisor and its hooks are killed with -9")
@@ -192,7 +192,7 @@ async def crash(stage: Stage) -> Promises:
     yield exclusive(stage)
 
 
-async def _failed_over(stage: Stage, tenure: Tenure, at: float) -> Promises:
+async def _failed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> Promises:
     """Yield the promise about the failover of a holder that vanished at this moment."""
     failover = stage.lease.failover_s
     if failover is None:
@@ -206,7 +206,7 @@ async def _failed_over(stage: Stage, tenure: Tenure, at: float) -> Promises:
     yield at_most("another node is holder (failover)", failover, after(at, following))
 
 
-async def silence(stage: Stage) -> Promises:
+async def silence(stage: DrillCluster) -> Promises:
     """Let Consul be silent for the holder alone, for longer than its room."""
     tenure, at = _holder(stage), time.monotonic()
     stage.mark(tenure.node, "gets no answer from Consul any more")
@@ -236,7 +236,7 @@ def _minus(end: float | None, begin: float) -> float | None:
     return None if end is None else end - begin
 
 
-async def destroy(stage: Stage) -> Promises:
+async def destroy(stage: DrillCluster) -> Promises:
     """Destroy the session of the holder, as an operator does."""
     tenure, at = _holder(stage), time.monotonic()
     stage.mark("", f"an operator destroys the session of {tenure.node}")
@@ -262,7 +262,7 @@ async def destroy(stage: Stage) -> Promises:
 # --- hooks that do not work ----------------------------------------------------------------------
 
 
-async def failing_on_acquire(stage: Stage) -> Promises:
+async def failing_on_acquire(stage: DrillCluster) -> Promises:
     """Let on_acquire fail on the next node that acquires."""
     first, at = _holder(stage), time.monotonic()
     place = "on_acquire[0]"
@@ -271,7 +271,7 @@ async def failing_on_acquire(stage: Stage) -> Promises:
     stage.command("step-down", stage.item.name, "--for", REST, node=first.node)
     attempts = stage.item.on_acquire[0].retries + 1
 
-    def failed() -> Tenure | None:
+    def failed() -> ObservedTenure | None:
         found = (each for each in stage.since(at) if len(_failures(each, place)) >= attempts)
         return next(found, None)
 
@@ -301,7 +301,7 @@ async def failing_on_acquire(stage: Stage) -> Promises:
     yield exclusive(stage)
 
 
-def _failures(tenure: Tenure, place: str) -> list[float]:
+def _failures(tenure: ObservedTenure, place: str) -> list[float]:
     return [
         one.began_at
         for one in tenure.attempts
@@ -309,7 +309,7 @@ def _failures(tenure: Tenure, place: str) -> list[float]:
     ]
 
 
-async def hanging_on_lose(stage: Stage) -> Promises:
+async def hanging_on_lose(stage: DrillCluster) -> Promises:
     """Let on_lose hang on the holder, in spite of TERM."""
     tenure, at = _holder(stage), time.monotonic()
     place, hook = "on_lose[0]", stage.item.on_lose[0]
@@ -342,7 +342,7 @@ async def hanging_on_lose(stage: Stage) -> Promises:
 # --- observers -----------------------------------------------------------------------------------
 
 
-async def observe(stage: Stage) -> Promises:
+async def observe(stage: DrillCluster) -> Promises:
     """Let another program take the key, and look on."""
     for node in NODES:
         stage.start(node)

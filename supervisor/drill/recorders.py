@@ -57,7 +57,7 @@ exit $code
 
 
 @dataclass(slots=True)
-class Attempt:
+class RecordedRun:
     """One attempt of one hook, or one life of the run child.
 
     place: the list of the hook and its position there, as ``on_lose[0]``.
@@ -107,7 +107,7 @@ class _Fifo:
         self._path = path
         self.node, self.place, self.name = node, place, name
         self.fd = self._opened()
-        self.attempt: Attempt | None = None
+        self.attempt: RecordedRun | None = None
 
     def _opened(self) -> int:
         return os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
@@ -125,8 +125,8 @@ class Recorders:
         self,
         folder: Path,
         clock: Callable[[], float],
-        began: Callable[[Attempt], None],
-        ended: Callable[[Attempt], None],
+        began: Callable[[RecordedRun], None],
+        ended: Callable[[RecordedRun], None],
     ) -> None:
         self._folder = folder
         self._clock, self._began, self._ended = clock, began, ended
@@ -233,7 +233,9 @@ class Recorders:
             if fifo.attempt is not None:
                 self._end(fifo)
             began_at = self._clock()
-            fifo.attempt = Attempt(fifo.node, fifo.place, fifo.name, " ".join(reason), int(number), began_at)
+            fifo.attempt = RecordedRun(
+                fifo.node, fifo.place, fifo.name, " ".join(reason), int(number), began_at
+            )
             self._began(fifo.attempt)
         elif fifo.attempt is not None:
             fifo.attempt.code = int(number)

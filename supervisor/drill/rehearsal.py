@@ -17,7 +17,7 @@ from supervisor.drill.bounds import MACHINE_S, START_S, hold_s, play_s
 from supervisor.drill.plays import Play, not_settled, perform, plays_of, settle, start
 from supervisor.drill.promises import Played
 from supervisor.drill.shortened import Shortened, shorten
-from supervisor.drill.stage import Stage
+from supervisor.drill.stage import DrillCluster
 from supervisor.errors import NotPossible
 
 NOT_HELD = "no node held the lock"
@@ -124,7 +124,7 @@ class _Rehearsal:
     ) -> None:
         self._planned, self._environ, self._progress = planned, environ, progress
         self._name, self._settings = item.original.name, item.shortened.settings
-        self._stage: Stage | None = None
+        self._stage: DrillCluster | None = None
         self._opened = AsyncExitStack()
 
     async def run(self) -> tuple[Played, ...]:
@@ -151,9 +151,9 @@ class _Rehearsal:
             return Played(play.name, play.title, (not_settled(stage),))
         return await perform(play, stage)
 
-    async def _open(self) -> Stage:
+    async def _open(self) -> DrillCluster:
         folder = await self._opened.enter_async_context(temporary_folder(PREFIX))
-        stage = Stage(
+        stage = DrillCluster(
             folder, self._settings, self._planned.configs, real=self._planned.real, environ=self._environ
         )
         self._opened.push_async_callback(stage.close)

@@ -22,8 +22,8 @@ from supervisor.demo.backstage import POLL_S, ended, start_child
 from supervisor.devagent.agent import DevAgent
 from supervisor.drill import NODES
 from supervisor.drill.agents import NodeAgent, ask
-from supervisor.drill.recorders import CHECK, Attempt, Recorders
-from supervisor.drill.tenures import OF_TENURE, Tenure
+from supervisor.drill.recorders import CHECK, RecordedRun, Recorders
+from supervisor.drill.tenures import OF_TENURE, ObservedTenure
 from supervisor.errors import NotPossible
 from supervisor.formats.semaphore_record import InvalidRecord, body, decoded
 
@@ -44,7 +44,7 @@ class Mark:
     text: str
 
 
-class Stage:
+class DrillCluster:
     """The agent, the supervisors and the tenures of one item. The caller must close it.
 
     renewed: when each session was last renewed.
@@ -89,9 +89,9 @@ class Stage:
         self._node_of: dict[str, str] = {}
         self.renewed: dict[str, float] = {}
         self.answered: dict[str, float] = {}
-        self.tenures: list[Tenure] = []
-        self.checks: list[Attempt] = []
-        self.changes: list[Attempt] = []
+        self.tenures: list[ObservedTenure] = []
+        self.checks: list[RecordedRun] = []
+        self.changes: list[RecordedRun] = []
         self.marks: list[Mark] = []
         self.began_at = time.monotonic()
         self.most = 0
@@ -277,7 +277,7 @@ class Stage:
         known = {tenure.session for tenure in self.tenures}
         for session in sorted(holders - known):
             if (node := self._node_of.get(session, "")) in NODES:
-                self.tenures.append(Tenure(self.item, node, session, now))
+                self.tenures.append(ObservedTenure(self.item, node, session, now))
                 self.mark(node, "is holder in Consul")
                 self._count()
 
@@ -295,7 +295,7 @@ class Stage:
         self.marks.append(Mark(time.monotonic(), node, text))
 
     @property
-    def holding(self) -> list[Tenure]:
+    def holding(self) -> list[ObservedTenure]:
         """The tenures whose node holds."""
         return [tenure for tenure in self.tenures if tenure.holds and tenure.session in self.sessions]
 
@@ -307,14 +307,14 @@ class Stage:
             node for session, node in self.sessions.items() if session not in busy and node in self.running
         ]
 
-    def since(self, at: float) -> list[Tenure]:
+    def since(self, at: float) -> list[ObservedTenure]:
         """Return the tenures that began after this moment."""
         return [tenure for tenure in self.tenures if tenure.since > at]
 
     def _count(self) -> None:
         self.most = max(self.most, len({tenure.node for tenure in self.tenures if tenure.acts}))
 
-    def _hook_began(self, attempt: Attempt) -> None:
+    def _hook_began(self, attempt: RecordedRun) -> None:
         if attempt.list not in OF_TENURE:
             (self.checks if attempt.place == CHECK else self.changes).append(attempt)
             return
@@ -324,7 +324,7 @@ class Stage:
         self.mark(attempt.node, f"{_title(attempt)} begins{_why(attempt)}")
         self._count()
 
-    def _hook_ended(self, attempt: Attempt) -> None:
+    def _hook_ended(self, attempt: RecordedRun) -> None:
         if attempt.list in OF_TENURE:
             self.mark(attempt.node, f"{_title(attempt)}: {attempt.ending}")
 
@@ -360,9 +360,9 @@ class Stage:
         return ""
 
 
-def _title(attempt: Attempt) -> str:
+def _title(attempt: RecordedRun) -> str:
     return attempt.place if attempt.name == attempt.place else f"{attempt.place} {attempt.name}"
 
 
-def _why(attempt: Attempt) -> str:
+def _why(attempt: RecordedRun) -> str:
     return f" ({attempt.reason})" if attempt.list == "on_lose" and attempt.reason != "-" else ""

@@ -9,14 +9,14 @@ import time
 from dataclasses import dataclass, field
 
 from supervisor.core.settings import ItemSettings
-from supervisor.drill.recorders import RUN, Attempt
+from supervisor.drill.recorders import RUN, RecordedRun
 
 KNOWN_S = 0.5  # for a supervisor to learn that it holds, if the item has no hook that shows this
 OF_TENURE = ("on_acquire", RUN, "on_lose", "on_lose_failure")
 
 
 @dataclass(slots=True)
-class Tenure:
+class ObservedTenure:
     """One tenure of one node.
 
     since: when Consul first showed the session as holder.
@@ -31,9 +31,9 @@ class Tenure:
     since: float
     freed_at: float | None = None
     is_dead: bool = False
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[RecordedRun] = field(default_factory=list)
 
-    def of(self, *lists: str) -> list[Attempt]:
+    def of(self, *lists: str) -> list[RecordedRun]:
         """Return the attempts of these lists."""
         return [attempt for attempt in self.attempts if attempt.list in lists]
 

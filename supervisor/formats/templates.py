@@ -122,21 +122,21 @@ def fact_text(fact: Fact) -> str:
 def _filled_url(url: str, facts: Mapping[str, Fact]) -> str:
     if not is_template(url):
         return url
-    text = _Filler(facts, ("webhook",), URL_CHARS_MAX).fill(url, _percent_encoded)
+    text = _TemplateFiller(facts, ("webhook",), URL_CHARS_MAX).fill(url, _percent_encoded)
     if _DOT_SEGMENT.search(text.partition("?")[0]):
         raise Unfit(("webhook",), "a segment of its path would be . or .., which leads to another path")
     return text
 
 
 def _filled_header(name: str, value: str, facts: Mapping[str, Fact]) -> str:
-    filler = _Filler(facts, ("headers", name), HEADER_CHARS_MAX)
+    filler = _TemplateFiller(facts, ("headers", name), HEADER_CHARS_MAX)
     return filler.fill(value, _header_encoded).strip(" ") if is_template(value) else value
 
 
 def _filled_body(body: str, headers: Iterable[tuple[str, str]], facts: Mapping[str, Fact]) -> str:
     if not is_template(body):
         return body
-    filler = _Filler(facts, ("body",), BODY_CHARS_MAX)
+    filler = _TemplateFiller(facts, ("body",), BODY_CHARS_MAX)
     if is_json(headers):
         return filler.fill_json(body)
     escape = {_FORM: _percent_encoded, _PLAIN: fact_text}.get(_media_type(headers))
@@ -145,7 +145,7 @@ def _filled_body(body: str, headers: Iterable[tuple[str, str]], facts: Mapping[s
     return filler.fill(body, escape)
 
 
-class _Filler:
+class _TemplateFiller:
     """Puts facts into one text. Raises Unfit as soon as the text would be too long."""
 
     def __init__(self, facts: Mapping[str, Fact], key: tuple[str, ...], chars_max: int) -> None:

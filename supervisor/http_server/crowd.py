@@ -14,14 +14,14 @@ from typing import Generic, Protocol, TypeVar
 READ_BUDGET_S = 0.002  # a dozen requests, and no more than an exchange with Consul takes
 
 
-class Member(Protocol):
+class Closable(Protocol):
     """A client."""
 
     def abort(self) -> object:
         """Close the connection at once."""
 
 
-M = TypeVar("M", bound=Member)
+M = TypeVar("M", bound=Closable)
 
 
 class ClientPool(Generic[M]):

@@ -234,11 +234,9 @@ def test_status_watch_needs_a_terminal() -> None:
     assert done.returncode == USAGE and "not a terminal" in done.stderr
 
 
-def test_a_bad_configuration_is_78(tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text("control_socket: 7\n")
+def test_a_configuration_that_does_not_exist_is_78(tmp_path: Path) -> None:
     for arguments in (("status",), ("holds", "a")):
-        assert command(*arguments, "--config", str(file)).returncode == CONFIGURATION
+        assert command(*arguments, "--config", str(tmp_path / "c.yaml")).returncode == CONFIGURATION
 
 
 def test_holds_imports_nothing_heavy(folder: Path) -> None:

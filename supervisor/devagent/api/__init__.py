@@ -8,8 +8,8 @@
     agent.py     /v1/agent/self, /v1/agent/checks, /v1/status/leader
     routes.py    which path and method goes where; what is answered before that
 
-A handler takes a Call and returns an Answer, or an Ask for a read that may have to wait. It raises
-Refused, Answered or NoLeader. This package knows no sockets and no request that waits.
+A handler takes an ApiRequest and returns an Answer, or an Ask for a read that may have to wait. It raises
+Rejected, ApiReply or NoLeader. This package knows no sockets and no request that waits.
 """
 
 from supervisor.devagent.api.call import JSON, Ask, NoLeader, Settings, as_json, refusal, text

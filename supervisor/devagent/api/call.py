@@ -11,7 +11,7 @@ from typing import Any
 
 from supervisor.devagent.api.bodies import UINT64_MAX
 from supervisor.devagent.durations import SECOND_NS, parse_ns
-from supervisor.devagent.messages import Answer, Request
+from supervisor.devagent.messages import AgentRequest, Answer
 from supervisor.devagent.queries import Query
 from supervisor.devagent.store import Store
 
@@ -41,7 +41,7 @@ class NoLeader(Exception):
     """The cluster has no leader, so the request is held for a while. Nothing was written."""
 
 
-class Answered(Exception):
+class ApiReply(Exception):
     """The request has its answer already, because something is wrong with the request."""
 
     def __init__(self, answer: Answer) -> None:
@@ -62,13 +62,13 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiRequest:
     """A request with everything that its handler needs.
 
     rest: the path behind the route's.
     """
 
-    request: Request
+    request: AgentRequest
     store: Store
     settings: Settings
     now: float
@@ -86,42 +86,42 @@ class Call:
         return Answer(status, as_json(value), (JSON,))
 
     def check_datacenter(self) -> None:
-        """Check that the cluster has the datacenter of the request. Raises Answered."""
+        """Check that the cluster has the datacenter of the request. Raises ApiReply."""
         if self.parameters.get("dc", "") not in ("", self.settings.datacenter):
-            raise Answered(refusal(self.settings, "No path to datacenter"))
+            raise ApiReply(refusal(self.settings, "No path to datacenter"))
 
     def to_server(self) -> None:
-        """Hand the request to a server. Raises Answered, NoLeader."""
+        """Hand the request to a server. Raises ApiReply, NoLeader."""
         self.check_datacenter()
         if not self.has_leader:
             raise NoLeader
 
     def need_rest(self, missing: str) -> None:
-        """Check that something follows the route's path. Raises Answered."""
+        """Check that something follows the route's path. Raises ApiReply."""
         if not self.rest:
-            raise Answered(text(400, f"Missing {missing}"))
+            raise ApiReply(text(400, f"Missing {missing}"))
 
     def number(self, name: str) -> int:
-        """Return an unsigned parameter, 0 when absent. Raises Answered."""
+        """Return an unsigned parameter, 0 when absent. Raises ApiReply."""
         number = _unsigned(self.parameters.get(name, "0"))
         if number is None:
-            raise Answered(text(500, f"{name} is no unsigned number of 64 bits"))
+            raise ApiReply(text(500, f"{name} is no unsigned number of 64 bits"))
         return number
 
     def refuse_together(self, *names: str) -> None:
-        """Check that the request has at most one of these parameters. Raises Answered."""
+        """Check that the request has at most one of these parameters. Raises ApiReply."""
         if len(self.parameters.keys() & set(names)) > 1:
-            raise Answered(text(400, f"Conflicting flags: {', '.join(names)}"))
+            raise ApiReply(text(400, f"Conflicting flags: {', '.join(names)}"))
 
     def ask(self, query: Query) -> Ask:
-        """Return the read that the parameters describe, handed to a server. Raises Answered, NoLeader."""
+        """Return the read that the parameters describe, handed to a server. Raises ApiReply, NoLeader."""
         try:
             wait_s = parse_ns(self.parameters.get("wait") or "0") / SECOND_NS
         except ValueError:
-            raise Answered(text(400, "Invalid wait time")) from None
+            raise ApiReply(text(400, "Invalid wait time")) from None
         index = _unsigned(self.parameters.get("index") or "0")
         if index is None:
-            raise Answered(text(400, "Invalid index"))
+            raise ApiReply(text(400, "Invalid index"))
         self.to_server()
         return Ask(query, index, min(wait_s, WAIT_MAX_S) if wait_s > 0 else WAIT_DEFAULT_S)
 
@@ -147,7 +147,7 @@ def refusal(settings: Settings, words: str) -> Answer:
 
 
 def refuse_large(body: bytes) -> None:
-    """Check the size of a body; after Consul's 413 the connection ends. Raises Answered."""
+    """Check the size of a body; after Consul's 413 the connection ends. Raises ApiReply."""
     if len(body) > VALUE_BYTES_MAX:
         words = f"Request body({len(body)} bytes) too large, max size: {VALUE_BYTES_MAX} bytes."
-        raise Answered(text(413, words, close=True))
+        raise ApiReply(text(413, words, close=True))

@@ -1,6 +1,6 @@
 """``/v1/kv/``: read, list, write, lock, unlock, delete."""
 
-from supervisor.devagent.api.call import Ask, Call, refuse_large
+from supervisor.devagent.api.call import ApiRequest, Ask, refuse_large
 from supervisor.devagent.kv import Entry
 from supervisor.devagent.messages import Answer
 from supervisor.devagent.queries import KeyQuery, TreeQuery
@@ -8,7 +8,7 @@ from supervisor.devagent.queries import KeyQuery, TreeQuery
 KEY = "key name"
 
 
-def get(call: Call) -> Ask:
+def get(call: ApiRequest) -> Ask:
     """Read a key, or list the keys with a prefix."""
     given = call.parameters
     if "keys" in given:
@@ -19,7 +19,7 @@ def get(call: Call) -> Ask:
     return call.ask(KeyQuery(call.rest, raw="raw" in given))
 
 
-def put(call: Call) -> Answer:
+def put(call: ApiRequest) -> Answer:
     """Write a key: as it is, by check-and-set, or with its lock."""
     call.need_rest(KEY)
     given, body = call.parameters, call.request.body
@@ -36,7 +36,7 @@ def put(call: Call) -> Answer:
     return call.json(store.cas(entry, call.now) if "cas" in given else store.set(entry, call.now))
 
 
-def delete(call: Call) -> Answer:
+def delete(call: ApiRequest) -> Answer:
     """Delete a key, by check-and-set if the request says so, or all keys with a prefix."""
     call.refuse_together("recurse", "cas")
     if "recurse" in call.parameters:

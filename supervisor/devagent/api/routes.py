@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from supervisor.devagent.api import agent, kv, sessions, txn
-from supervisor.devagent.api.call import Answered, Ask, Call, Settings, refusal, text
-from supervisor.devagent.messages import Answer, Refused, Request
+from supervisor.devagent.api.call import ApiReply, ApiRequest, Ask, Settings, refusal, text
+from supervisor.devagent.messages import AgentRequest, Answer, Rejected
 from supervisor.devagent.store import Store
 
-Handler = Callable[[Call], Answer | Ask]
+Handler = Callable[[ApiRequest], Answer | Ask]
 
 # Paths, each with the handler of each method. A path that ends with a slash is followed by a key or an id.
 ROUTES: Mapping[str, Mapping[str, Handler]] = {
@@ -28,7 +28,9 @@ OF_NAMESPACES = ("/v1/kv/", "/v1/session/")
 NAMESPACE = 'Invalid query parameter: "ns" - Namespaces are a Consul Enterprise feature'
 
 
-def respond(request: Request, store: Store, settings: Settings, now: float, has_leader: bool) -> Answer | Ask:
+def respond(
+    request: AgentRequest, store: Store, settings: Settings, now: float, has_leader: bool
+) -> Answer | Ask:
     """Answer a request, or return the read that it asks for. Raises NoLeader, with nothing written."""
     raw_path, _, query = request.target.partition("?")
     try:
@@ -49,10 +51,12 @@ def respond(request: Request, store: Store, settings: Settings, now: float, has_
     if parameters.get("ns") and route.startswith(OF_NAMESPACES):
         return text(400, f"Bad request: {NAMESPACE}")
     try:
-        return handler(Call(request, store, settings, now, has_leader, path.removeprefix(route), parameters))
-    except Refused as refused:
+        return handler(
+            ApiRequest(request, store, settings, now, has_leader, path.removeprefix(route), parameters)
+        )
+    except Rejected as refused:
         return refusal(settings, str(refused))
-    except Answered as answered:
+    except ApiReply as answered:
         return answered.answer
 
 

@@ -3,17 +3,17 @@
 from dataclasses import replace
 
 from supervisor.devagent.api.bodies import Fields, decode, text_of
-from supervisor.devagent.api.call import Ask, Call, Settings, text
+from supervisor.devagent.api.call import ApiRequest, Ask, Settings, text
 from supervisor.devagent.durations import SECOND_NS, parse_ns
-from supervisor.devagent.messages import Answer, Refused
+from supervisor.devagent.messages import Answer, Rejected
 from supervisor.devagent.queries import SessionQuery, SessionsQuery
-from supervisor.devagent.sessions import DELETE, RELEASE, SERF_HEALTH, TTL_MAX_NS, Session
+from supervisor.devagent.sessions import DELETE, RELEASE, SERF_HEALTH, TTL_MAX_NS, StoredSession
 from supervisor.devagent.shapes import session_shape
 
 SESSION = "session"
 
 
-def create(call: Call) -> Answer:
+def create(call: ApiRequest) -> Answer:
     """Make a session. Like Consul this ignores a body that comes in chunks."""
     body = call.request.body if call.request.sized else b""
     try:
@@ -25,7 +25,7 @@ def create(call: Call) -> Answer:
     return call.json({"ID": session.id})
 
 
-def renew(call: Call) -> Answer:
+def renew(call: ApiRequest) -> Answer:
     """Start a session's time again."""
     call.need_rest(SESSION)
     call.to_server()
@@ -36,7 +36,7 @@ def renew(call: Call) -> Answer:
     return call.json([session_shape(session)])
 
 
-def destroy(call: Call) -> Answer:
+def destroy(call: ApiRequest) -> Answer:
     """End a session; the answer is true also for an unknown one."""
     call.need_rest(SESSION)
     call.to_server()
@@ -44,21 +44,21 @@ def destroy(call: Call) -> Answer:
     return call.json(True)
 
 
-def info(call: Call) -> Ask:
+def info(call: ApiRequest) -> Ask:
     """Read a session."""
     call.need_rest(SESSION)
     return call.ask(SessionQuery(call.rest))
 
 
-def listed(call: Call) -> Ask:
+def listed(call: ApiRequest) -> Ask:
     """List all sessions."""
     return call.ask(SessionsQuery())
 
 
-def _wanted(fields: Fields, node: str) -> Session:
+def _wanted(fields: Fields, node: str) -> StoredSession:
     """Return the session that a body describes. Raises ValueError."""
     checks = [text_of(check) for check in fields.items("NodeChecks")]
-    return Session(
+    return StoredSession(
         id="",
         node=fields.text("Node", node),
         name=fields.text("Name"),
@@ -70,19 +70,19 @@ def _wanted(fields: Fields, node: str) -> Session:
     )
 
 
-def _checked(wanted: Session, settings: Settings) -> Session:
-    """Return the session with its TTL, after the checks of the server. Raises Refused."""
+def _checked(wanted: StoredSession, settings: Settings) -> StoredSession:
+    """Return the session with its TTL, after the checks of the server. Raises Rejected."""
     if not wanted.node:
-        raise Refused("Must provide Node")
+        raise Rejected("Must provide Node")
     if wanted.behavior not in (RELEASE, DELETE):
-        raise Refused(f"Invalid Behavior setting '{wanted.behavior}'")
+        raise Rejected(f"Invalid Behavior setting '{wanted.behavior}'")
     if not wanted.ttl:
         return wanted
     try:
         ttl_ns = parse_ns(wanted.ttl)
     except ValueError as error:
-        raise Refused(f"Session TTL '{wanted.ttl}' invalid: {error}") from None
+        raise Rejected(f"Session TTL '{wanted.ttl}' invalid: {error}") from None
     if ttl_ns != 0 and not settings.session_ttl_min_s * SECOND_NS <= ttl_ns <= TTL_MAX_NS:
         bounds = f"[{settings.session_ttl_min_s:g}s=24h0m0s]"
-        raise Refused(f"Invalid Session TTL '{ttl_ns}', must be between {bounds}")
+        raise Rejected(f"Invalid Session TTL '{ttl_ns}', must be between {bounds}")
     return replace(wanted, ttl_ns=ttl_ns)

@@ -5,7 +5,7 @@ from typing import Any
 
 from supervisor.devagent import txn
 from supervisor.devagent.api.bodies import Fields, decode
-from supervisor.devagent.api.call import Call, refuse_large, text
+from supervisor.devagent.api.call import ApiRequest, refuse_large, text
 from supervisor.devagent.kv import Entry
 from supervisor.devagent.messages import Answer
 from supervisor.devagent.shapes import entry_shape
@@ -14,7 +14,7 @@ from supervisor.devagent.txn import OPERATIONS_MAX, VERBS, Operation
 FIELDS = {"verb", "key", "value", "flags", "index", "session", "namespace"}
 
 
-def transaction(call: Call) -> Answer:
+def transaction(call: ApiRequest) -> Answer:
     """Carry out a transaction; the answer is 409 when the server refused it."""
     refuse_large(call.request.body)
     try:

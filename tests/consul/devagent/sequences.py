@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from supervisor.devagent.messages import Answer, Request
+from supervisor.devagent.messages import AgentRequest, Answer
 from supervisor.devagent.model import Model
 
 Operations = Callable[
@@ -40,14 +40,14 @@ class Step:
     at_s: float = 0.0
     watch: bool = False
 
-    def request(self, prefix: str, names: dict[str, str]) -> Request:
+    def request(self, prefix: str, names: dict[str, str]) -> AgentRequest:
         """Return the request with its names replaced; an unknown name stays as it is."""
         target, body = (_filled(text, prefix, names) for text in (self.target, self.body))
         if body.startswith("bytes:"):
-            return Request(self.method, f"/v1{target}", b"x" * int(body[6:]))
+            return AgentRequest(self.method, f"/v1{target}", b"x" * int(body[6:]))
         if body.startswith("chunked:"):
-            return Request(self.method, f"/v1{target}", body[8:].encode(), sized=False)
-        return Request(self.method, f"/v1{target}", body.encode())
+            return AgentRequest(self.method, f"/v1{target}", body[8:].encode(), sized=False)
+        return AgentRequest(self.method, f"/v1{target}", body.encode())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from supervisor.devagent.api import Settings
-from supervisor.devagent.messages import Answer, Request, Waiting
+from supervisor.devagent.messages import AgentRequest, Answer, Waiting
 from supervisor.devagent.model import Model
 from tests.support.patience import PATIENCE_S
 
@@ -26,7 +26,7 @@ class ModelSide:
         self.model = Model(Settings(node=node, client_agent=client_agent))
         self._over: dict[int, Answer] = {}
 
-    def ask(self, request: Request, now: float) -> Answer | Waiting:
+    def ask(self, request: AgentRequest, now: float) -> Answer | Waiting:
         """Send one request."""
         return _shown(request, self.model.handle(request, now))
 
@@ -46,7 +46,7 @@ class RealSide:
     connection: http.client.HTTPConnection | None = None
     opened: list[http.client.HTTPConnection] = field(default_factory=list)
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: AgentRequest) -> Answer:
         """Send one request, and return its answer."""
         if self.connection is None:
             self.connection = self._connect()
@@ -60,7 +60,7 @@ class RealSide:
             _send(self.connection, request)
             return _received(self.connection)
 
-    def begin(self, request: Request) -> http.client.HTTPConnection:
+    def begin(self, request: AgentRequest) -> http.client.HTTPConnection:
         """Send a request without awaiting its answer."""
         connection = self._connect()
         _send(connection, request)
@@ -96,7 +96,7 @@ def now() -> float:
     return time.monotonic()
 
 
-def _send(connection: http.client.HTTPConnection, request: Request) -> None:
+def _send(connection: http.client.HTTPConnection, request: AgentRequest) -> None:
     if request.sized:
         connection.putrequest(request.method, request.target, skip_accept_encoding=True)
         connection.putheader("Content-Length", str(len(request.body)))
@@ -112,7 +112,7 @@ def _received(connection: http.client.HTTPConnection) -> Answer:
     return _filtered(Answer(response.status, body, tuple(response.getheaders())))
 
 
-def _shown(request: Request, answer: Answer | Waiting) -> Answer | Waiting:
+def _shown(request: AgentRequest, answer: Answer | Waiting) -> Answer | Waiting:
     """Return an answer of the model as it would come over HTTP."""
     if isinstance(answer, Waiting):
         return answer

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from supervisor.devagent.api import Settings
-from supervisor.devagent.messages import Answer, Request, Waiting
+from supervisor.devagent.messages import AgentRequest, Answer, Waiting
 from supervisor.devagent.model import HOLD_S, JITTER_SHARE, Model
 
 
@@ -16,7 +16,7 @@ class Asked:
         self.now = 0.0
 
     def ask(self, method: str, path: str, body: str = "", node: str = "") -> Answer | Waiting:
-        return self.model.handle(Request(method, f"/v1{path}", body.encode(), node=node), self.now)
+        return self.model.handle(AgentRequest(method, f"/v1{path}", body.encode(), node=node), self.now)
 
     def json(self, method: str, path: str, body: str = "", node: str = "") -> Any:
         answer = self.ask(method, path, body, node)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from supervisor.devagent.messages import Answer, Request
+from supervisor.devagent.messages import AgentRequest, Answer
 from supervisor.devagent.model import Model
 from tests.support.consul import Agent, Client
 
@@ -45,7 +45,7 @@ def said_by_the_model() -> float:
     model = Model()
 
     def put(path: str, body: str = "", now: float = 0.0) -> bytes:
-        answer = model.handle(Request("PUT", f"/v1{path}", body.encode()), now)
+        answer = model.handle(AgentRequest("PUT", f"/v1{path}", body.encode()), now)
         assert isinstance(answer, Answer)
         return answer.body
 

@@ -6,7 +6,7 @@ The model answers a request at once. Requests that come late, twice or never are
 from collections.abc import Callable
 
 from supervisor.devagent.api import Settings
-from supervisor.devagent.messages import Answer, Request, Waiting
+from supervisor.devagent.messages import AgentRequest, Answer, Waiting
 from supervisor.devagent.model import Model
 from supervisor.devagent.store import NEVER
 from tests.models.simulation.holders import OfKey, OfSlots, Witness
@@ -44,7 +44,7 @@ class Cluster:
 
     # --- requests --------------------------------------------------------------------------------
 
-    def ask(self, request: Request, reply: Reply) -> Waiting | None:
+    def ask(self, request: AgentRequest, reply: Reply) -> Waiting | None:
         """Send a request. ``reply`` is called once, perhaps at once; a waiting request may be abandoned."""
         now = self._schedule.now
         if now < self._down_until:
@@ -137,7 +137,7 @@ class Cluster:
     def operator(self, method: str, target: str, body: bytes = b"") -> None:
         """Send an operator's own request, which gets through whenever Consul can answer."""
         if self._schedule.now >= self._down_until and self.model.has_leader:
-            self.model.handle(Request(method, target, body), self._schedule.now)
+            self.model.handle(AgentRequest(method, target, body), self._schedule.now)
             self._settle()
 
     def note(self, words: str) -> None:

@@ -14,8 +14,8 @@ import requests
 from supervisor.consul.codec import Codec
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import CreateSession, Request, Write
+from supervisor.devagent.messages import AgentRequest as Sent
 from supervisor.devagent.messages import Answer, Waiting
-from supervisor.devagent.messages import Request as Sent
 from tests.models.simulation.cluster import Cluster
 from tests.models.simulation.disk import CONSUL
 from tests.models.simulation.schedule import Schedule

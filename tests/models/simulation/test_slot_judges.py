@@ -9,7 +9,7 @@ from supervisor.core.actions import HookContext, Reason, Role, StartHook
 from supervisor.core.requests import Roster, TakeSlot
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.devagent.kv import Entry
-from supervisor.devagent.sessions import DELETE, Session
+from supervisor.devagent.sessions import DELETE, StoredSession
 from supervisor.devagent.store import Store
 from supervisor.formats import semaphore_record as rosters
 from tests.models.simulation.files import PREFIX
@@ -33,7 +33,7 @@ class Witnessed:
 
     def enroll(self, now: float) -> str:
         """Enroll a contender with a prune delay of 10 s."""
-        session = self.store.create_session(Session("", "n", behavior=DELETE, lock_delay_ns=0), now).id
+        session = self.store.create_session(StoredSession("", "n", behavior=DELETE, lock_delay_ns=0), now).id
         value = rosters.body({}, 10.0)
         assert self.store.lock(Entry(f"{PREFIX}/{session}", value, session=session), now)
         self.slots.look(now)
