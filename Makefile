@@ -16,13 +16,14 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo deb test test-unit test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench dist zipapp compiler root clean
+.PHONY: help setup venv consul lint demo deb test test-unit test-pythons test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench dist zipapp compiler root clean
 
 help:
 	@echo "make test      start here: set up what is missing, check style and types, run each test of up to some 3 s"
 	@echo "               (about 3 minutes; TESTS=tests/unit/core for some tests, WORKERS=1 for one after the other)"
 	@echo "make test-unit the quickest: tests of single modules, without a Consul (under a minute)"
 	@echo "make test-all  every other test, in under an hour: the targets test-… and mutants below; what needs root, as root"
+	@echo "make test-pythons  the tests of make test-unit with every other Python that is found"
 	@echo "make test-long the long tests: real outages, every order of events to its end, two hundred seeds of the simulation"
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
@@ -62,8 +63,17 @@ test: setup lint
 test-unit: venv
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" tests/unit
 
+# With every other Python that is found, because each is built in another way and has another asyncio.
+test-pythons: setup
+	@for python in $$(.venv/bin/python -m tests.system.packaging.interpreters); do \
+	    venv=.cache/venvs/$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	    PYTHON=$$python VENV=$$venv tests/setup/make_venv.sh && \
+	    $$venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" tests/unit || exit 1; \
+	done
+
 # The targets run one after the other, because each of them fills the machine; two of them mostly wait.
 test-all:
+	$(MAKE) test-pythons
 	$(MAKE) test-long
 	$(MAKE) test-programs
 	$(MAKE) test-packaging

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Make or refresh .venv with everything that the tests need; quick when nothing has changed.
-# PYTHON names the interpreter; without it the first suitable one on PATH is taken.
+# PYTHON names the interpreter; without it the first suitable one on PATH is taken. VENV names another folder.
 set -eu
 cd "$(dirname "$0")/../.."
+venv=${VENV:-.venv}
 
 fail() {
     echo "cannot set up the tests: $1" >&2
@@ -36,10 +37,10 @@ mkdir -p .cache
 exec 9>.cache/setup.lock
 flock 9 # another run in this folder may be doing the same
 
-stamp=.venv/made-from
+stamp=$venv/made-from
 now="$(identity "$python")
 $(cksum pyproject.toml tests/setup/make_venv.sh)"
-if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$now" ]; then
+if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$now" ]; then
     exit 0
 fi
 
@@ -47,15 +48,15 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     fail "$python cannot make a virtual environment; \`apt install python$version-venv\` adds what is missing."
 fi
-if [ "$(identity .venv/bin/python || true)" != "$(identity "$python")" ]; then
-    echo "making .venv with $("$python" --version)"
-    "$python" -m venv --clear .venv || fail "$python could not make .venv (see above)."
+if [ "$(identity "$venv/bin/python" || true)" != "$(identity "$python")" ]; then
+    echo "making $venv with $("$python" --version)"
+    "$python" -m venv --clear "$venv" || fail "$python could not make $venv (see above)."
 fi
-echo "installing what the tests need into .venv"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
+echo "installing what the tests need into $venv"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
     fail "pip could not install what pyproject.toml names (see above); it needs a package index: check the network, \
 the proxy variables or pip's configuration."
 # pip compiles the packages that it installs, but not those that it only links to. Without this, each start may
 # compile them again.
-.venv/bin/python -m compileall -q supervisor
+"$venv/bin/python" -m compileall -q supervisor
 printf '%s\n' "$now" >"$stamp"

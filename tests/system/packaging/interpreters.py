@@ -51,3 +51,7 @@ def _is(version: str, path: Path) -> bool:
         [str(path), "-c", ASKED], check=False, capture_output=True, text=True, env=clean_environ()
     )
     return ran.returncode == 0 and ran.stdout.strip() == version
+
+
+if __name__ == "__main__":
+    print(*(python for version, python in found().items() if version != RUNNING), sep="\n")
