@@ -7,7 +7,7 @@ __main__.py.
 
     __main__.py    python -m bench [NAME ...] [--quick] [--markdown] [--page]
     figures.py     a figure, its limit and its verdict; the table
-    page.py        docs/performance.md
+    page.py        bench/measured.md
     lab.py         the parts of all rows: folder, stamp program, agents, clean-up
     stamp.c        the hook and the child: writes the time at its first instruction and at its end
     stamps.py      reads the stamps

@@ -25,7 +25,6 @@ from bench import (
     reaction,
     reload,
     resources,
-    sizing,
     slots,
     slow,
     soak,
@@ -50,7 +49,6 @@ ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "herd": herd.measure,
     "resources": resources.measure,
     "load": load.measure,
-    "sizing": sizing.measure,
     "start": start.measure,
     "exchange": exchange.measure,
     "journal": journal.measure,
@@ -124,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("rows", nargs="*", type=_row, metavar="NAME", help="default: all rows")
     parser.add_argument("--quick", action="store_true", help="few samples: whether it works, not how well")
-    parser.add_argument("--page", action="store_true", help="put what is measured into docs/performance.md")
+    parser.add_argument("--page", action="store_true", help="put what is measured into bench/measured.md")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     return parser
 

@@ -2,8 +2,7 @@
 
 The functions are pure. A rate is a mean over all nodes, because each contender has a ``spread`` of its own.
 The core decides when a contender renews and reads, and ``consul.shared`` decides which keys share a query, so
-no formula here can differ from the product. ``docs/sizing.md`` explains the formulas, and the row ``sizing``
-compares them with a real Consul.
+no formula here can differ from the product. ``docs/sizing.md`` explains the formulas.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""docs/performance.md: for each row the docstring of its module and its newest figures.
+"""bench/measured.md: for each row the docstring of its module and its newest figures.
 
 Only rows that have just been measured get new sections. The text before the first section is written by hand.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.figures import Figure, markdown_table
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+PAGE = Path(__file__).resolve().with_name("measured.md")
 _SECTION = re.compile(r"^## ", re.MULTILINE)
 
 

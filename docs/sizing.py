@@ -3,7 +3,7 @@
     python -m docs.sizing            prints them
     python -m docs.sizing --write    puts them into sizing.md
 
-The figures of `consul lock` come from ``performance.md``. A test runs this module and compares.
+The figures of `consul lock` come from ``bench/measured.md``. A test runs this module and compares.
 """
 
 import re
@@ -25,7 +25,7 @@ from supervisor.core.settings import (
 )
 
 PAGE = Path(__file__).resolve().parent / "sizing.md"
-MEASURED = PAGE.with_name("performance.md")
+MEASURED = PAGE.parents[1] / "bench" / "measured.md"
 BLOCK = re.compile(r"(<!-- `python -m docs.sizing` writes the (\w+) -->\n).*?(<!-- to here -->\n)", re.DOTALL)
 PACE = -log(1 - JITTER_MAX) / JITTER_MAX
 CANDIDATES = 5  # of an election, where not all nodes contend for it
@@ -169,9 +169,9 @@ def _fleets() -> Iterator[tuple[str, Fleet]]:
 
 
 def _measured(figure: str) -> str:
-    """Return the value of a figure in ``performance.md``."""
+    """Return the value of a figure in ``bench/measured.md``."""
     found = re.search(rf"^\| [^|]*\| {re.escape(figure)} \| ([0-9.]+) \|", MEASURED.read_text(), re.MULTILINE)
-    assert found is not None, f"performance.md has no figure {figure}"
+    assert found is not None, f"measured.md has no figure {figure}"
     return f"{float(found[1]):.1f}"
 
 
