@@ -1,8 +1,8 @@
 """Row: the holder's machine is lost: how soon the next leader acts, and how long the old one acts on.
 
-The machines are network namespaces of a [real cluster](../docs/cluster.md): three Consul servers, and two machines
-with a client agent each. One machine holds and the other waits. *Killed* means that all processes of the
-machine are killed at one moment, *cut off* that the switch drops all packets from and to the machine. One
+The machines are network namespaces of a [real cluster](../docs/cluster.md): three Consul servers, and two
+machines with a client agent each. One machine holds and the other waits. *Killed* means that all processes of
+the machine are killed at one moment, *cut off* that the switch drops all packets from and to the machine. One
 loss hits six contenders at once:
 
 - four elections of a supervisor: `defaults`; `quickest`, which has the shortest times in whole seconds that

@@ -10,7 +10,6 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     events.py           everything that can happen
     actions.py          everything that the core can decide, and its order
     frozen.py           replace, for frozen values: quick, and without a copy of an equal value
-    asked.py            whether Consul has the session as it was requested
     lane.py             exchanges of one kind, one at a time
     throttle.py         how long requests wait while Consul accepts no more of them
     jitter.py           when regular requests are sent, so that a fleet drifts apart
@@ -19,8 +18,8 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     sequence.py         a list of hooks, one attempt at a time
     tenure.py           acquire -> on_acquire -> holding -> on_lose -> ended: the phases and their edges
     phases.py           the work of each phase of a tenure: which hook begins, which phase follows
-    on_change.py        the lane of on_change
-    candidate_check.py  the lane of candidate_check
+    on_change.py        the hooks of on_change
+    candidate_check.py  the attempts of candidate_check
     maintenance.py      the lane of Consul's maintenance mode, for candidate_check
     lock/               the lock: one key, or a slot below a prefix
     record.py           the record of an item, and how a process that starts goes on with it
@@ -60,9 +59,11 @@ derives the third.
 
 *The lanes.* A lane sends one exchange at a time. Each contender has five of them: ``watch`` (a blocking query
 that returns changes), ``read`` (a consistent read), ``details`` (a read of one session or one key), ``renew``
-and ``write``. Hooks have three sequences: those of the tenure, of on_change and of candidate_check. Lanes do
-not wait for each other. A lane whose exchange began before the present state marks the answer as stale: a
-stale answer can confirm what is known, and never contradict it.
+and ``write``; with ``candidate_check: {maintenance: true}`` it has a sixth, which reads Consul's maintenance
+mode. Beside the lanes, hooks run in two sequences, that of the tenure and that of on_change, and
+candidate_check runs one attempt at a time. Lanes do not wait for each other. A lane whose exchange began
+before the present state marks the answer as stale: a stale answer can confirm what is known, and never
+contradict it.
 
 *What expires first.* A holder counts from ``contact``, the send time of the newest consistent read that
 showed it as holder. Belief ends at ``contact + room``. Then the holder kills on_acquire and the run child,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from supervisor.consul.shown_session import differences
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.asked import differences
 from supervisor.core.session import ALTERED_RETRY_S
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from tests.unit.core.play import (
