@@ -254,14 +254,13 @@ def of_maintenance(settings: ItemSettings, node: str, sees_checks: bool | None) 
     """
     if sees_checks:
         return _right(settings, Level.OK, "may see the maintenance mode")
-    rule = f'give the token: node "{node or NODE}" {{ policy = "read" }}'
-    if not node:
-        text = "whether it may see the maintenance mode: the agent does not report which node it is"
-        return _right(
-            settings, Level.UNTOLD, text, 'to find out, give the token: agent_prefix "" { policy = "read" }'
-        )
+    rule = f'give the token: node "{node}" {{ policy = "read" }}'
     if sees_checks is None:
-        return _right(settings, Level.UNTOLD, "whether it may see the maintenance mode", rule)
+        text = "whether it may see the maintenance mode"
+        if not node:
+            text += ": the agent does not report which node it is"
+            rule = 'to find out, give the token: agent_prefix "" { policy = "read" }'
+        return _right(settings, Level.UNTOLD, text, rule)
     text = "may not see the maintenance mode: Consul hides the checks of this node"
     return _right(settings, Level.ERROR, text, rule)
 

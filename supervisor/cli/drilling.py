@@ -40,8 +40,6 @@ def _rehearse(options: argparse.Namespace, configs: "Mapping[str, Config]") -> i
     tell = progress if options.json else say
     for line in begin_lines(options.path, planned):
         tell(line)
-    if left := 0 if options.names else len(configs[next(iter(configs))].items) - len(planned.items):
-        tell(f"One item of each for_each is drilled, and {left} more with --all.")
     drilled = []
     for item in planned.items:
         drilled.append(run_async(rehearse(planned, item, environ, progress)))

@@ -32,27 +32,28 @@ def run(options: argparse.Namespace) -> int:
     from supervisor.control import ControlError
     from supervisor.filesystem.children import NoAnswer
 
-    reload = partial(_load, options.path, RELOAD_WITHIN_S)
+    path, note = options.path, _note_file(options.path)
+    reload = partial(_load, path, RELOAD_WITHIN_S)
     try:
-        config, refused = _load_or_go_on(options.path)
-        ended = _wind_up_former_state_dir(config, _note_file(options.path))
+        config, refused = _load_or_go_on(path, note)
+        ended = _wind_up_former_state_dir(config, note)
         if ended is not None:
             return ended
-        code = _daemon(config, reload, options.path, refused)
+        code = _daemon(config, reload, path, refused)
         if code == DONE and not os.environ.get("RUNTIME_DIRECTORY"):  # systemd removes its folder itself
-            _note_file(options.path).unlink(missing_ok=True)
+            note.unlink(missing_ok=True)
         return code
     except NoAnswer as error:
-        fail(NEGATIVE, f"cannot read {options.path}: {error.strerror}")
-        _wind_up_each([state_dir_without_file(os.environ)], options.path)
+        fail(NEGATIVE, f"cannot read {path}: {error.strerror}")
+        _wind_up_each([state_dir_without_file(os.environ)], note)
         return NEGATIVE  # systemd starts the daemon again, and the file system may answer by then
     except (ConfigError, TokenError, ControlError) as error:
         code = report(error)
-        _wind_up_each(state_dirs_of(options.path, os.environ), options.path)
+        _wind_up_each(state_dirs_of(path, os.environ), note)
         return code
 
 
-def _load_or_go_on(path: Path) -> "tuple[Config, str]":
+def _load_or_go_on(path: Path, note: Path) -> "tuple[Config, str]":
     """Load the configuration; where that cannot be done, take the last accepted one.
 
     Return it with blank, or with the sentence that says why this configuration runs. Raises ConfigError or
@@ -71,7 +72,7 @@ def _load_or_go_on(path: Path) -> "tuple[Config, str]":
     except ConfigError as error:
         unusable, why = error, error.in_short
         folders = [*state_dirs_of(path, os.environ)]
-    folders.insert(0, _noted_state_dir(_note_file(path)))
+    folders.insert(0, _noted_state_dir(note))
     former = accepted.find(filter(None, folders), path)
     if former is None:
         raise unusable
@@ -138,14 +139,14 @@ def _load_here(path: Path) -> "Config":
     return replace(load(path, os.environ, socket.gethostname()), places=None)
 
 
-def _wind_up_each(directories: Iterable[str], path: Path) -> None:
-    """Wind up the tenures on record in these state_dirs, and in that of the former process of ``path``.
+def _wind_up_each(directories: Iterable[str], note: Path) -> None:
+    """Wind up the tenures on record in these state_dirs, and in that of the former process.
 
     So each tenure gets its on_lose even if the configuration cannot be loaded.
     """
     from supervisor.journal import JournalBusy, JournalError
 
-    for directory in filter(None, dict.fromkeys((*directories, _noted_state_dir(_note_file(path))))):
+    for directory in filter(None, dict.fromkeys((*directories, _noted_state_dir(note)))):
         try:
             _wind_up_records(directory)
         except (JournalBusy, JournalError) as error:

@@ -45,12 +45,14 @@ class Plan:
     items: the items, shortened.
     configs: the configuration as each node loads it.
     real: whether the hooks of the file run.
+    left: how many items are left out, because one of each ``for_each`` is enough.
     """
 
     items: tuple[Drilled, ...]
     configs: Mapping[str, Config]
     speed: float
     real: bool
+    left: int
 
     @property
     def bound_s(self) -> float:
@@ -86,7 +88,7 @@ def plan(
     elif config.places is not None and not each:
         chosen = _one_of_each(chosen, config.places)
     shortened = tuple(Drilled(item, shorten(item, speed, real=real)) for item in chosen)
-    return Plan(shortened, configs, speed, real)
+    return Plan(shortened, configs, speed, real, 0 if names else len(config.items) - len(chosen))
 
 
 def _one_of_each(items: Iterable[ItemSettings], places: Places) -> list[ItemSettings]:

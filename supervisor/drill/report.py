@@ -29,6 +29,8 @@ def begin_lines(path: Path, planned: Plan) -> Iterator[str]:
     """Yield what is printed before the drill begins: what it runs, and how long it takes at most."""
     names = ", ".join(item.original.name for item in planned.items)
     yield f"drill of {path}: {names}; at most {format_duration(planned.bound_s)}"
+    if planned.left:
+        yield f"One item of each for_each is drilled, and {planned.left} more with --all."
     machine, hooks = map(format_duration, (planned.machine_s, planned.bound_s - planned.machine_s))
     slow = f"{machine} if this machine is so busy that supervisors start and stop slowly"
     long = f"{hooks} if every hook takes its timeout and every failover its longest time"

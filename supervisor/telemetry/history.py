@@ -119,7 +119,7 @@ class History:
             self._leave(history)
             history.role = None
 
-    def token_refused(self, now: float) -> str:
+    def why_token_refused(self, now: float) -> str:
         """Return why Consul refuses the token for a kind of request that is still sent. Blank: it does not.
 
         A server that has just started knows no token for 5 to 10 s, so this refusal counts once it lasts.

@@ -119,7 +119,7 @@ class Status:
         ]
         if self._history.refused:
             found.append(self._history.refused)
-        if why := self._history.token_refused(now):
+        if why := self._history.why_token_refused(now):
             found.append(f"Consul refuses the token: {bounded(why)}")
         return found
 
@@ -158,7 +158,7 @@ class Status:
         return {
             "address": self._facts.consul,
             "answered_s_ago": None if answered_at is None else round(max(0.0, now - answered_at), 3),
-            "token_refused": bool(self._history.token_refused(now)),
+            "token_refused": bool(self._history.why_token_refused(now)),
         }
 
     def _item(self, name: str, contender: Contender, now: float) -> str:

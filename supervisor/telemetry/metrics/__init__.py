@@ -89,7 +89,7 @@ class Metrics(Collector):
         yield from self._of_daemon()
 
     def _of_consul(self, now: float) -> Iterator[Metric]:
-        refused = bool(self._history.token_refused(now))
+        refused = bool(self._history.why_token_refused(now))
         yield single("token_refused", "1 while Consul refuses the token (403).", refused)
         answered_at = self._history.answered_at
         at = 0.0 if answered_at is None else self._wall() - (now - answered_at)
