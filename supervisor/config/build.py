@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any
 
 from supervisor.config.environment import Variables
-from supervisor.config.problems import HOOK_LISTS
 from supervisor.config.schema import Defaults
 from supervisor.core.settings import (
+    HOOK_EVENTS,
     LOCK_SUFFIX,
     CandidateCheck,
     Command,
@@ -57,7 +57,7 @@ def semaphore(full: dict[str, Any]) -> SemaphoreSettings:
 
 def _item(full: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that elections and semaphores have in common, by name."""
-    parts: dict[str, Any] = {name: tuple(map(_hook, full[name])) for name in HOOK_LISTS}
+    parts: dict[str, Any] = {name: tuple(map(_hook, full[name])) for name in HOOK_EVENTS}
     parts["session"] = _session(full["session"])
     parts["run"] = _run(full["run"]) if "run" in full else None
     parts["candidate_check"] = _check(full["candidate_check"]) if "candidate_check" in full else None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from supervisor.config.consul import url_fault
-from supervisor.config.problems import HOOK_LISTS, SECTIONS, KeyPath, Report, hooks_of, items_of
+from supervisor.config.problems import SECTIONS, KeyPath, Report, hooks_of, items_of
 from supervisor.core.lease import (
     ROOM_MIN_S,
     SILENCE_MIN_S,
@@ -21,7 +21,7 @@ from supervisor.core.lease import (
     lose_terms,
     sufficient_guard_s,
 )
-from supervisor.core.settings import LOCK_SUFFIX, Command, Hook, ItemSettings, Tls, Webhook
+from supervisor.core.settings import HOOK_EVENTS, LOCK_SUFFIX, Command, Hook, ItemSettings, Tls, Webhook
 from supervisor.formats import templates
 from supervisor.formats.durations import format_duration
 
@@ -150,7 +150,7 @@ def check_item(settings: ItemSettings, report: Report) -> None:
 
 
 def _hooks(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hook]]:
-    for list_name in HOOK_LISTS:
+    for list_name in HOOK_EVENTS:
         for index, hook in enumerate(getattr(settings, list_name)):
             yield (*path, list_name, index), hook
 

@@ -5,7 +5,8 @@ The hooks are copied before anything is filled in or validated, so that later st
 
 from typing import Any
 
-from supervisor.config.problems import HOOK_LISTS, Places, items_of
+from supervisor.config.problems import Places, items_of
+from supervisor.core.settings import HOOK_EVENTS
 
 _COMMANDS = ("run", "candidate_check")
 
@@ -24,7 +25,7 @@ def copy_hooks(data: dict[str, Any], places: Places) -> None:
         if not isinstance(item, dict):
             continue
         contends = item.get("contend") is not False
-        for key in (*HOOK_LISTS, *_COMMANDS):
+        for key in (*HOOK_EVENTS, *_COMMANDS):
             if key in item or key not in given or not (contends or key == "on_change"):
                 continue
             if key != "on_lose_failure" or item.get("on_lose"):

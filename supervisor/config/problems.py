@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from supervisor.core.settings import HOOK_EVENTS
 from supervisor.errors import OperatorError
 
 KeyPath = tuple[str | int, ...]
 """From the root of the file to a value: ``("elections", "namenode", "on_lose", 0, "timeout")``."""
 
 SECTIONS = ("elections", "semaphores")  # items of both have hooks and a session, and share one set of names
-HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
 _COPIED_LENGTHS = (3, 2)  # of the path of an item's hooks, and of an item
 
 PROBLEMS_MAX = 1000  # the operator corrects the first few and checks again
@@ -36,9 +36,9 @@ def items_of(data: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def hooks_of(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield path and value of each hook of HOOK_LISTS in data that may have any fault."""
+    """Yield path and value of each hook of HOOK_EVENTS in data that may have any fault."""
     for section, name, item in items_of(data):
-        for list_name in HOOK_LISTS if isinstance(item, dict) else ():
+        for list_name in HOOK_EVENTS if isinstance(item, dict) else ():
             hooks = item.get(list_name)
             for index, hook in enumerate(hooks) if isinstance(hooks, list) else ():
                 yield (section, name, list_name, index), hook

@@ -9,6 +9,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 LOCK_SUFFIX = "/.lock"  # as in Consul's guide to semaphores, and in its own clients
+HOOK_EVENTS = {  # each list of hooks, and the event of its hooks
+    "on_acquire": "acquire",
+    "on_lose": "lose",
+    "on_change": "change",
+    "on_lose_failure": "lose-failure",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +161,14 @@ class ItemSettings:
     @property
     def hooks(self) -> tuple[Hook, ...]:
         """All hooks of the item, without the run child."""
-        lists = (self.on_acquire, self.on_lose, self.on_change, self.on_lose_failure)
         check = self.check_hook
-        return (*(hook for hooks in lists for hook in hooks), *(() if check is None else (check,)))
+        listed = (hook for name in HOOK_EVENTS for hook in self.hooks_of(name))
+        return (*listed, *(() if check is None else (check,)))
+
+    def hooks_of(self, name: str) -> tuple[Hook, ...]:
+        """Return the list of hooks of this name, which is one of HOOK_EVENTS."""
+        hooks: tuple[Hook, ...] = getattr(self, name)
+        return hooks
 
     @property
     def check_hook(self) -> Hook | None:

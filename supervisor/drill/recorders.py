@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from supervisor.core.settings import Command, Hook, ItemSettings, Run
-from supervisor.drill.shortened import HOOK_LISTS
+from supervisor.core.settings import HOOK_EVENTS, Command, Hook, ItemSettings, Run
 
 READ_BYTES = 65536
 ALWAYS_RECORDERS = ("on_lose_failure",)  # the last resort ends a machine, which no rehearsal may do
@@ -178,7 +177,7 @@ class Recorders:
                 self._hook(hook, node, f"{name}[{position}]", real and name not in ALWAYS_RECORDERS)
                 for position, hook in enumerate(getattr(item, name))
             )
-            for name in HOOK_LISTS
+            for name in HOOK_EVENTS
         }
         run, check = item.run, item.candidate_check
         if run is not None:

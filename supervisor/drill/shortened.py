@@ -12,6 +12,7 @@ from typing import Any
 
 from supervisor.core.lease import sufficient_guard_s
 from supervisor.core.settings import (
+    HOOK_EVENTS,
     Command,
     ElectionSettings,
     Hook,
@@ -28,8 +29,6 @@ HOOK_MIN_S = 0.5  # a recorder takes milliseconds, except on a busy machine
 KILL_MIN_S = 0.1
 DELAY_MIN_S = 0.1  # as the schema has it for rejoin_delay
 LIMIT_MAX = 2  # of three nodes one has to wait, or nobody could take over
-
-HOOK_LISTS = ("on_acquire", "on_lose", "on_change", "on_lose_failure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
 
 def _with_short_hooks(item: ItemSettings, divider: _Divider) -> ItemSettings:
     lists: dict[str, Any] = {
-        name: tuple(_hook(hook, divider) for hook in getattr(item, name)) for name in HOOK_LISTS
+        name: tuple(_hook(hook, divider) for hook in getattr(item, name)) for name in HOOK_EVENTS
     }
     run, check = item.run, item.candidate_check
     if run is not None:

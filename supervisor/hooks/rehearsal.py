@@ -13,16 +13,10 @@ from dataclasses import dataclass
 from supervisor.core.actions import LOSE_SIDE, Holder, HookContext, Reason, StartHook
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.lease import margin_of
-from supervisor.core.settings import Hook, ItemSettings
+from supervisor.core.settings import HOOK_EVENTS, Hook, ItemSettings
 from supervisor.hooks import HookLine, Hooks
 
 SESSION = "00000000-0000-0000-0000-000000000000"
-EVENTS = {
-    "on_acquire": "acquire",
-    "on_lose": "lose",
-    "on_lose_failure": "lose-failure",
-    "on_change": "change",
-}
 CHECK = "candidate_check"
 
 
@@ -39,8 +33,8 @@ def hooks_by_place(settings: ItemSettings) -> dict[str, tuple[str, Hook]]:
     """Return the event and the hook of each place in the file, such as ``on_lose[0]``, without ``run``."""
     found = {
         f"{list_name}[{index}]": (event, hook)
-        for list_name, event in EVENTS.items()
-        for index, hook in enumerate(getattr(settings, list_name))
+        for list_name, event in HOOK_EVENTS.items()
+        for index, hook in enumerate(settings.hooks_of(list_name))
     }
     if settings.check_hook is not None:
         found[CHECK] = ("check", settings.check_hook)

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from supervisor.config.problems import KeyPath
-from supervisor.core.settings import Command, ItemSettings, Tls, Webhook
+from supervisor.core.settings import HOOK_EVENTS, Command, ItemSettings, Tls, Webhook
 from supervisor.preflight import LOOK_S
 
 DEFAULT_PATH = "/bin:/usr/bin"  # as execvp has it when PATH is not set
-NEEDED_LISTS = ("on_acquire", "on_lose", "on_lose_failure")
 Look = dict[str, Any]
 
 
@@ -61,7 +60,7 @@ def question_of(items: tuple[ItemSettings, ...], environ: Mapping[str, str]) -> 
     question, path = Question(), environ.get("PATH") or DEFAULT_PATH
     for settings in items:
         for hook, at, call, lives in _calls_of(settings):
-            needed = settings.contend and at[2] in (*NEEDED_LISTS, "run")
+            needed = settings.contend and at[2] not in ("on_change", "candidate_check")
             for look in _looks_of(call, path, lives=lives):
                 question.add(settings.name, hook, at, look, needed=needed)
     return question
@@ -70,8 +69,8 @@ def question_of(items: tuple[ItemSettings, ...], environ: Mapping[str, str]) -> 
 def _calls_of(settings: ItemSettings) -> Iterator[tuple[str, KeyPath, Command | Webhook, bool]]:
     """Yield the name, path and call of every hook, and whether the hook lives as long as the tenure."""
     path: KeyPath = (f"{settings.kind}s", settings.name)
-    for list_name in (*NEEDED_LISTS, "on_change"):
-        for index, hook in enumerate(getattr(settings, list_name)):
+    for list_name in HOOK_EVENTS:
+        for index, hook in enumerate(settings.hooks_of(list_name)):
             yield hook.name, (*path, list_name, index), hook.call, False
     if settings.run is not None:
         yield "run", (*path, "run"), settings.run.command, True

@@ -17,7 +17,7 @@ from supervisor.core.contender import Contender
 from supervisor.core.events import Answered, Event, HookEnded, Stalled
 from supervisor.core.outcomes import Denied, Failed, Outcome, Refused, SessionAltered, Throttled, Unknown
 from supervisor.core.requests import Request
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import HOOK_EVENTS, ItemSettings
 from supervisor.telemetry.metrics.gauges import ITEM, PREFIX, Labels, labels_of
 
 HAS_LOCK = (Role.ACQUIRING, Role.HOLDING)
@@ -180,12 +180,6 @@ def _of_hook(started: StartHook) -> Labels:
 
 def _hook_events(settings: ItemSettings) -> Iterator[str]:
     """Yield the events for which the item has hooks."""
-    lists = {
-        "acquire": settings.on_acquire,
-        "lose": settings.on_lose,
-        "lose-failure": settings.on_lose_failure,
-        "change": settings.on_change,
-    }
-    yield from (event for event, hooks in lists.items() if hooks)
+    yield from (event for name, event in HOOK_EVENTS.items() if settings.hooks_of(name))
     if settings.check_hook is not None:
         yield "check"

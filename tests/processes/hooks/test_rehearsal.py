@@ -17,11 +17,10 @@ import pytest
 import yaml
 
 from supervisor.config import load
-from supervisor.config.problems import HOOK_LISTS
 from supervisor.core.actions import REASONS, Reason
 from supervisor.core.lease import lease_of, lose_terms
 from supervisor.formats.templates import PREFIX
-from supervisor.hooks.rehearsal import EVENTS, SESSION, hooks_by_place
+from supervisor.hooks.rehearsal import SESSION, hooks_by_place
 from tests.processes.hooks.test_privileges import DAEMON, IS_ROOT, NOBODY, REFUSAL
 from tests.processes.hooks.test_webhook import Receiver, receiver, status
 from tests.processes.hooks.trial import alive
@@ -145,7 +144,6 @@ def test_the_reasons_are_those_of_the_documentation_for_each_event() -> None:
 
 def test_every_hook_of_a_file_has_a_place(tmp_path: Path) -> None:
     (settings,) = load(written(tmp_path, ITEM), {}, "node1").items
-    assert set(EVENTS) == set(HOOK_LISTS)
     assert {hook for _, hook in hooks_by_place(settings).values()} == set(settings.hooks)
 
 
