@@ -54,7 +54,7 @@ def test_a_restart_by_another_state_dir_winds_up_what_is_on_record_in_the_former
     node.machine.run("systemctl", "restart", UNIT)
     until(lambda: len(node.events()) == 3, f"it leads again: {node.events()}\n{node.log_text()}", 60.0)
     assert node.wait_holds() != session
-    assert node.events() == ["acquire acquired", "lose config-changed", "acquire acquired"]
+    assert node.events() == ["acquire acquired", "lose shutdown", "acquire acquired"]
 
 
 def test_a_restart_in_the_midst_of_a_hook_begins_that_hook_again(node: Node) -> None:

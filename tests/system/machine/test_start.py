@@ -70,7 +70,7 @@ def test_a_start_waits_until_tenures_of_a_crash_are_wound_up(node: Node) -> None
     node.machine.did("rm /var/lib/consul-supervisor/accepted.json")
     node.kill(signal.SIGKILL)
     until(lambda: node.show("ActiveState") == ["failed"], f"it has given up\n{node.log_text()}", 60.0)
-    assert node.events()[1:] == ["begin config-changed", "end config-changed"]
+    assert node.events()[1:] == ["begin shutdown", "end shutdown"]
     assert node.show("Result", "ExecMainStatus", "NRestarts") == ["exit-code", "78", "1"]
     assert node.holder() == ""
 
