@@ -327,7 +327,7 @@ def test_a_wrong_name_is_2_and_says_which_was_meant(
 ) -> None:
     file = written(tmp_path, ITEM)
     done = command("test-hook", *arguments, "--config", str(file))
-    places = "on_acquire[0], on_lose[0], stop, on_lose[1], on_lose_failure[0], on_change[0], candidate_check"
+    places = "on_acquire[0], on_lose[0], stop, on_lose[1], on_change[0], on_lose_failure[0], candidate_check"
     expected = why.replace("FILE", str(file)).replace("PLACES", places)
     assert (done.returncode, done.stdout, done.stderr) == (USAGE, "", f"consul-supervisor: {expected}\n")
 
