@@ -12,6 +12,10 @@ ELSEWHERE = --ignore=tests/system/programs --ignore=tests/system/machine --ignor
 # The faults of `make test-cluster` and their order; the seeds of `make simulate`.
 SEED ?= 1
 SEEDS ?= 1-1000
+# --third: of the mutants, those of new lines and a third of the rest.
+MUTANTS ?=
+# How often a test that fails is tried again; the summary names it as "rerun". CI uses 1, because its machine may stall.
+RERUNS ?= 0
 PYTHON ?=
 export PYTHON
 
@@ -37,7 +41,7 @@ help:
 	@echo "make deb       build the package for Debian 12 and 13 in dist/, as any user; installs nothing"
 	@echo "make lint      style and types only"
 	@echo "make answers   print what each answer of Consul is taken for, by request"
-	@echo "make mutants   break each rule of the core and of lock once: its tests must notice"
+	@echo "make mutants   break each rule of the core and of lock once: its tests must notice (MUTANTS=--third: fewer)"
 	@echo "make bench     measure on this machine: one table, every figure with its limit (one row needs root)"
 	@echo "make dist      write a release to dist/: wheel, sdist, single file, requirements with hashes, checksums"
 	@echo "make zipapp    write only the single file, dist/consul-supervisor.pyz"
@@ -58,17 +62,17 @@ lint: venv
 	.venv/bin/mypy --strict
 
 test: setup lint
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
 
 test-unit: venv
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" tests/unit
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" tests/unit
 
 # With every other Python that is found, because each is built in another way and has another asyncio.
 test-pythons: setup
 	@for python in $$(.venv/bin/python -m tests.system.packaging.interpreters); do \
 	    venv=.cache/venvs/$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    PYTHON=$$python VENV=$$venv tests/setup/make_venv.sh && \
-	    $$venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" tests/unit || exit 1; \
+	    $$venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" tests/unit || exit 1; \
 	done
 
 # The targets run one after the other, because each of them fills the machine; two of them mostly wait.
@@ -78,7 +82,7 @@ test-all:
 	$(MAKE) test-programs
 	$(MAKE) test-packaging
 	$(MAKE) test-applications
-	$(MAKE) mutants
+	$(MAKE) mutants MUTANTS=--third
 	$(MAKE) -j2 -O test-semaphores test-soak
 	@[ "$$(id -u)" = 0 ] || echo 'left out: test-systemd and test-cluster, because network namespaces and machines need root'
 	@[ "$$(id -u)" != 0 ] || $(MAKE) test-systemd
@@ -87,27 +91,27 @@ test-all:
 # Tests that take more than some 3 s. A test that hangs is shown late: some rounds take minutes, and the watchdog
 # that prints where a test is has ended a Python that was only busy.
 test-long: setup
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m long -o faulthandler_timeout=2400 $(ELSEWHERE) $(TESTS)
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m long -o faulthandler_timeout=2400 $(ELSEWHERE) $(TESTS)
 
 test-programs: setup
 	@tests/setup/get_programs.sh
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -o faulthandler_timeout=600 tests/system/programs
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -o faulthandler_timeout=600 tests/system/programs
 
 test-packaging: setup
 	@tests/setup/get_language_server.sh
 	@tests/setup/get_debhelper.sh
-	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -o faulthandler_timeout=600 tests/system/packaging tests/system/editors
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist loadfile -o faulthandler_timeout=600 tests/system/packaging tests/system/editors
 
 # Two at a time: each is several servers, and some of them are Java's.
 test-applications: setup
 	@tests/setup/get_applications.sh
-	.venv/bin/python -m pytest -n 2 --dist loadfile -o faulthandler_timeout=300 tests/system/applications
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n 2 --dist loadfile -o faulthandler_timeout=300 tests/system/applications
 
 test-systemd: root setup
 	@tests/system/machine/get_debian.sh
 	@tests/setup/get_debhelper.sh
 	@tests/setup/get_ansible.sh
-	.venv/bin/python -m pytest -n 3 --dist loadfile -o faulthandler_timeout=600 tests/system/machine
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n 3 --dist loadfile -o faulthandler_timeout=600 tests/system/machine
 
 test-semaphores: setup
 	.venv/bin/python -m tests.consul.semaphores --seed $(SEED)
@@ -131,7 +135,7 @@ answers: venv
 	@.venv/bin/python -m tests.unit.answers
 
 mutants: setup
-	.venv/bin/python -m tests.mutants
+	.venv/bin/python -m tests.mutants $(MUTANTS)
 
 bench: compiler setup
 	.venv/bin/python -m bench

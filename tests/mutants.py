@@ -1,7 +1,9 @@
 """Break each rule of the core, of the driver, of the journal and of ``lock`` once: its tests must notice.
 
-    python -m tests.mutants [--write] [WORD ...]     only those whose reason holds one of the words
+    python -m tests.mutants [--write] [--third] [WORD ...]     only those whose reason holds one of the words
 
+With ``--third`` those run whose lines a commit of the last day wrote, and a third of the rest, another
+third on each day.
 The mutants are data, in mutants.toml beside this file. Each is applied to a copy of the tree, never to the
 tree itself. The test that the entry names runs first. When that test passes, or none is named, all tests run
 until the first that fails, the quick ones first, and those marked long only when all others pass; ``--write``
@@ -36,6 +38,9 @@ SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py
 COPIED = ("supervisor", "schemas", "tests", "docs", "pyproject.toml")
 CONSUL = ".cache"  # where tests find Consul, for the mutants that only a test with a Consul notices
 WRITE = "--write"
+THIRD = "--third"
+DAY_S = 24 * 3600
+TELLING_CHARS = 20  # a shorter line stands in many places
 ANY = ""
 MARKS = ("not long", "long")
 DEPTH = "3"  # of the walks marked "not long": some rules need a deeper walk than that of `make test`
@@ -63,9 +68,16 @@ class Mutant:
 
 def main() -> int:
     """Run the mutants, print the table, and return the exit code."""
-    words = [word for word in sys.argv[1:] if word != WRITE]
+    words = [word for word in sys.argv[1:] if word not in {WRITE, THIRD}]
     mutants = [Mutant(**each) for each in tomllib.loads(DATA.read_text())["mutant"]]
     mutants = [mutant for mutant in mutants if not words or any(word in mutant.why for word in words)]
+    if THIRD in sys.argv:
+        new, today = recent_lines(), int(time.time() // DAY_S)
+        mutants = [
+            mutant
+            for at, mutant in enumerate(mutants)
+            if at % 3 == today % 3 or new & set(mutant.old.split("\n"))
+        ]
     wrong = [mutant for mutant in mutants if source(ROOT, mutant).count(mutant.old) != 1]
     for mutant in wrong:
         print(f"cannot break “{mutant.why}”: {mutant.file} has not exactly one {mutant.old!r}")
@@ -99,6 +111,16 @@ def noticed_by(mutant: Mutant) -> str | None:
         if mutant.test and first_failure(copy, [mutant.test], ANY):
             return mutant.test
         return next(filter(None, (first_failure(copy, tests(), mark) for mark in MARKS)), None)
+
+
+def recent_lines() -> set[str]:
+    """Return the lines of code that the commits of the last day wrote; none where there is no history."""
+    command = ["git", "log", "-p", "-U0", "--format=", "--since=1.day.ago", "--", "supervisor/*.py"]
+    ran = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    added = (
+        line[1:] for line in ran.stdout.splitlines() if line.startswith("+") and not line.startswith("+++")
+    )
+    return {line for line in added if len(line.strip()) >= TELLING_CHARS}
 
 
 def write_test(mutant: Mutant, test: str) -> None:
