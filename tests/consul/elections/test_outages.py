@@ -25,11 +25,13 @@ def test_an_agent_that_restarts_within_room_costs_nothing(own_scene: Scene) -> N
     scene = own_scene
     scene.leader("a", session=ROOMY)
     scene.waiter("b", session=ROOMY)
-    sessions = scene.session_of("a"), scene.session_of("b")
+    session = scene.session_of("a")
     scene.agent.restart()
     goes_on(scene, "a")
     goes_on(scene, "b")
-    assert (scene.session_of("a"), scene.session_of("b")) == sessions
+    assert scene.session_of("a") == session
+    # An agent that has just started may not know a session yet; a waiter then makes another one.
+    until(lambda: scene.session_of("b"), "b waits with a session")
     assert scene.calls("a") == ["acquire acquired"] and scene.calls("b") == []
     a = scene.nodes["a"]  # the agent answers with errors until it has a leader again
     until(lambda: a.lines("consul-silent") or a.lines("consul-fails"), "the outage is in the log")
