@@ -15,7 +15,7 @@ from supervisor.core.events import Answered
 from supervisor.core.outcomes import Denied, KeyView, Outcome, Unknown
 from supervisor.core.requests import ReadKey, WatchKey
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.daemon.clock import boottime
+from supervisor.runtime.clock import boottime
 from tests.support.consul import Agent
 from tests.support.guarded import Guarded
 from tests.support.patience import PATIENCE_S

@@ -35,11 +35,11 @@ TOP_LEVEL = {
 # from lower floors only, and a new import is a decision that is made here.
 FLOORS = {
     "cli": "check config consul control core daemon demo devagent drill errors filesystem formats hooks"
-    " journal lock_command preflight telemetry",
-    "drill": "config core daemon demo devagent errors formats http_server telemetry",
-    "lock_command": "config consul core daemon errors formats hooks",
-    "daemon": "config consul control core filesystem formats hooks http_server journal preflight telemetry"
-    " web",
+    " journal lock_command preflight runtime telemetry",
+    "drill": "config core daemon demo devagent errors formats http_server runtime telemetry",
+    "lock_command": "config consul core errors formats hooks runtime",
+    "daemon": "config consul control core filesystem formats hooks http_server journal preflight runtime"
+    " telemetry web",
     "preflight": "check config core hooks telemetry",
     "check": "config consul core filesystem formats transport",
     "web": "config core http_server telemetry",
@@ -52,6 +52,7 @@ FLOORS = {
     "hooks": "core filesystem formats transport",
     "transport": "core filesystem",
     "devagent": "http_server",
+    "runtime": "core",
     "formats": "core",
     "errors": "",
     "http_server": "",
