@@ -1,13 +1,14 @@
 """The daemon: the one package that wires the core to the world.
 
-loop.py              the event loop with its parts: Consul, hooks, records, listeners, signals, stop
-operator.py          an operator's commands as events for the core, and the replies
-handover.py          the session of the node that a step-down names
-listeners.py         the control socket and http.listen: opened, moved, closed
-records.py           reads the journal at the start, writes it, and logs its failures
-events.py            the events on disk: read after the start, written after everything urgent
-restore.py           the contenders with which a process starts, from configuration and records
-loading.py           the configuration, loaded in a child process while the loop goes on
-accepted.py          the last accepted configuration, kept for a start that cannot use its file
-reload.py            the configuration, read again: checked whole before anything changes
+    loop.py              the event loop with its parts: Consul, hooks, records, listeners, signals, stop
+    operator.py          an operator's commands as events for the core, and the replies
+    listeners.py         the control socket and http.listen: opened, moved, closed
+    records.py           reads the journal at the start, writes it, and logs its failures
+    events.py            the events on disk: read after the start, written after everything urgent
+    restore.py           the contenders with which a process starts, from configuration and records
+    loading.py           the configuration, loaded in a child process while the loop goes on
+    accepted.py          the last accepted configuration, kept for a start that cannot use its file
+    reload.py            the configuration, read again: checked whole before anything changes
+
+What ``lock`` needs as well is in runtime.
 """
