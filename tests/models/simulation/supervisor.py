@@ -33,7 +33,7 @@ from supervisor.core.outcomes import Outcome
 from supervisor.core.requests import Request
 from supervisor.core.settings import Wanted
 from supervisor.daemon.restore import ProcessIdentity, restore
-from supervisor.hooks.leftovers import Group
+from supervisor.hooks.abandoned import Group
 from supervisor.runtime.driver import Driver, Effects
 from tests.models.simulation.children import Child, Started
 from tests.models.simulation.disk import CONSUL
