@@ -21,7 +21,7 @@ Each package's own docstring has a line for each of its modules.
     devagent/     the embedded agent: a pure model of Consul and a server around it
     runtime/      carries out the steps of the core; the clock and the signals of a process
     formats/      text formats that several packages share
-    errors/       the three kinds of errors, by whose fault they are
+    errors.py     the three kinds of errors, by whose fault they are
     http_server/  a bounded HTTP/1.1 server; knows no request's meaning
     filesystem/   files whose file system may not answer
     core/         decides: step(state, event, now) -> (state, actions); no I/O, no clock

@@ -15,7 +15,7 @@ from supervisor.consul.query import NotReadable, OneOffClient
 from supervisor.core.lease import LOCK_DELAY_MAX_S
 from supervisor.core.outcomes import KeyView, ListedSession, SessionsView, SlotsView, View
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.formats.holder_node import holder_node
+from supervisor.formats.json_values import holder_node
 
 DEFAULT_NAMES = "consul-supervisor:"  # how the default of session.name begins
 AGAIN_MAX = 2  # readings when a holder has no listed session, because another node may just have taken over

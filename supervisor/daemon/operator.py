@@ -18,7 +18,7 @@ from supervisor.core.lock.handover import HANDOVER_S
 from supervisor.core.outcomes import ListedSession, Outcome, SessionsView
 from supervisor.core.reload import ReloadEffect
 from supervisor.daemon.reload import CannotReload, Reloaded
-from supervisor.formats.holder_node import holder_node
+from supervisor.formats.json_values import holder_node
 from supervisor.telemetry.stuck import remedy
 
 NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node
