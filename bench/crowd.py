@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from supervisor.config import Config, load
-from supervisor.daemon.clock import boottime
 from supervisor.daemon.loop import Daemon
+from supervisor.runtime.clock import boottime
 from supervisor.telemetry.log import Log
 
 

@@ -6,7 +6,7 @@ Each package's own docstring has a line for each of its modules.
     cli/          commands, options, exit codes: the only package that prints
     drill/        rehearses a configuration: three supervisors, the embedded agent, and what must hold
     lock_command/ one lock around one command, without a configuration, a daemon or a record
-    daemon/       wires the core to the world: the loop, signals, records, listeners
+    daemon/       wires the core to the world: the loop, records, listeners, reloads
     preflight/    finds out, in a process of its own, whether the hooks can start on this machine
     check/        what `check` reports: figures, file modes, findings about the real Consul
     web/          reading over HTTP: status, health, metrics, the page
@@ -19,8 +19,9 @@ Each package's own docstring has a line for each of its modules.
     hooks/        runs commands and webhooks: deadline, kill, outcome, output
     transport/    an HTTP client over asyncio, with deadlines; knows no Consul
     devagent/     the embedded agent: a pure model of Consul and a server around it
+    runtime/      carries out the steps of the core; the clock and the signals of a process
     formats/      text formats that several packages share
-    errors/       the three kinds of errors, by whose fault they are
+    errors.py     the three kinds of errors, by whose fault they are
     http_server/  a bounded HTTP/1.1 server; knows no request's meaning
     filesystem/   files whose file system may not answer
     core/         decides: step(state, event, now) -> (state, actions); no I/O, no clock

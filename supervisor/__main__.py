@@ -13,7 +13,7 @@ def main() -> int:
     """Run the command of the command line, and return its exit code."""
     try:
         if sys.argv[1:2] == ["run"]:
-            from supervisor.daemon import signals
+            from supervisor.runtime import signals
 
             signals.block()
         from supervisor.cli import main as command

@@ -28,7 +28,7 @@ DATA = Path(__file__).with_name("mutants.toml")
 TESTS = (
     "tests/unit/core",
     "tests/models",
-    "tests/unit/daemon/test_driver.py",
+    "tests/unit/runtime/test_driver.py",
     "tests/unit/daemon/test_restore.py",
     "tests/unit/journal/test_journal.py",
     "tests/unit/journal/test_damaged_records.py",

@@ -125,9 +125,9 @@ def _session(found: "Cluster", session: str) -> "SupervisorSession | None":
 
 
 async def _destroyed(config: "Config", session: str) -> None:
-    from supervisor.consul.query import Questions
+    from supervisor.consul.query import OneOffClient
 
-    async with Questions(config.consul) as consul:
+    async with OneOffClient(config.consul) as consul:
         await consul.destroy(session)
 
 
@@ -135,7 +135,7 @@ def wait(options: argparse.Namespace) -> int:
     """Wait until Consul shows that the item has a leader or is free, and return the exit code."""
     from functools import partial
 
-    from supervisor.consul.awaiting import has_leader, is_free, wait_until
+    from supervisor.consul.wait import has_leader, is_free, wait_until
     from supervisor.core.settings import SemaphoreSettings
 
     config, item = load_item(options.config, options.name)

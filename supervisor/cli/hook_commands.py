@@ -33,8 +33,8 @@ def test_hook(options: argparse.Namespace) -> int:
         return not_found("election or semaphore", config, options.config, options.name)
     # Late, because it imports everything that runs the daemon's hooks.
     from supervisor.core.actions import REASONS
-    from supervisor.daemon.clock import boottime
     from supervisor.hooks.rehearsal import hooks_by_place, start_of
+    from supervisor.runtime.clock import boottime
 
     places = hooks_by_place(item)
     place = next((each for each, (_, hook) in places.items() if options.hook in (each, hook.name)), None)
@@ -59,8 +59,8 @@ async def _run(
 ) -> "Rehearsed":
     import asyncio
 
-    from supervisor.daemon.clock import boottime
     from supervisor.hooks.rehearsal import rehearse
+    from supervisor.runtime.clock import boottime
 
     task = asyncio.current_task()
     assert task is not None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
 from supervisor.cli.terminal import fail, report, run_async
-from supervisor.daemon import signals
+from supervisor.runtime import signals
 
 if TYPE_CHECKING:
     from supervisor.config import Config
@@ -241,8 +241,8 @@ def _daemon(
     path: Path | None = None,
     refused: str = "",
 ) -> int:
-    from supervisor.daemon.clock import boottime
     from supervisor.daemon.loop import Daemon
+    from supervisor.runtime.clock import boottime
     from supervisor.telemetry.log import STANDARD_ERROR, Log, reaches_journal
 
     journal = reaches_journal(STANDARD_ERROR, os.environ)

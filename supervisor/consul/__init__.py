@@ -13,11 +13,12 @@
     permissions.py    the remedy of a 403: a rule of a policy, or the agent's own configuration
     token.py          the ACL token, read again when its file changes
     limiter.py        a bounded number of requests at a time, in the order of their arrival
-    spacing.py        a limit on how often a blocking query is repeated
+    rate.py           a limit on how often a blocking query is repeated
     shared/           one query for many keys, for more elections than connections
     query.py          requests of commands that run without the daemon
     members.py        which nodes take part in each item, and which sessions are supervisors'
-    awaiting.py       waits until an item is in some state
+    candidates.py     the session of the node that a step-down names
+    wait.py           waits until an item is in some state
     versions.py       versions of Consul that were tested, and those with known faults
 
 The package imports nothing here, because every command pays for what its package imports.

@@ -17,6 +17,7 @@ import requests
 from supervisor.config import Config
 from supervisor.consul.codec import Codec
 from supervisor.consul.limiter import Limiter
+from supervisor.consul.rate import RateLimit
 from supervisor.consul.shared import (
     ASK_SINGLY,
     READ_S,
@@ -29,7 +30,6 @@ from supervisor.consul.shared import (
     read_prefixes,
     watch_prefixes,
 )
-from supervisor.consul.spacing import Spacing
 from supervisor.consul.token import Token
 from supervisor.core.actions import PrepareWrite
 from supervisor.core.events import Answered
@@ -122,7 +122,7 @@ class ConsulClient:
         self._transport = Transport(endpoint, warn=partial(report, "error", "tls-files"))
         self._permits = Limiter(CONCURRENT_MAX)
         self._large_until: dict[str, float] = {}  # by prefix whose list was too large
-        self._spacings: dict[str, Spacing] = {}  # by item, for its watch
+        self._rates: dict[str, RateLimit] = {}  # by item, for its watch
         self._released_at: dict[str, float] = {}  # by item whose release has no answer yet
         self._watchers: dict[str, PrefixWatcher] = {}  # by prefix
         self._watcher_of: dict[str, PrefixWatcher] = {}  # by key
@@ -142,7 +142,7 @@ class ConsulClient:
             self._readers[prefix] = PrefixReader(prefix, self._list, self._clock)
         self._reader_of = {key: self._readers[prefix] for key, prefix in read.items()}
         names = {settings.name for settings in config.items}
-        self._spacings = {name: spacing for name, spacing in self._spacings.items() if name in names}
+        self._rates = {name: rate for name, rate in self._rates.items() if name in names}
 
     def prepare(self, prepare: PrepareWrite) -> None:
         """Open a connection and encode the write before the write is due."""
@@ -160,7 +160,7 @@ class ConsulClient:
             if shared is not None and shared.is_shared:
                 return self._shared(request, shared, deliver)
         if isinstance(request, Watch):
-            wait_s = self._spacings.setdefault(request.item, Spacing()).wait_s(self._clock())
+            wait_s = self._rates.setdefault(request.item, RateLimit()).wait_s(self._clock())
             return self._send_after(wait_s, request, deliver) if wait_s else self._send(request, deliver)
         if self._permits.try_acquire():
             return self._with_permit(request, self._send(request, deliver))

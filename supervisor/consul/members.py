@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from supervisor.config import ANY_TEXT, ConsulSettings
-from supervisor.consul.query import NotReadable, Questions
+from supervisor.consul.query import NotReadable, OneOffClient
 from supervisor.core.lease import LOCK_DELAY_MAX_S
 from supervisor.core.outcomes import KeyView, ListedSession, SessionsView, SlotsView, View
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.formats.holder_node import holder_node
+from supervisor.formats.json_values import holder_node
 
 DEFAULT_NAMES = "consul-supervisor:"  # how the default of session.name begins
 AGAIN_MAX = 2  # readings when a holder has no listed session, because another node may just have taken over
@@ -114,7 +114,7 @@ async def cluster_now(settings: ConsulSettings, items: Sequence[ItemSettings]) -
 
     Raises LookupFailed when Consul gives no usable answer, and TokenError when the token file cannot be used.
     """
-    async with Questions(settings) as consul:
+    async with OneOffClient(settings) as consul:
         views: dict[str, View | NotReadable] = {}
         unread: Collection[ItemSettings] = items
         for _ in range(AGAIN_MAX):
@@ -138,7 +138,7 @@ async def leader_now(settings: ConsulSettings, key: str) -> tuple[KeyView, Membe
 
     Raises LookupFailed when Consul gives no usable answer, and TokenError when the token file cannot be used.
     """
-    async with Questions(settings) as consul:
+    async with OneOffClient(settings) as consul:
         view = await consul.key(key)
         if not view.session:
             return view, None

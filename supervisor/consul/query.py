@@ -37,7 +37,7 @@ class CannotChange(NotPossible):
     """A change of data in Consul that is not possible; the text has the reason."""
 
 
-class Questions:
+class OneOffClient:
     """Requests of one command, one after another. The reads share a connection.
 
     Raises TokenError when the token file cannot be used.
@@ -150,21 +150,21 @@ def _failure(outcome: Outcome) -> type[LookupFailed]:
 
 
 async def key_now(settings: ConsulSettings, key: str) -> KeyView:
-    """Return the key as ``Questions.key`` does, for a command that reads nothing else.
+    """Return the key as ``OneOffClient.key`` does, for a command that reads nothing else.
 
     Raises LookupFailed when Consul gives no usable answer, and TokenError when the token file cannot be used.
     """
-    async with Questions(settings) as consul:
+    async with OneOffClient(settings) as consul:
         return await consul.key(key)
 
 
 async def slots_now(settings: ConsulSettings, prefix: str) -> SlotsView:
-    """Return a semaphore's keys as ``Questions.slots`` does, for a command that reads nothing else.
+    """Return a semaphore's keys as ``OneOffClient.slots`` does, for a command that reads nothing else.
 
     Raises LookupFailed when Consul gives no usable answer or leaves out keys that the token may not read, and
     TokenError when the token file cannot be used.
     """
-    async with Questions(settings) as consul:
+    async with OneOffClient(settings) as consul:
         return await consul.slots(prefix)
 
 
@@ -206,7 +206,7 @@ def _rule(prefix: str) -> str:
 
 
 async def _exchange(settings: ConsulSettings, request: Request) -> Outcome:
-    async with Questions(settings) as consul:
+    async with OneOffClient(settings) as consul:
         return await consul.ask(request)
 
 

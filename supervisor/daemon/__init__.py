@@ -1,11 +1,7 @@
 """The daemon: the one package that wires the core to the world.
 
     loop.py              the event loop with its parts: Consul, hooks, records, listeners, signals, stop
-    background.py        the tasks that no other code awaits
-    clock.py             the clock of the core
-    driver.py            a step: event to the core, its actions carried out in order, then records
     operator.py          an operator's commands as events for the core, and the replies
-    handover.py          the session of the node that a step-down names
     listeners.py         the control socket and http.listen: opened, moved, closed
     records.py           reads the journal at the start, writes it, and logs its failures
     events.py            the events on disk: read after the start, written after everything urgent
@@ -13,8 +9,6 @@
     loading.py           the configuration, loaded in a child process while the loop goes on
     accepted.py          the last accepted configuration, kept for a start that cannot use its file
     reload.py            the configuration, read again: checked whole before anything changes
-    signals.py           the signals that the daemon handles, and their block before the loop runs
-    signal_callbacks.py  signals as callbacks of the loop, of which none is lost
 
-The package imports nothing here, because ``signals`` is needed before any heavy module.
+What ``lock`` needs as well is in runtime.
 """

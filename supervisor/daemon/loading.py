@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from supervisor.config import Config, ConfigError
-from supervisor.daemon.signals import HANDLED
 from supervisor.filesystem.children import Child, NoAnswer
+from supervisor.runtime.signals import HANDLED
 
 WITHIN_S = 30.0  # two thousand elections take a second; a machine may be many times slower
 

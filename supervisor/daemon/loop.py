@@ -43,19 +43,19 @@ from supervisor.core.events import (
 )
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Request
-from supervisor.daemon import signals
-from supervisor.daemon.background import Background
-from supervisor.daemon.clock import boottime
-from supervisor.daemon.driver import Driver, Effects
 from supervisor.daemon.events import Events
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
 from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
-from supervisor.daemon.signal_callbacks import listen
 from supervisor.hooks import Hooks
 from supervisor.journal.fsync import Flush
 from supervisor.preflight.lookout import Lookout
+from supervisor.runtime import signals
+from supervisor.runtime.background import Background
+from supervisor.runtime.clock import boottime
+from supervisor.runtime.driver import Driver, Effects
+from supervisor.runtime.signal_callbacks import listen
 from supervisor.telemetry.log import Log
 from supervisor.telemetry.systemd import SystemdNotifier
 

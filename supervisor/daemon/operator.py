@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from supervisor.config.problems import known_names
+from supervisor.consul.candidates import NoTarget, target_of
 from supervisor.control import OperatorCommand, Reply, Result, Verb
 from supervisor.core.actions import Action, Role
 from supervisor.core.contender import Contender
@@ -16,9 +17,8 @@ from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked,
 from supervisor.core.lock.handover import HANDOVER_S
 from supervisor.core.outcomes import ListedSession, Outcome, SessionsView
 from supervisor.core.reload import ReloadEffect
-from supervisor.daemon.handover import NoTarget, target_of
 from supervisor.daemon.reload import CannotReload, Reloaded
-from supervisor.formats.holder_node import holder_node
+from supervisor.formats.json_values import holder_node
 from supervisor.telemetry.stuck import remedy
 
 NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node

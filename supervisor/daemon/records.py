@@ -15,7 +15,7 @@ from supervisor.core.settings import Wanted
 from supervisor.daemon.restore import ProcessIdentity, Restored, marks_of, restore, transitions_of
 from supervisor.filesystem.children import NoAnswer
 from supervisor.filesystem.reading import await_answer
-from supervisor.hooks.leftovers import Group, find_leftovers, kill_leftovers, started_at
+from supervisor.hooks.abandoned import Group, find_abandoned, kill_abandoned, started_at
 from supervisor.journal import (
     START_WITHIN_S,
     SUFFIX,
@@ -82,14 +82,14 @@ class Records:
         """
         marks = {name: tuple(self._marks(record)) for name, record in records.items()}
         transitions = tuple(mark for marked in marks.values() for mark in marked)
-        found = find_leftovers(transitions)
+        found = find_abandoned(transitions)
         groups = list(found)
         for name, record in records.items():
             if isinstance(record, Recorded) and self._is_ours(record.identity):
                 also = tuple(group for group in found if group.transition in marks[name])
                 records[name] = record = replace(record, groups=(*record.groups, *also))
                 groups += record.groups
-        for trouble in kill_leftovers(groups, transitions, within_s=KILL_WITHIN_S) if groups else ():
+        for trouble in kill_abandoned(groups, transitions, within_s=KILL_WITHIN_S) if groups else ():
             self._log.line("error", "leftover-process", why=trouble)
 
     def _marks(self, record: Recorded | UnreadableRecord) -> Iterator[str]:

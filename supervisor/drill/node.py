@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 from supervisor.config import Config
-from supervisor.daemon import signals
-from supervisor.daemon.clock import boottime
 from supervisor.daemon.loop import Daemon
+from supervisor.runtime import signals
+from supervisor.runtime.clock import boottime
 from supervisor.telemetry.log import STANDARD_ERROR, Log, reaches_journal
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from supervisor.core.lease import PRUNE_DELAY_MAX_S
 from supervisor.formats.durations import parse_duration
-from supervisor.formats.json_depth import DEPTH_MAX, is_deeper
+from supervisor.formats.json_values import DEPTH_MAX, is_deeper
 
 if TYPE_CHECKING:
     from supervisor.core.requests import Roster

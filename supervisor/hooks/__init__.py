@@ -7,13 +7,13 @@ that end later, never the call that started or killed the attempt.
     context.py     the facts that a hook gets: environment, standard input, body
     command.py     one process group, from its spawn to the end of its last process
     group.py       whether any process of a group still runs
-    left.py        hooks that run again and again, and of which KILL has left processes
+    unkillable.py  hooks that run again and again, and of which KILL has left processes
     privileges.py  the user and the group as which a command runs
     spawn.py       starts a process with its standard streams
     shortage.py    the means that a start may lack for a moment, and those kept back for on_lose
     output.py      the output of a child as bounded lines
     webhook.py     one HTTP request and its outcome
-    leftovers.py   ends the hooks that a crashed supervisor left running
+    abandoned.py   ends the hooks that a crashed supervisor left running
     signature.py   signs a webhook, so that its receiver can trust it
     rehearsal.py   one hook outside the daemon, for ``test-hook``
 """
@@ -32,11 +32,11 @@ from supervisor.core.settings import Command, ItemSettings, Webhook
 from supervisor.formats.templates import Fact
 from supervisor.hooks.command import Attached, HookProcess, Unwatched, keep_exit_statuses
 from supervisor.hooks.context import as_environment, as_json, base_environment, facts
-from supervisor.hooks.left import Left
 from supervisor.hooks.output import HookLine, LineBudget, Lines
 from supervisor.hooks.privileges import Privileges, PrivilegesRefused
 from supervisor.hooks.shortage import RETRY_PAUSE_S, Spare, is_passing, lacks_descriptors
 from supervisor.hooks.spawn import keep_descriptors
+from supervisor.hooks.unkillable import Unkillable
 from supervisor.hooks.webhook import Webhooks
 
 __all__ = ["HookLine", "Hooks"]
@@ -95,7 +95,7 @@ class Hooks:
         self._clock = clock
         self._webhooks = Webhooks()
         self._spare = Spare()
-        self._left = Left()
+        self._unkillable = Unkillable()
         # None: the action could not be started, and its end is about to be reported.
         self._under_way: dict[Started, UnderWay] = {}
         self._idle = asyncio.Event()
@@ -169,7 +169,7 @@ class Hooks:
 
         requested_at: the time from which the timeout of the action counts.
         """
-        if self._left.too_many(action):
+        if self._unkillable.too_many(action):
             self._refuse(action, TOO_MANY_LEFT, began=False)
             return
         try:
@@ -285,7 +285,7 @@ class Hooks:
     def _end(self, action: Started, ok: bool, detail: str, *, began: bool = True) -> None:
         under_way = self._under_way.pop(action)
         if isinstance(under_way, HookProcess) and under_way.is_left:
-            self._left.add(action, under_way.pgid)
+            self._unkillable.add(action, under_way.pgid)
         self._spare.fill()
         if not self._under_way:
             self._idle.set()

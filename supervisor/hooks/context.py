@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from supervisor.core.actions import Holder, HookContext
-from supervisor.formats.json_depth import DEPTH_MAX, is_deeper
+from supervisor.formats.json_values import DEPTH_MAX, is_deeper
 from supervisor.formats.templates import PREFIX, Fact, fact_text
 
 ENV_STRING_BYTES_MAX = 131_072  # MAX_ARG_STRLEN in execve(2), for "NAME=value" with its final NUL

@@ -2,7 +2,7 @@
 
     peer.py        the process at the other end of a unix socket
     messages.py    a request, an answer, the limits
-    crowd.py       all clients of a server: how many, and whose request is read next
+    client_pool.py all clients of a server: how many, and whose request is read next
     connection.py  one client: limits, framing, one request at a time
     server.py      HttpServer: any number of sockets, all their clients
 

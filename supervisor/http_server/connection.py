@@ -12,7 +12,7 @@ from typing import cast
 
 import h11
 
-from supervisor.http_server.crowd import ClientPool
+from supervisor.http_server.client_pool import ClientPool
 from supervisor.http_server.messages import Handler, HttpAnswer, HttpRequest, Limits
 from supervisor.http_server.peer import Peer, peer_of
 
@@ -43,11 +43,11 @@ class _Refuse(Exception):
 class Client(asyncio.BufferedProtocol):
     """One connection of a client: one request at a time, with a limit for each step."""
 
-    def __init__(self, handler: Handler, limits: Limits, crowd: "ClientPool[Client]") -> None:
-        """Prepare a client that asyncio then connects. ``crowd`` contains it while it is connected."""
+    def __init__(self, handler: Handler, limits: Limits, pool: "ClientPool[Client]") -> None:
+        """Prepare a client that asyncio then connects. ``pool`` contains it while it is connected."""
         self._handler = handler
         self._limits = limits
-        self._crowd = crowd
+        self._pool = pool
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.head_bytes_max)
         self._transport: asyncio.Transport | None = None
@@ -75,7 +75,7 @@ class Client(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admit the client, or close its connection if the server is full and no client is idle."""
         self._transport = cast(asyncio.Transport, transport)
-        if not self._crowd.admit(self):
+        if not self._pool.admit(self):
             self._transport.abort()
             return
         self._peer = peer_of(self._transport.get_extra_info("socket"))
@@ -84,7 +84,7 @@ class Client(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the client, because either side has closed the connection."""
         self._lost = True
-        self._crowd.remove(self)
+        self._pool.remove(self)
         self.abort()
 
     def get_buffer(self, sizehint: int) -> bytearray:
@@ -101,7 +101,7 @@ class Client(asyncio.BufferedProtocol):
             self._begun = True
             self._limit_time(self._limits.receive_s)
         self._http.receive_data(data)
-        if not self._crowd.read_in_turn(self._read_and_resume):
+        if not self._pool.read_in_turn(self._read_and_resume):
             self._established.pause_reading()
         elif nbytes == RECEIVE_BYTES_MAX or self._ahead_bytes > AHEAD_BYTES_MAX:
             self._established.pause_reading()  # because more bytes may wait, and other clients come first
@@ -173,7 +173,7 @@ class Client(asyncio.BufferedProtocol):
                 assert self._incoming is not None
                 request, self._incoming = _request(self._incoming, self._peer), None
                 self._cancel_timer()
-                self._crowd.mark_busy(self)
+                self._pool.mark_busy(self)
                 self._task = self._loop.create_task(self._answer(request))
                 self._task.add_done_callback(self._answered)
             case _:
@@ -188,7 +188,7 @@ class Client(asyncio.BufferedProtocol):
         if not self._established.get_write_buffer_size():
             self._next()
         else:
-            self._crowd.mark_sending(self)
+            self._pool.mark_sending(self)
 
     def _answered(self, task: "asyncio.Task[None]") -> None:
         """Report the exception of a handler, which is a bug of ours, and close the connection."""
@@ -221,8 +221,8 @@ class Client(asyncio.BufferedProtocol):
         self._begun = bool(self._http.trailing_data[0])
         self._limit_time(self._limits.receive_s if self._begun else self._limits.idle_s)
         self._ahead_bytes = 0
-        self._crowd.mark_idle(self)
-        self._crowd.read_in_turn(self._read_and_resume)
+        self._pool.mark_idle(self)
+        self._pool.read_in_turn(self._read_and_resume)
 
     def _refuse(self, status: int, text: str) -> None:
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):

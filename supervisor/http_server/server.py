@@ -6,8 +6,8 @@ It must never touch the file of a unix socket, because the caller that created t
 import asyncio
 import socket
 
+from supervisor.http_server.client_pool import ClientPool
 from supervisor.http_server.connection import Client
-from supervisor.http_server.crowd import ClientPool
 from supervisor.http_server.messages import Handler, Limits
 
 QUEUE = 1024  # connections that the kernel keeps for us; further clients try again after a second
@@ -21,7 +21,7 @@ class HttpServer:
     def __init__(self, handler: Handler, limits: Limits | None = None) -> None:
         self.handler = handler
         self.limits = limits or Limits()
-        self._crowd: ClientPool[Client] = ClientPool(self.limits.clients_max, self.limits.slow_readers_max)
+        self._pool: ClientPool[Client] = ClientPool(self.limits.clients_max, self.limits.slow_readers_max)
         self._servers: list[asyncio.Server] = []
 
     async def listen(self, host: str, port: int) -> int:
@@ -54,10 +54,10 @@ class HttpServer:
     @property
     def clients(self) -> frozenset[Client]:
         """The connected clients."""
-        return frozenset(self._crowd.members)
+        return frozenset(self._pool.members)
 
     def _client(self) -> Client:
-        return Client(self.handler, self.limits, self._crowd)
+        return Client(self.handler, self.limits, self._pool)
 
     async def close(self) -> None:
         """Close all sockets and connections, and cancel the handlers."""

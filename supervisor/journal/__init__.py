@@ -30,7 +30,7 @@ from supervisor.core.settings import ItemSettings
 from supervisor.errors import NotPossible, OperatorError
 from supervisor.filesystem.children import NoAnswer
 from supervisor.filesystem.reading import Pulse
-from supervisor.hooks.leftovers import Group
+from supervisor.hooks.abandoned import Group
 from supervisor.journal.format import (
     Recorded,
     UnreadableRecord,

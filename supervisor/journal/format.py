@@ -22,7 +22,7 @@ from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import EMPTY_RECORD, Record, Step
 from supervisor.core.settings import ItemSettings, Settings
 from supervisor.formats.semaphore_record import SESSION
-from supervisor.hooks.leftovers import Group
+from supervisor.hooks.abandoned import Group
 from supervisor.journal.checked_line import content_of, line_of
 from supervisor.journal.identity import MachineIdentity
 from supervisor.journal.serialize import from_plain, to_plain, without_defaults

@@ -37,10 +37,6 @@ from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StopAsk
 from supervisor.core.outcomes import Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import ItemSettings, Wanted
-from supervisor.daemon.background import Background
-from supervisor.daemon.clock import boottime
-from supervisor.daemon.driver import Driver, Effects
-from supervisor.daemon.signal_callbacks import listen
 from supervisor.errors import CommandError
 from supervisor.hooks import Hooks
 from supervisor.lock_command import judgement
@@ -48,6 +44,10 @@ from supervisor.lock_command.guard import Guard
 from supervisor.lock_command.judgement import LockLost
 from supervisor.lock_command.terminal import Terminal
 from supervisor.lock_command.waiting import WaitingProcess
+from supervisor.runtime.background import Background
+from supervisor.runtime.clock import boottime
+from supervisor.runtime.driver import Driver, Effects
+from supervisor.runtime.signal_callbacks import listen
 
 FORWARDED = (
     signal.SIGTERM,

@@ -19,7 +19,7 @@ from supervisor.core.outcomes import (
 from supervisor.core.requests import ReadSession
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.errors import CommandError, NotPossible, OperatorError, PeerError
-from supervisor.formats.holder_node import holder_node
+from supervisor.formats.json_values import holder_node
 
 
 class LockFault(OperatorError):

@@ -8,14 +8,14 @@ import pytest
 
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.consul.client import READ_BYTES_MAX, ConsulClient, read_together, watched_together
+from supervisor.consul.rate import BURST, EVERY_S
 from supervisor.consul.shared import WATCHES_MAX
 from supervisor.consul.shared.reader import SHOWN_MAX
-from supervisor.consul.spacing import BURST, EVERY_S
 from supervisor.core.events import Answered
 from supervisor.core.outcomes import Denied, KeyView, Outcome, Unknown
 from supervisor.core.requests import ReadKey, WatchKey
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.daemon.clock import boottime
+from supervisor.runtime.clock import boottime
 from tests.support.consul import Agent
 from tests.support.guarded import Guarded
 from tests.support.patience import PATIENCE_S

@@ -12,7 +12,7 @@ BUGGY_DAEMON = """
     import asyncio, os, sys
     from pathlib import Path
     from supervisor.config import load
-    from supervisor.daemon.clock import boottime
+    from supervisor.runtime.clock import boottime
     from supervisor.daemon.loop import Daemon
     from supervisor.telemetry.log import Log
 

@@ -12,7 +12,7 @@ from typing import Any
 from supervisor import __version__
 from supervisor.cli.display.grid import Column, grid
 from supervisor.cli.display.text import escape, truncate
-from supervisor.formats.holder_node import holder_node
+from supervisor.formats.json_values import holder_node
 
 RECENT_S = 300.0  # how long an error that is over is still shown
 _NOTE_COLUMNS_MIN = 20

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
+from supervisor.consul.rate import RateLimit
 from supervisor.consul.shared.listing import Listing
 from supervisor.consul.shared.query import ASK_SINGLY, FetchList, ListQuery, Shared, SharedQuery, give
-from supervisor.consul.spacing import Spacing
 from supervisor.core.lock.base import WAIT_S, WATCH_S
 from supervisor.core.outcomes import KeyView, Outcome
 from supervisor.core.requests import ReadKey, WatchKey
@@ -26,7 +26,7 @@ class PrefixWatcher(SharedQuery):
         self._shown: Mapping[str, int] = {}  # by key: its ModifyIndex in the newest listing
         self._absent: dict[str, int] = {}  # by key: the index of the answer that showed its absence
         self._idle_wakes = 0
-        self._spacing = Spacing()
+        self._rate = RateLimit()
 
     def observe(self, key: str, outcome: Outcome) -> None:
         """Note the outcome of a query for that key alone, which may show its absence."""
@@ -43,7 +43,7 @@ class PrefixWatcher(SharedQuery):
     async def _query(self) -> None:
         while self._waiting:
             pause_s = IDLE_PAUSE_S if self._idle_wakes > IDLE_WAKES_MAX else REARM_S
-            await asyncio.sleep(max(pause_s, self._spacing.wait_s(self._clock())))
+            await asyncio.sleep(max(pause_s, self._rate.wait_s(self._clock())))
             subscribers = frozenset(self._waiting)
             if not subscribers:
                 return

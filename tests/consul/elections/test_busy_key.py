@@ -2,7 +2,7 @@
 
 import time
 
-from supervisor.consul.spacing import BURST, EVERY_S
+from supervisor.consul.rate import BURST, EVERY_S
 from tests.consul.elections.scene import Scene
 from tests.support.supervisor import until
 

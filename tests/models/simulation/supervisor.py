@@ -32,9 +32,9 @@ from supervisor.core.events import Answered, Event, HookEnded, RecordWritten, Ru
 from supervisor.core.outcomes import Outcome
 from supervisor.core.requests import Request
 from supervisor.core.settings import Wanted
-from supervisor.daemon.driver import Driver, Effects
 from supervisor.daemon.restore import ProcessIdentity, restore
-from supervisor.hooks.leftovers import Group
+from supervisor.hooks.abandoned import Group
+from supervisor.runtime.driver import Driver, Effects
 from tests.models.simulation.children import Child, Started
 from tests.models.simulation.disk import CONSUL
 from tests.models.simulation.files import ITEM

@@ -10,8 +10,8 @@ import pytest
 from supervisor.core.settings import Command
 from supervisor.hooks import TOO_MANY_LEFT
 from supervisor.hooks import command as commands
-from supervisor.hooks.left import LEFT_MAX
 from supervisor.hooks.spawn import launched
+from supervisor.hooks.unkillable import UNKILLABLE_MAX
 from tests.processes.hooks.trial import shell, trial
 from tests.support.hung import hung, needs_root, stuck
 from tests.support.patience import PATIENCE_S
@@ -112,7 +112,7 @@ def test_checks_that_outlive_sigkill_are_bounded_and_go_on_once_they_end(
                         pass
 
             with stuck(far):
-                for _ in range(LEFT_MAX):
+                for _ in range(UNKILLABLE_MAX):
                     await leaves_one("check")
                 assert await outcome("check") == (False, f"cannot start: {TOO_MANY_LEFT}")
                 await leaves_one("lose")  # on_lose is always tried

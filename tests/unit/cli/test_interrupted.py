@@ -26,7 +26,7 @@ sys.exit(main())
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
-        ("supervisor.daemon.signals", ("run", "c.yaml")),
+        ("supervisor.runtime.signals", ("run", "c.yaml")),
         ("supervisor.cli", ("members", "app")),
         ("argparse", ("members", "app")),
         ("supervisor.control.protocol", ("members", "app")),  # by the parser, for a NAME

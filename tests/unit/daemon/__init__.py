@@ -1,1 +1,1 @@
-"""The driver, signals, and the restore of a start from records."""
+"""The restore of a start from records."""

@@ -11,7 +11,7 @@ from supervisor.core.contender import Contender
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.core.tenure import Phase
 from supervisor.daemon.restore import ProcessIdentity, Restored, restore
-from supervisor.hooks.leftovers import Group
+from supervisor.hooks.abandoned import Group
 from supervisor.journal import MachineIdentity, Recorded, UnreadableRecord
 from tests.unit.core.play import contender
 

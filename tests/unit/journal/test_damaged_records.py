@@ -15,7 +15,7 @@ from supervisor.core.contender import Contender
 from supervisor.core.settings import Wanted
 from supervisor.core.tenure import Phase
 from supervisor.daemon.restore import ProcessIdentity, restore
-from supervisor.hooks.leftovers import Group
+from supervisor.hooks.abandoned import Group
 from supervisor.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
 from supervisor.journal.format import read
 from tests.unit.core.play import contender

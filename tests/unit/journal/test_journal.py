@@ -25,7 +25,7 @@ from supervisor.core.settings import (
     Tls,
     Webhook,
 )
-from supervisor.hooks.leftovers import Group
+from supervisor.hooks.abandoned import Group
 from supervisor.journal import (
     Journal,
     JournalBusy,

@@ -8,11 +8,13 @@ day.
 from supervisor.core.actions import StartHook, StartRun
 from supervisor.hooks import group
 
-LEFT_MAX = 4  # of one hook: after three attempts that hang, a fourth may find a file system that answers
+UNKILLABLE_MAX = (
+    4  # of one hook: after three attempts that hang, a fourth may find a file system that answers
+)
 REPEATED = ("check", "change")  # the events of hooks that a tenure needs neither to begin nor to end
 
 
-class Left:
+class Unkillable:
     """The process groups that are left, by the hook that began them."""
 
     def __init__(self) -> None:
@@ -30,7 +32,7 @@ class Left:
         left = [pgid for pgid in self._groups.pop(hook) if group.exists(pgid) and group.runs(pgid)]
         if left:
             self._groups[hook] = left
-        return len(left) >= LEFT_MAX
+        return len(left) >= UNKILLABLE_MAX
 
 
 def _is_repeated(action: StartHook | StartRun) -> bool:

@@ -9,8 +9,8 @@ BURST = 20  # changes in a row that are reported at once
 EVERY_S = 0.05  # between two queries after the burst
 
 
-class Spacing:
-    """The spacing of one query. ``now`` must never go back."""
+class RateLimit:
+    """The limit of one query. ``now`` must never go back."""
 
     def __init__(self) -> None:
         self._spent_until = float("-inf")  # each query spends EVERY_S

@@ -8,7 +8,7 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.contenders import Contenders
 from supervisor.core.creation import new_contender
-from supervisor.daemon.driver import Driver, Effects
+from supervisor.runtime.driver import Driver, Effects
 from tests.unit.core.play import FREE, WON, contender
 
 

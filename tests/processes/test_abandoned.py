@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.hooks.leftovers import VARIABLE, Group, find_leftovers, kill_leftovers, started_at
+from supervisor.hooks.abandoned import VARIABLE, Group, find_abandoned, kill_abandoned, started_at
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
 
@@ -59,9 +59,9 @@ def test_a_group_that_ignores_term_is_ended(
     children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
 ) -> None:
     child, group = begin(children, HOOK, mark, tmp_path)
-    assert kill_leftovers([group], [], within_s=WITHIN_S) == []
+    assert kill_abandoned([group], [], within_s=WITHIN_S) == []
     assert gone(child)
-    assert find_leftovers([mark]) == ()
+    assert find_abandoned([mark]) == ()
 
 
 def test_a_group_is_recognized_by_its_start_time_without_a_transition(
@@ -69,7 +69,7 @@ def test_a_group_is_recognized_by_its_start_time_without_a_transition(
 ) -> None:
     child, group = begin(children, HOOK, "", tmp_path)
     assert (
-        kill_leftovers([Group(group.pgid, group.started, "nobody-s")], ["nobody-s"], within_s=WITHIN_S) == []
+        kill_abandoned([Group(group.pgid, group.started, "nobody-s")], ["nobody-s"], within_s=WITHIN_S) == []
     )
     assert gone(child)
 
@@ -79,7 +79,7 @@ def test_a_process_id_that_another_process_has_by_now_is_left_alone(
 ) -> None:
     child, group = begin(children, HOOK, "", tmp_path)
     assert (
-        kill_leftovers([Group(group.pgid, group.started - 1, "nobody-s")], ["nobody-s"], within_s=WITHIN_S)
+        kill_abandoned([Group(group.pgid, group.started - 1, "nobody-s")], ["nobody-s"], within_s=WITHIN_S)
         == []
     )
     assert not gone(child)
@@ -97,23 +97,23 @@ def test_a_process_that_left_the_group_is_recognized_by_its_transition(
     children.append(child)
     until((tmp_path / "r").exists, "the process runs")
     child.wait()
-    (left,) = find_leftovers([mark])
+    (left,) = find_abandoned([mark])
     assert left.transition == mark
-    assert kill_leftovers([], [mark], within_s=WITHIN_S) == []
-    assert find_leftovers([mark]) == ()
+    assert kill_abandoned([], [mark], within_s=WITHIN_S) == []
+    assert find_abandoned([mark]) == ()
 
 
 def test_a_process_of_another_transition_is_left_alone(
     children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
 ) -> None:
     child, _ = begin(children, HOOK, f"{mark}-failure", tmp_path)
-    assert kill_leftovers([], [mark], within_s=WITHIN_S) == []
+    assert kill_abandoned([], [mark], within_s=WITHIN_S) == []
     assert not gone(child)
 
 
 def test_the_daemon_and_its_parent_are_never_ended(tmp_path: Path, mark: str) -> None:
     """The environment of this process has the transition as well."""
-    script = f"from supervisor.hooks.leftovers import *; print(kill_leftovers([], [{mark!r}], within_s=1))"
+    script = f"from supervisor.hooks.abandoned import *; print(kill_abandoned([], [{mark!r}], within_s=1))"
     done = subprocess.run(
         ["/bin/sh", "-c", f'"$0" -c "{script}"; echo lives', sys.executable],
         env={**os.environ, VARIABLE: mark},

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from supervisor.consul.candidates import NoTarget, target_of
 from supervisor.core.outcomes import ListedSession, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.daemon.handover import NoTarget, target_of
 
 NAME = "consul-supervisor:app"
 OURS, VM2, VM3 = "11111111-1111", "22222222-2222", "33333333-3333"

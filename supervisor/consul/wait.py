@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Callable
 
 from supervisor.config import ConsulSettings
-from supervisor.consul.query import LookupFailed, NotReadable, Questions, key_view, slots_view
-from supervisor.consul.spacing import Spacing
+from supervisor.consul.query import LookupFailed, NotReadable, OneOffClient, key_view, slots_view
+from supervisor.consul.rate import RateLimit
 from supervisor.core.outcomes import KeyView, View
 from supervisor.core.requests import WatchKey, WatchSlots
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
@@ -44,8 +44,8 @@ async def wait_until(
     not read the keys, and TokenError when the token file cannot be used.
     """
     clock = asyncio.get_running_loop().time
-    deadline, spacing, index = clock() + timeout_s, Spacing(), 0
-    async with Questions(settings) as consul:
+    deadline, rate, index = clock() + timeout_s, RateLimit(), 0
+    async with OneOffClient(settings) as consul:
         while True:
             left_s = deadline - clock()
             if left_s < LEAST_S:
@@ -65,10 +65,10 @@ async def wait_until(
             if left_s == 0.0:
                 return False
             index = view.index if view.index >= index else 0
-            await asyncio.sleep(min(spacing.wait_s(clock()), max(0.0, deadline - clock())))
+            await asyncio.sleep(min(rate.wait_s(clock()), max(0.0, deadline - clock())))
 
 
-async def _look(consul: Questions, item: ItemSettings, index: int, left_s: float) -> View:
+async def _look(consul: OneOffClient, item: ItemSettings, index: int, left_s: float) -> View:
     """Return the item's keys when they differ from those at ``index``, or at the end of the time.
 
     index: 0: return them at once, as with a time of 0.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from supervisor.daemon.signal_callbacks import listen
-from supervisor.daemon.signals import HANDLED
+from supervisor.runtime.signal_callbacks import listen
+from supervisor.runtime.signals import HANDLED
 
 BURST = 100_000  # more than any pipe or socket of the loop takes
 

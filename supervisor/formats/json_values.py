@@ -1,5 +1,6 @@
-"""How deep JSON is nested, so that a value of another program cannot exhaust the stack."""
+"""JSON in values of other programs: how deep it is nested, and which node it names."""
 
+import json
 from collections.abc import Iterable
 
 DEPTH_MAX = 32  # levels of lists and mappings, because `json` needs a frame of the stack for each
@@ -19,3 +20,16 @@ def _parts(value: object) -> Iterable[object]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
+
+
+def holder_node(value: str | bytes) -> str:
+    """Return the node that a holder names in the value that it writes into Consul. Blank: it names none.
+
+    The value is then JSON with a field ``Node``, as our default is.
+    """
+    try:
+        content = json.loads(value)
+    except (ValueError, RecursionError):
+        return ""
+    node = content.get("Node") if isinstance(content, dict) else None
+    return node if isinstance(node, str) else ""

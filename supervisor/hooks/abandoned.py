@@ -40,7 +40,7 @@ def started_at(pid: int) -> int | None:
     return int(fields[19]) if fields else None
 
 
-def find_leftovers(transitions: Sequence[str]) -> tuple[Group, ...]:
+def find_abandoned(transitions: Sequence[str]) -> tuple[Group, ...]:
     """Return the groups of the processes that have one of these transitions in their environment.
 
     A group need not be on record, because a crash may come between the begin of a hook and the record of its
@@ -55,7 +55,7 @@ def find_leftovers(transitions: Sequence[str]) -> tuple[Group, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def kill_leftovers(groups: Sequence[Group], transitions: Sequence[str], *, within_s: float) -> list[str]:
+def kill_abandoned(groups: Sequence[Group], transitions: Sequence[str], *, within_s: float) -> list[str]:
     """Kill all processes of these groups and transitions.
 
     Return a message for each that has not ended in time.

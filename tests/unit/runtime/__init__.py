@@ -1,0 +1,1 @@
+"""The driver and the signals."""
