@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from supervisor.drill.backstage import until
 from supervisor.drill.bounds import acquire_s
 from supervisor.drill.promises import Promise, at_least, at_most, yes
 from supervisor.drill.recorders import RecordedRun
@@ -66,8 +67,8 @@ def spare(stage: DrillCluster, tenure: ObservedTenure, following: ObservedTenure
 
 async def next_holder(stage: DrillCluster, at: float, within_s: float) -> ObservedTenure | None:
     """Wait for a tenure that begins after ``at``, and until its node holds. None: there is none in time."""
-    if await stage.until(lambda: bool(stage.since(at)), within_s):
-        await stage.until(lambda: any(tenure.holds for tenure in stage.since(at)), acquire_s(stage.item))
+    if await until(lambda: bool(stage.since(at)), within_s):
+        await until(lambda: any(tenure.holds for tenure in stage.since(at)), acquire_s(stage.item))
     return next(iter(stage.since(at)), None)
 
 

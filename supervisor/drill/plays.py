@@ -11,9 +11,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.demo.backstage import ended
 from supervisor.drill import NODES
 from supervisor.drill.agents import ask
+from supervisor.drill.backstage import ended, until
 from supervisor.drill.bounds import COMMAND_S, REST_S, STUCK_S, WITHOUT_TTL_S, failover_s, hold_s, lose_s
 from supervisor.drill.losses import after, exclusive, in_order, lose_time, next_holder, spare, succeeded
 from supervisor.drill.promises import ALLOWANCE_S, Line, Played, Promise, at_least, at_most, yes
@@ -98,7 +98,7 @@ async def settle(stage: DrillCluster) -> bool:
     def is_ready() -> bool:
         return len(stage.holding) == stage.limit and len(stage.candidates) >= waiting
 
-    return await stage.until(is_ready, hold_s(stage.item) + lose_s(stage.item) + stage.item.rejoin_delay_s)
+    return await until(is_ready, hold_s(stage.item) + lose_s(stage.item) + stage.item.rejoin_delay_s)
 
 
 def _holder(stage: DrillCluster) -> ObservedTenure:
@@ -124,7 +124,7 @@ async def step_down(stage: DrillCluster) -> Promises:
     is_election = not isinstance(stage.item, SemaphoreSettings)
     to = ["--to", named] if is_election else []
     child = stage.command("step-down", stage.item.name, *to, "--for", REST, node=tenure.node)
-    await stage.until(lambda: tenure.lost_from is not None or not tenure.is_held, COMMAND_S)
+    await until(lambda: tenure.lost_from is not None or not tenure.is_held, COMMAND_S)
     at = tenure.lost_from or tenure.freed_at or time.monotonic()
     async for promise in _handed_over(stage, tenure, at):
         yield promise
@@ -141,7 +141,7 @@ async def _handed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -
     """Yield the promises about a hand-over that was requested at this moment."""
     limit_s = stage.lease.lose_time_s + stage.lease.acquire_delay_s
     within_s = limit_s + lose_s(stage.item) + 2 * ALLOWANCE_S
-    await stage.until(lambda: bool(stage.since(at)) or tenure.is_stuck, within_s)
+    await until(lambda: bool(stage.since(at)) or tenure.is_stuck, within_s)
     following = await next_holder(stage, at, 0.0 if tenure.is_stuck else ALLOWANCE_S)
     for promise in (*in_order(stage, tenure), *lose_time(stage, tenure, at)):
         yield promise
@@ -157,16 +157,16 @@ async def crash_and_return(stage: DrillCluster) -> Promises:
     tenure, at = _holder(stage), time.monotonic()
     losing = len(tenure.of("on_lose"))
     stage.mark(tenure.node, "its supervisor is killed with -9")
-    await stage.kill(tenure.node, with_hooks=False)
+    stage.kill(tenure.node, with_hooks=False)
     killed_at = time.monotonic()
     stage.start(tenure.node)
 
     def is_adopted() -> bool:
         return stage.renewed.get(tenure.session, 0.0) > killed_at and tenure.holds
 
-    await stage.until(lambda: is_adopted() or tenure.session not in stage.sessions, hold_s(stage.item))
+    await until(lambda: is_adopted() or tenure.session not in stage.sessions, hold_s(stage.item))
     if tenure.session not in stage.sessions:
-        await stage.until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
+        await until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
         text = "not in time: its session had ended, and on_lose ran"
         yield Promise("a supervisor that is back in time adopts", "or on_lose runs", text, tenure.has_lost)
     else:
@@ -182,12 +182,12 @@ async def crash(stage: DrillCluster) -> Promises:
     """Kill the holder with all its processes, as the crash of its machine does, and start it again later."""
     tenure, at = _holder(stage), time.monotonic()
     stage.mark(tenure.node, "crashes: its supervisor and its hooks are killed with -9")
-    await stage.kill(tenure.node, with_hooks=True)
+    stage.kill(tenure.node, with_hooks=True)
     async for promise in _failed_over(stage, tenure, at):
         yield promise
     stage.start(tenure.node)
     if stage.item.on_lose:
-        await stage.until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
+        await until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
         yield succeeded(stage, tenure)
     yield exclusive(stage)
 
@@ -213,9 +213,7 @@ async def silence(stage: DrillCluster) -> Promises:
     stage.agents[tenure.node].freeze()
     lease = stage.lease
     try:
-        await stage.until(
-            lambda: tenure.lost_at is not None, lease.room_s + lose_s(stage.item) + 2 * ALLOWANCE_S
-        )
+        await until(lambda: tenure.lost_at is not None, lease.room_s + lose_s(stage.item) + 2 * ALLOWANCE_S)
         if stage.item.on_lose or stage.item.run:
             yield at_most("losing begins (room)", lease.room_s, _minus(tenure.lost_from, at))
             ended_s = _minus(tenure.lost_at, at)
@@ -276,7 +274,7 @@ async def failing_on_acquire(stage: DrillCluster) -> Promises:
         return next(found, None)
 
     try:
-        await stage.until(
+        await until(
             lambda: failed() is not None or first.is_stuck, hold_s(stage.item) + lose_s(stage.item) + REST_S
         )
         victim = failed()
@@ -288,7 +286,7 @@ async def failing_on_acquire(stage: DrillCluster) -> Promises:
             yield yes("it goes on holding (acquire_failure: keep)", victim.is_held)
             yield exclusive(stage)
             return
-        await stage.until(lambda: not victim.is_held, lose_s(stage.item) + ALLOWANCE_S)
+        await until(lambda: not victim.is_held, lose_s(stage.item) + ALLOWANCE_S)
         freed_at = victim.freed_at
     finally:
         stage.clear(place)
@@ -296,7 +294,7 @@ async def failing_on_acquire(stage: DrillCluster) -> Promises:
     for promise in in_order(stage, victim):
         yield promise
     within_s = hold_s(stage.item) + stage.item.rejoin_delay_s + REST_S
-    await stage.until(lambda: len(stage.holding) == stage.limit, within_s)
+    await until(lambda: len(stage.holding) == stage.limit, within_s)
     yield yes("a node holds afterwards", len(stage.holding) == stage.limit)
     yield exclusive(stage)
 
@@ -317,7 +315,7 @@ async def hanging_on_lose(stage: DrillCluster) -> Promises:
     stage.mark("", "the next on_lose will hang, and ignore TERM")
     stage.command("step-down", stage.item.name, "--for", REST, node=tenure.node)
     try:
-        await stage.until(
+        await until(
             lambda: tenure.is_stuck or not tenure.is_held, COMMAND_S + lose_s(stage.item) + 2 * ALLOWANCE_S
         )
     finally:
@@ -330,7 +328,7 @@ async def hanging_on_lose(stage: DrillCluster) -> Promises:
         await asyncio.sleep(STUCK_S)
         yield yes("it keeps the lock, stuck", tenure.is_held)
         stage.command("recover", stage.item.name, node=tenure.node)
-    await stage.until(lambda: not tenure.is_held, COMMAND_S + lose_s(stage.item))
+    await until(lambda: not tenure.is_held, COMMAND_S + lose_s(stage.item))
     if stage.item.on_lose_failure:
         yield yes("on_lose_failure runs", bool(tenure.of("on_lose_failure")))
     yield yes("it releases afterwards", not tenure.is_held)
@@ -346,7 +344,7 @@ async def observe(stage: DrillCluster) -> Promises:
     """Let another program take the key, and look on."""
     for node in NODES:
         stage.start(node)
-    await stage.until(lambda: all(stage.answered.get(node) for node in NODES), hold_s(stage.item))
+    await until(lambda: all(stage.answered.get(node) for node in NODES), hold_s(stage.item))
     made = await ask(stage.agent, "PUT", "/v1/session/create", {"Name": "another program", "TTL": "60s"})
     session = made["ID"] if isinstance(made, dict) else ""
     if not isinstance(stage.item, SemaphoreSettings):
@@ -359,7 +357,7 @@ async def observe(stage: DrillCluster) -> Promises:
                 began = {change.node for change in stage.changes if change.began_at > at}
                 return began == set(NODES)
 
-            yield yes("on_change runs on each node", await stage.until(has_run, hold_s(stage.item)))
+            yield yes("on_change runs on each node", await until(has_run, hold_s(stage.item)))
     yield yes("no observer has a session", list(stage.sessions) == [session])
     yield yes("no observer holds", not stage.tenures)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from supervisor.config import Config
 from supervisor.config.problems import KeyPath, Places
 from supervisor.core.settings import ItemSettings
-from supervisor.demo.backstage import temporary_folder
+from supervisor.drill.backstage import temporary_folder
 from supervisor.drill.bounds import MACHINE_S, START_S, hold_s, play_s
 from supervisor.drill.plays import Play, not_settled, perform, plays_of, settle, start
 from supervisor.drill.promises import Played
