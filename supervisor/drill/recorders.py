@@ -90,6 +90,11 @@ class RecordedRun:
         return self.code == 0
 
     @property
+    def has_failed(self) -> bool:
+        """Whether the attempt has ended otherwise."""
+        return not self.is_running and not self.succeeded
+
+    @property
     def ending(self) -> str:
         """The end of the attempt in words."""
         if self.is_running:

@@ -131,7 +131,7 @@ class _Rehearsal:
 
     async def run(self) -> tuple[Played, ...]:
         """Perform every play, and return the result of each."""
-        plays = tuple(plays_of(self._settings))
+        plays = plays_of(self._settings)
         played: list[Played] = []
         try:
             for number, play in enumerate(plays, 1):

@@ -20,6 +20,7 @@ from supervisor.devagent.agent import DevAgent
 from supervisor.drill import NODES
 from supervisor.drill.agents import NodeAgent, ask
 from supervisor.drill.backstage import Supervisors
+from supervisor.drill.promises import Promise
 from supervisor.drill.recorders import CHECK, RecordedRun, Recorders
 from supervisor.drill.tenures import OF_TENURE, ObservedTenure
 from supervisor.errors import NotPossible
@@ -49,6 +50,7 @@ class DrillCluster:
     checks: the attempts of candidate_check.
     changes: the attempts of on_change.
     marks: the time line since ``begin``.
+    promises: the promises that were judged since ``begin``.
     most: how many nodes acted at once at most since ``begin``.
     disorder: the nodes that released before on_lose had ended, since ``begin``.
     """
@@ -84,6 +86,7 @@ class DrillCluster:
         self.checks: list[RecordedRun] = []
         self.changes: list[RecordedRun] = []
         self.marks: list[Mark] = []
+        self.promises: list[Promise] = []
         self.began_at = time.monotonic()
         self.most = 0
         self.disorder: list[str] = []
@@ -257,10 +260,14 @@ class DrillCluster:
 
     def begin(self) -> None:
         """Begin a play: time line and counts start from here."""
-        self.marks, self.disorder = [], []
+        self.marks, self.disorder, self.promises = [], [], []
         self.began_at = time.monotonic()
         self.most = 0
         self._count()
+
+    def judge(self, *promises: Promise) -> None:
+        """Add promises to those of the play."""
+        self.promises += promises
 
     def mark(self, node: str, text: str) -> None:
         """Add a line to the time line."""
@@ -306,7 +313,7 @@ class DrillCluster:
         for node in NODES:
             own = [one for tenure in self.tenures if tenure.node == node for one in tenure.attempts]
             checks = [one for one in self.checks if one.node == node]
-            failed = [one for one in (*checks, *own) if not one.is_running and not one.succeeded]
+            failed = [one for one in (*checks, *own) if one.has_failed]
             reasons += [f"{_title(one)} of {node}: {one.ending}" for one in failed[-1:]]
         return "; ".join(reasons)
 
