@@ -24,7 +24,7 @@ from supervisor.drill.losses import (
     spare,
     succeeded,
 )
-from supervisor.drill.promises import ALLOWANCE_S, Line, Played, Promise, at_least, at_most, yes
+from supervisor.drill.promises import ALLOWANCE_S, Played, Promise, at_least, at_most, yes
 from supervisor.drill.recorders import FAIL, HANG
 from supervisor.drill.stage import DrillCluster
 from supervisor.drill.tenures import ObservedTenure
@@ -57,8 +57,7 @@ async def perform(play: Play, stage: DrillCluster) -> Played:
     await play.act(stage)
     if stage.item.contend:
         stage.judge(exclusive(stage))
-    lines = tuple(Line(mark.at - stage.began_at, mark.node, mark.text) for mark in stage.marks)
-    return Played(play.name, play.title, tuple(stage.promises), lines)
+    return Played(play.name, play.title, tuple(stage.promises), tuple(stage.lines))
 
 
 # --- a stage that is ready -----------------------------------------------------------------------

@@ -40,19 +40,13 @@ class Drilled:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a drill.
+    """The plan of a drill."""
 
-    items: the items, shortened.
-    configs: the configuration as each node loads it.
-    real: whether the hooks of the file run.
-    left: how many items are left out, because one of each ``for_each`` is enough.
-    """
-
-    items: tuple[Drilled, ...]
-    configs: Mapping[str, Config]
+    items: tuple[Drilled, ...]  # the items, shortened
+    configs: Mapping[str, Config]  # the configuration as each node loads it
     speed: float
-    real: bool
-    left: int
+    real: bool  # whether the hooks of the file run
+    left: int  # how many items are left out, because one of each ``for_each`` is enough
 
     @property
     def bound_s(self) -> float:

@@ -33,14 +33,10 @@ LIMIT_MAX = 2  # of three nodes one has to wait, or nobody could take over
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """An item as the drill runs it.
+    """An item as the drill runs it."""
 
-    settings: the item, with the hooks of the file.
-    changes: what differs from the file, a text for each change.
-    """
-
-    settings: ItemSettings
-    changes: tuple[str, ...]
+    settings: ItemSettings  # the item, with the hooks of the file
+    changes: tuple[str, ...]  # what differs from the file, a text for each change
 
 
 class _Divider:

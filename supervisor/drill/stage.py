@@ -10,7 +10,7 @@ import pickle
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, ControlSettings, LogSettings
@@ -20,7 +20,7 @@ from supervisor.devagent.agent import DevAgent
 from supervisor.drill import NODES
 from supervisor.drill.agents import NodeAgent, ask
 from supervisor.drill.backstage import Supervisors
-from supervisor.drill.promises import Promise
+from supervisor.drill.promises import Line, Promise
 from supervisor.drill.recorders import CHECK, RecordedRun, Recorders
 from supervisor.drill.tenures import OF_TENURE, ObservedTenure
 from supervisor.errors import NotPossible
@@ -30,18 +30,6 @@ STOP_S = 5.0  # for a supervisor to end, beyond the time that its hooks may take
 PATH_BYTES_MAX = 107  # of a unix socket
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One line of the time line.
-
-    node: blank: the line is about the drill itself.
-    """
-
-    at: float
-    node: str
-    text: str
-
-
 class DrillCluster:
     """The agent, the supervisors and the tenures of one item. The caller must close it.
 
@@ -49,7 +37,7 @@ class DrillCluster:
     answered: when each node got its last answer from Consul.
     checks: the attempts of candidate_check.
     changes: the attempts of on_change.
-    marks: the time line since ``begin``.
+    lines: the time line since ``begin``.
     promises: the promises that were judged since ``begin``.
     most: how many nodes acted at once at most since ``begin``.
     disorder: the nodes that released before on_lose had ended, since ``begin``.
@@ -85,7 +73,7 @@ class DrillCluster:
         self.tenures: list[ObservedTenure] = []
         self.checks: list[RecordedRun] = []
         self.changes: list[RecordedRun] = []
-        self.marks: list[Mark] = []
+        self.lines: list[Line] = []
         self.promises: list[Promise] = []
         self.began_at = time.monotonic()
         self.most = 0
@@ -260,7 +248,7 @@ class DrillCluster:
 
     def begin(self) -> None:
         """Begin a play: time line and counts start from here."""
-        self.marks, self.disorder, self.promises = [], [], []
+        self.lines, self.disorder, self.promises = [], [], []
         self.began_at = time.monotonic()
         self.most = 0
         self._count()
@@ -271,7 +259,7 @@ class DrillCluster:
 
     def mark(self, node: str, text: str) -> None:
         """Add a line to the time line."""
-        self.marks.append(Mark(time.monotonic(), node, text))
+        self.lines.append(Line(time.monotonic() - self.began_at, node, text))
 
     @property
     def holding(self) -> list[ObservedTenure]:
