@@ -28,6 +28,10 @@ __main__.py.
     takeover.py    row: after a loss, the next leader against the end of the lock-delay
     loss.py        row: the holder's machine is lost; the next leader acts, and the old one acts on
     machines.py    the machines of that row, on a real cluster
+    versus.py      `python -m bench cluster`: our supervisor and `consul lock` on a cluster that is broken
+    beside.py      `python -m bench.beside`: for how long we and `consul lock -n` act on one slot
+    stamper.py     the child of both tools there
+    lives.py       when these children lived: double holding, needless loss
     load.py        row: requests to Consul at rest
     fleet.py       part of that row: how far the requests of a fleet are apart
     start.py       row: --help, check of a large file, run to its first on_acquire

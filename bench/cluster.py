@@ -7,11 +7,11 @@ import argparse
 import os
 from collections.abc import Sequence
 
+from bench.versus import compare, markdown
 from tests.system.cluster.__main__ import add_options
 from tests.system.cluster.campaign import run_campaign
 from tests.system.cluster.cluster import Cluster
 from tests.system.cluster.program import BROKEN, DONE, in_own_network, say, show_logs, working_folder
-from tests.system.cluster.versus import compare, markdown
 
 NAME = "cluster"
 

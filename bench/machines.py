@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.lives import Life, lives
 from tests.support.consul import BINARY
 from tests.system.cluster import election
 from tests.system.cluster.cluster import CLIENTS, Cluster, boottime
 from tests.system.cluster.consul import HTTP_PORT
 from tests.system.cluster.process import Process
 from tests.system.cluster.program import DONE, in_own_network, working_folder
-from tests.system.cluster.stamps import Life, lives
 
 MODULE = "bench.machines"
 KILLED, CUT_OFF = "machine killed", "machine cut off"
@@ -26,7 +26,7 @@ CONSUL_LOCK, KEEPALIVED = "consul lock", "keepalived"
 SERF = {"node_checks": ["serfHealth"]}
 QUICKEST = {"ttl": "10s", "lock_delay": "23s"}
 QUICKEST_STOP = "500ms"
-STAMPER = Path(election.__file__).with_name("stamper.py")
+STAMPER = Path(__file__).with_name("stamper.py")
 SETTLE_S = 5.0
 PHASE_S = 10 / 3  # the default ttl / 3: a loss may come at any time between two renewals
 ALIVE_S = 1.0  # a younger stamp shows that the application acts

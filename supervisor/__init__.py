@@ -4,7 +4,7 @@ The map has one line for each package, the highest floor first. A package import
 Each package's own docstring has a line for each of its modules.
 
     cli/          commands, options, exit codes: the only package that prints
-    drill/        rehearses a configuration: three supervisors, the embedded agent, and what must hold
+    drill/        three supervisors and the embedded agent: `drill` rehearses a file, `demo` shows a failover
     lock_command/ one lock around one command, without a configuration, a daemon or a record
     daemon/       wires the core to the world: the loop, records, listeners, reloads
     preflight/    finds out, in a process of its own, whether the hooks can start on this machine
@@ -14,7 +14,6 @@ Each package's own docstring has a line for each of its modules.
     consul/       Consul's HTTP API: requests of the core as messages, responses as outcomes
     journal/      what survives a crash of this process: a file of records for each item
     control/      commands to the running daemon over a unix socket, both ends
-    demo/         three supervisors and the embedded agent: a failover and a semaphore to watch
     config/       YAML -> schema -> cross-checks -> frozen settings; each refusal with its place
     hooks/        runs commands and webhooks: deadline, kill, outcome, output
     transport/    an HTTP client over asyncio, with deadlines; knows no Consul

@@ -12,7 +12,7 @@ from supervisor.cli.terminal import fail, run_async, say
 
 def demo(options: argparse.Namespace) -> int:
     """Show an election, a failover and a semaphore."""
-    from supervisor.demo.play import play
+    from supervisor.drill.demo import play
 
     run_async(play(say, colours=sys.stdout.isatty(), environ=os.environ))
     return DONE

@@ -39,7 +39,7 @@ class DevAgent:
     async def handle(self, http: HttpRequest, node: str = "") -> HttpAnswer:
         """Answer a request as the agent of this node does. Blank: the cluster's first node."""
         request = AgentRequest(http.method, http.target, http.body, http.sized, node)
-        answer = self.model.handle(request, _now())
+        answer = self.model.handle(request, time.monotonic())
         if isinstance(answer, Waiting):
             answer = await self._promise(answer)
         else:
@@ -59,7 +59,7 @@ class DevAgent:
 
     def _settle(self) -> None:
         """Keep the promises that are due, and start the timer for the next."""
-        for waiting, answer in self.model.advance(_now()):
+        for waiting, answer in self.model.advance(time.monotonic()):
             promised = self._promised.get(waiting.number)
             if promised is not None and not promised.done():
                 promised.set_result(answer)
@@ -68,7 +68,7 @@ class DevAgent:
             self._timer = None
         deadline = self.model.deadline()
         if deadline != NEVER:
-            delay_s = min(max(0.0, deadline - _now()), SLEEP_MAX_S)
+            delay_s = min(max(0.0, deadline - time.monotonic()), SLEEP_MAX_S)
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._settle)
 
 
@@ -88,7 +88,3 @@ async def run(port: int, settings: Settings, say: Callable[[str], None]) -> None
         await stop.wait()
     finally:
         await agent.close()
-
-
-def _now() -> float:
-    return time.monotonic()

@@ -13,10 +13,7 @@ from supervisor.devagent.messages import Rejected
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key.
-
-    modify_index: of an entry that is to be written, the index that a check-and-set expects.
-    """
+    """One key."""
 
     key: str
     value: bytes = b""
@@ -24,7 +21,7 @@ class Entry:
     session: str = ""
     lock_index: int = 0
     create_index: int = 0
-    modify_index: int = 0
+    modify_index: int = 0  # of an entry that is to be written, the index that a check-and-set expects
 
     def same(self, other: "Entry") -> bool:
         """Return whether a write of one over the other changes nothing; Consul then writes nothing."""
@@ -48,15 +45,12 @@ class Touch:
 
 @dataclass(slots=True)
 class KeyValues:
-    """The table. Every write is given its raft index.
-
-    touched: the changes since the model last looked.
-    """
+    """The table. Every write is given its raft index."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     tombstones: dict[str, int] = field(default_factory=dict)
     index: int = 0
-    touched: list[Touch] = field(default_factory=list)
+    touched: list[Touch] = field(default_factory=list)  # the changes since the model last looked
 
     def copy(self) -> "KeyValues":
         """Return a copy for a transaction, which is kept whole or dropped whole."""

@@ -10,31 +10,23 @@ Headers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class AgentRequest:
-    """One request.
-
-    target: the path with its query, as the client sent them.
-    sized: whether the body came with a Content-Length, and not in chunks.
-    node: the name of the node whose agent receives the request. Blank: the cluster's first node.
-    """
+    """One request."""
 
     method: str
-    target: str
+    target: str  # the path with its query, as the client sent them
     body: bytes = b""
-    sized: bool = True
-    node: str = ""
+    sized: bool = True  # whether the body came with a Content-Length, and not in chunks
+    node: str = ""  # the name of the node whose agent receives the request. Blank: the cluster's first node.
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer.
-
-    close: whether the connection ends with this answer.
-    """
+    """One answer."""
 
     status: int
     body: bytes = b""
     headers: Headers = ()
-    close: bool = False
+    close: bool = False  # whether the connection ends with this answer
 
     @property
     def index(self) -> int:
@@ -44,15 +36,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The promise of an answer, which ``Model.advance`` returns later.
+    """The promise of an answer, which ``Model.advance`` returns later."""
 
-    number: grows in the order of the requests.
-    until: the latest moment of the answer.
-    """
-
-    number: int
+    number: int  # grows in the order of the requests
     request: AgentRequest
-    until: float
+    until: float  # the latest moment of the answer
 
 
 class Rejected(Exception):

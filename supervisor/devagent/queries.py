@@ -22,16 +22,11 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """The condition that wakes a query: the one field that is not None, or any change when all are None.
+    """The condition that wakes a query: the one field that is not None, or any change when all are None."""
 
-    key: the path of an existing key.
-    node: the path of a node of the radix tree.
-    session: the id of a session, whose end wakes.
-    """
-
-    key: bytes | None = None
-    node: bytes | None = None
-    session: str | None = None
+    key: bytes | None = None  # the path of an existing key
+    node: bytes | None = None  # the path of a node of the radix tree
+    session: str | None = None  # the id of a session, whose end wakes
 
     def fires(self, changes: Changes) -> bool:
         """Return whether the query has to look at its result again."""
@@ -67,13 +62,10 @@ def take_changes(store: Store) -> Changes:
 
 @dataclass(frozen=True, slots=True)
 class KeyQuery:
-    """One key. An absent key has the table's index, so that a client can wait for the key.
-
-    raw: whether the answer is the bare value.
-    """
+    """One key. An absent key has the table's index, so that a client can wait for the key."""
 
     key: str
-    raw: bool = False
+    raw: bool = False  # whether the answer is the bare value
 
     def index(self, store: Store) -> int:
         """Return the key's ModifyIndex."""
@@ -97,15 +89,11 @@ class KeyQuery:
 
 @dataclass(frozen=True, slots=True)
 class TreeQuery:
-    """All keys with a prefix.
-
-    names: whether the answer has the keys' names only.
-    separator: text behind which each name is cut. Blank: no name is cut.
-    """
+    """All keys with a prefix."""
 
     prefix: str
-    names: bool = False
-    separator: str = ""
+    names: bool = False  # whether the answer has the keys' names only
+    separator: str = ""  # text behind which each name is cut. Blank: no name is cut.
 
     def index(self, store: Store) -> int:
         """Return the index of the newest change below the prefix."""

@@ -15,17 +15,13 @@ SERF_HEALTH = "serfHealth"  # the check that passes while the node's agent is al
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """One session.
-
-    ttl: the text that the client sent.
-    ttl_ns: 0: the session never ends by time.
-    """
+    """One session."""
 
     id: str
     node: str
     name: str = ""
-    ttl: str = ""
-    ttl_ns: int = 0
+    ttl: str = ""  # the text that the client sent
+    ttl_ns: int = 0  # 0: the session never ends by time
     lock_delay_ns: int = 15 * SECOND_NS
     behavior: str = RELEASE
     node_checks: tuple[str, ...] = ()

@@ -12,25 +12,18 @@ VERBS = frozenset({"lock", "unlock", "cas", "delete", "check-session", "check-no
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation.
-
-    entry: its ``modify_index`` is the Index that the operation names.
-    """
+    """One operation."""
 
     verb: str
-    entry: Entry
+    entry: Entry  # its ``modify_index`` is the Index that the operation names
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a transaction.
+    """The result of a transaction."""
 
-    results: the entries to show when there are no errors.
-    errors: the position of each operation that failed, and why it failed.
-    """
-
-    results: tuple[Entry, ...] = ()
-    errors: tuple[tuple[int, str], ...] = ()
+    results: tuple[Entry, ...] = ()  # the entries to show when there are no errors
+    errors: tuple[tuple[int, str], ...] = ()  # the position of each operation that failed, and why it failed
 
 
 def run(store: Store, operations: tuple[Operation, ...], now: float) -> Outcome:

@@ -5,6 +5,8 @@ with an address for each node. Three supervisors are processes of their own. Rec
 the hooks, or around them. A play does one thing to the supervisors, such as a crash, and compares the
 promises of ``check`` with what Consul and the recorders have shown.
 
+    backstage.py  the folder and the child processes, of which nothing is left behind
+    demo.py       `demo`: an election and a semaphore to watch, of which this page says nothing more
     shortened.py  an item with shorter durations, and what was changed
     recorders.py  hooks that record when they begin and end, and that fail or hang when the drill wants it
     node.py       the process of one supervisor

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from supervisor.drill.backstage import until
 from supervisor.drill.bounds import acquire_s
 from supervisor.drill.promises import Promise, at_least, at_most, yes
 from supervisor.drill.recorders import RecordedRun
@@ -22,20 +23,21 @@ def exclusive(stage: DrillCluster) -> Promise:
 
 def in_order(stage: DrillCluster, tenure: ObservedTenure) -> Iterator[Promise]:
     """Yield the promises about on_lose of this tenure, where the item has on_lose."""
+    yield from succeeded(stage, tenure)
+    if stage.item.on_lose:
+        in_time = tenure.node not in stage.disorder
+        yield yes("on_lose ends before the release", in_time, "released before its end")
+
+
+def succeeded(stage: DrillCluster, tenure: ObservedTenure) -> Iterator[Promise]:
+    """Yield the promise that every hook of on_lose succeeds, where the item has on_lose."""
     if not stage.item.on_lose:
         return
-    yield succeeded(stage, tenure)
-    yield yes("on_lose ends before the release", tenure.node not in stage.disorder, "released before its end")
-
-
-def succeeded(stage: DrillCluster, tenure: ObservedTenure) -> Promise:
-    """Return the promise that every hook of on_lose succeeds."""
     what = "on_lose succeeds"
     done = {attempt.place for attempt in tenure.of("on_lose") if attempt.succeeded}
     wrong = [_failure(stage, one) for one in tenure.of("on_lose") if one.place not in done]
-    if not tenure.of("on_lose"):
-        return yes(what, kept=False, otherwise="on_lose did not run")
-    return yes(what, len(done) == len(stage.item.on_lose), "; ".join(wrong[:FAILURES_MAX]))
+    otherwise = "; ".join(wrong[:FAILURES_MAX]) if tenure.of("on_lose") else "on_lose did not run"
+    yield yes(what, len(done) == len(stage.item.on_lose), otherwise)
 
 
 def _failure(stage: DrillCluster, attempt: RecordedRun) -> str:
@@ -51,7 +53,7 @@ def _failure(stage: DrillCluster, attempt: RecordedRun) -> str:
 def lose_time(stage: DrillCluster, tenure: ObservedTenure, at: float) -> Iterator[Promise]:
     """Yield the promise about the time from ``at`` to the end of the last hook of losing."""
     if stage.item.on_lose or stage.item.run:
-        taken_s = None if tenure.lost_at is None else tenure.lost_at - at
+        taken_s = elapsed_s(at, tenure.lost_at)
         yield at_most("losing has ended (lose_time)", stage.lease.lose_time_s, taken_s)
 
 
@@ -59,18 +61,22 @@ def spare(stage: DrillCluster, tenure: ObservedTenure, following: ObservedTenure
     """Yield the promise that a margin lies between the end of on_lose and the next holder."""
     if stage.item.accept_overlap or not stage.item.on_lose:
         return
-    lost_at = tenure.lost_at
-    spare_s = None if following is None or lost_at is None else following.since - lost_at
+    spare_s = None if tenure.lost_at is None else after(tenure.lost_at, following)
     yield at_least("from the end of on_lose to the next holder (margin)", stage.lease.margin_s, spare_s)
 
 
 async def next_holder(stage: DrillCluster, at: float, within_s: float) -> ObservedTenure | None:
     """Wait for a tenure that begins after ``at``, and until its node holds. None: there is none in time."""
-    if await stage.until(lambda: bool(stage.since(at)), within_s):
-        await stage.until(lambda: any(tenure.holds for tenure in stage.since(at)), acquire_s(stage.item))
+    if await until(lambda: bool(stage.since(at)), within_s):
+        await until(lambda: any(tenure.holds for tenure in stage.since(at)), acquire_s(stage.item))
     return next(iter(stage.since(at)), None)
 
 
 def after(at: float, following: ObservedTenure | None) -> float | None:
     """Return how long after ``at`` the next tenure began. None: none did."""
-    return None if following is None else following.since - at
+    return elapsed_s(at, None if following is None else following.since)
+
+
+def elapsed_s(begin: float, end: float | None) -> float | None:
+    """Return the time between the two. None: the end has not come."""
+    return None if end is None else end - begin

@@ -1,33 +1,36 @@
 """The plays: what is done to the supervisors, and which promises must hold.
 
-A play begins when the expected number of nodes hold and another node waits. It yields its promises, and
-never waits without a limit.
+A play begins when the expected number of nodes hold and another node waits. It compares its promises
+with what happened, and never waits without a limit.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.demo.backstage import ended
 from supervisor.drill import NODES
 from supervisor.drill.agents import ask
+from supervisor.drill.backstage import ended, until
 from supervisor.drill.bounds import COMMAND_S, REST_S, STUCK_S, WITHOUT_TTL_S, failover_s, hold_s, lose_s
-from supervisor.drill.losses import after, exclusive, in_order, lose_time, next_holder, spare, succeeded
-from supervisor.drill.promises import ALLOWANCE_S, Line, Played, Promise, at_least, at_most, yes
+from supervisor.drill.losses import (
+    after,
+    elapsed_s,
+    exclusive,
+    in_order,
+    lose_time,
+    next_holder,
+    spare,
+    succeeded,
+)
+from supervisor.drill.promises import ALLOWANCE_S, Played, Promise, at_least, at_most, yes
 from supervisor.drill.recorders import FAIL, HANG
 from supervisor.drill.stage import DrillCluster
 from supervisor.drill.tenures import ObservedTenure
 from supervisor.formats.durations import format_duration
 
 REST = f"{REST_S:g}s"
-Promises = AsyncGenerator[Promise, None]
-
-
-def _always(item: ItemSettings) -> str:
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,33 +39,31 @@ class Play:
 
     name: its name in JSON.
     title: its title in the text.
-    act: plays it, and yields its promises.
+    act: plays it, and judges its promises.
     skipped: returns why the play does not suit an item. Blank: it does.
     breaks: whether the stage cannot be used for another play afterwards.
     """
 
     name: str
     title: str
-    act: Callable[[DrillCluster], Promises]
-    skipped: Callable[[ItemSettings], str] = _always
+    act: Callable[[DrillCluster], Awaitable[None]]
+    skipped: Callable[[ItemSettings], str] = lambda item: ""
     breaks: Callable[[ItemSettings], bool] = lambda item: False
 
 
 async def perform(play: Play, stage: DrillCluster) -> Played:
     """Perform a play, and return its result."""
     stage.begin()
-    promises: list[Promise] = []
-    async with aclosing(play.act(stage)) as acting:
-        async for promise in acting:
-            promises.append(promise)
-    lines = tuple(Line(mark.at - stage.began_at, mark.node, mark.text) for mark in stage.marks)
-    return Played(play.name, play.title, tuple(promises), lines)
+    await play.act(stage)
+    if stage.item.contend:
+        stage.judge(exclusive(stage))
+    return Played(play.name, play.title, tuple(stage.promises), tuple(stage.lines))
 
 
 # --- a stage that is ready -----------------------------------------------------------------------
 
 
-async def start(stage: DrillCluster) -> Promises:
+async def start(stage: DrillCluster) -> None:
     """Start three supervisors, and wait until the expected number of nodes hold."""
     began_at = time.monotonic()
     for node in NODES:
@@ -70,11 +71,12 @@ async def start(stage: DrillCluster) -> Promises:
     is_held = await settle(stage)
     what = "nodes that hold" if isinstance(stage.item, SemaphoreSettings) else "a node holds"
     if not is_held:
-        yield not_settled(stage)
+        stage.judge(not_settled(stage))
     else:
         last_at = max(tenure.since for tenure in stage.holding)
-        yield Promise(what, str(stage.limit), f"{len(stage.holding)} after {last_at - began_at:.2f}s", True)
-    yield exclusive(stage)
+        stage.judge(
+            Promise(what, str(stage.limit), f"{len(stage.holding)} after {last_at - began_at:.2f}s", True)
+        )
 
 
 def not_settled(stage: DrillCluster) -> Promise:
@@ -98,7 +100,7 @@ async def settle(stage: DrillCluster) -> bool:
     def is_ready() -> bool:
         return len(stage.holding) == stage.limit and len(stage.candidates) >= waiting
 
-    return await stage.until(is_ready, hold_s(stage.item) + lose_s(stage.item) + stage.item.rejoin_delay_s)
+    return await until(is_ready, hold_s(stage.item) + lose_s(stage.item) + stage.item.rejoin_delay_s)
 
 
 def _holder(stage: DrillCluster) -> ObservedTenure:
@@ -108,208 +110,182 @@ def _holder(stage: DrillCluster) -> ObservedTenure:
 # --- hand-overs ----------------------------------------------------------------------------------
 
 
-async def planned_stop(stage: DrillCluster) -> Promises:
+async def planned_stop(stage: DrillCluster) -> None:
     """Stop the holder as systemd does."""
     tenure, at = _holder(stage), time.monotonic()
     code = await stage.stop(tenure.node)
-    async for promise in _handed_over(stage, tenure, at):
-        yield promise
-    yield Promise("exit code of the supervisor", "0", str(code), code == 0)
-    yield exclusive(stage)
+    await _handed_over(stage, tenure, at)
+    stage.judge(Promise("exit code of the supervisor", "0", str(code), code == 0))
 
 
-async def step_down(stage: DrillCluster) -> Promises:
+async def step_down(stage: DrillCluster) -> None:
     """Hand over to a named candidate, or in a semaphore to any."""
     tenure, named = _holder(stage), stage.candidates[0]
     is_election = not isinstance(stage.item, SemaphoreSettings)
     to = ["--to", named] if is_election else []
     child = stage.command("step-down", stage.item.name, *to, "--for", REST, node=tenure.node)
-    await stage.until(lambda: tenure.lost_from is not None or not tenure.is_held, COMMAND_S)
+    await until(lambda: tenure.lost_from is not None or not tenure.is_held, COMMAND_S)
     at = tenure.lost_from or tenure.freed_at or time.monotonic()
-    async for promise in _handed_over(stage, tenure, at):
-        yield promise
+    await _handed_over(stage, tenure, at)
     code = await ended(child, COMMAND_S)
-    yield Promise("exit code of step-down", "0", str(code), code == 0)
+    stage.judge(Promise("exit code of step-down", "0", str(code), code == 0))
     if is_election:
         following = next(iter(stage.since(at)), None)
         found = "nobody" if following is None else following.node
-        yield Promise("the next holder", named, found, found == named)
-    yield exclusive(stage)
+        stage.judge(Promise("the next holder", named, found, found == named))
 
 
-async def _handed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> Promises:
-    """Yield the promises about a hand-over that was requested at this moment."""
+async def _handed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
+    """Judge the promises about a hand-over that was requested at this moment."""
     limit_s = stage.lease.lose_time_s + stage.lease.acquire_delay_s
     within_s = limit_s + lose_s(stage.item) + 2 * ALLOWANCE_S
-    await stage.until(lambda: bool(stage.since(at)) or tenure.is_stuck, within_s)
+    await until(lambda: bool(stage.since(at)) or tenure.is_stuck, within_s)
     following = await next_holder(stage, at, 0.0 if tenure.is_stuck else ALLOWANCE_S)
-    for promise in (*in_order(stage, tenure), *lose_time(stage, tenure, at)):
-        yield promise
+    stage.judge(*in_order(stage, tenure), *lose_time(stage, tenure, at))
     terms = "lose_time + acquire_delay" if stage.lease.acquire_delay_s else "lose_time"
-    yield at_most(f"another node is holder ({terms})", limit_s, after(at, following))
+    stage.judge(at_most(f"another node is holder ({terms})", limit_s, after(at, following)))
 
 
 # --- crashes -------------------------------------------------------------------------------------
 
 
-async def crash_and_return(stage: DrillCluster) -> Promises:
+async def crash_and_return(stage: DrillCluster) -> None:
     """Kill the supervisor of the holder, and start it again at once."""
     tenure, at = _holder(stage), time.monotonic()
     losing = len(tenure.of("on_lose"))
     stage.mark(tenure.node, "its supervisor is killed with -9")
-    await stage.kill(tenure.node, with_hooks=False)
+    stage.kill(tenure.node, with_hooks=False)
     killed_at = time.monotonic()
     stage.start(tenure.node)
 
     def is_adopted() -> bool:
         return stage.renewed.get(tenure.session, 0.0) > killed_at and tenure.holds
 
-    await stage.until(lambda: is_adopted() or tenure.session not in stage.sessions, hold_s(stage.item))
+    await until(lambda: is_adopted() or tenure.session not in stage.sessions, hold_s(stage.item))
     if tenure.session not in stage.sessions:
-        await stage.until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
+        await until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
         text = "not in time: its session had ended, and on_lose ran"
-        yield Promise("a supervisor that is back in time adopts", "or on_lose runs", text, tenure.has_lost)
+        stage.judge(
+            Promise("a supervisor that is back in time adopts", "or on_lose runs", text, tenure.has_lost)
+        )
     else:
         back_s = stage.renewed.get(tenure.session, killed_at) - at
         found = f"yes, {format_duration(back_s)} after the crash" if is_adopted() else "no"
-        yield Promise("its session is adopted", "yes", found, is_adopted())
-        yield yes("no hook of on_lose runs", len(tenure.of("on_lose")) == losing)
-        yield yes("no other node acquires", not stage.since(at))
-    yield exclusive(stage)
+        stage.judge(Promise("its session is adopted", "yes", found, is_adopted()))
+        stage.judge(yes("no hook of on_lose runs", len(tenure.of("on_lose")) == losing))
+        stage.judge(yes("no other node acquires", not stage.since(at)))
 
 
-async def crash(stage: DrillCluster) -> Promises:
+async def crash(stage: DrillCluster) -> None:
     """Kill the holder with all its processes, as the crash of its machine does, and start it again later."""
     tenure, at = _holder(stage), time.monotonic()
     stage.mark(tenure.node, "crashes: its supervisor and its hooks are killed with -9")
-    await stage.kill(tenure.node, with_hooks=True)
-    async for promise in _failed_over(stage, tenure, at):
-        yield promise
+    stage.kill(tenure.node, with_hooks=True)
+    await _failed_over(stage, tenure, at)
     stage.start(tenure.node)
     if stage.item.on_lose:
-        await stage.until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
-        yield succeeded(stage, tenure)
-    yield exclusive(stage)
+        await until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
+        stage.judge(*succeeded(stage, tenure))
 
 
-async def _failed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> Promises:
-    """Yield the promise about the failover of a holder that vanished at this moment."""
+async def _failed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
+    """Judge the promise about the failover of a holder that vanished at this moment."""
     failover = stage.lease.failover_s
     if failover is None:
         await asyncio.sleep(WITHOUT_TTL_S)
-        yield yes("nobody takes over without a TTL", not stage.since(at))
+        stage.judge(yes("nobody takes over without a TTL", not stage.since(at)))
         at = time.monotonic()
         stage.mark("", "an operator destroys the session")
         await stage.destroy(tenure.session)
         failover = stage.item.guard_s + stage.lease.acquire_delay_s
     following = await next_holder(stage, at, failover_s(stage.item))
-    yield at_most("another node is holder (failover)", failover, after(at, following))
+    stage.judge(at_most("another node is holder (failover)", failover, after(at, following)))
 
 
-async def silence(stage: DrillCluster) -> Promises:
+async def silence(stage: DrillCluster) -> None:
     """Let Consul be silent for the holder alone, for longer than its room."""
     tenure, at = _holder(stage), time.monotonic()
     stage.mark(tenure.node, "gets no answer from Consul any more")
     stage.agents[tenure.node].freeze()
     lease = stage.lease
     try:
-        await stage.until(
-            lambda: tenure.lost_at is not None, lease.room_s + lose_s(stage.item) + 2 * ALLOWANCE_S
-        )
+        await until(lambda: tenure.lost_at is not None, lease.room_s + lose_s(stage.item) + 2 * ALLOWANCE_S)
         if stage.item.on_lose or stage.item.run:
-            yield at_most("losing begins (room)", lease.room_s, _minus(tenure.lost_from, at))
-            ended_s = _minus(tenure.lost_at, at)
-            yield at_most("losing has ended (room + lose_time)", lease.room_s + lease.lose_time_s, ended_s)
-        async for promise in _failed_over(stage, tenure, at):
-            yield promise
-        for promise in spare(stage, tenure, next(iter(stage.since(at)), None)):
-            yield promise
-        if stage.item.on_lose:
-            yield succeeded(stage, tenure)
+            stage.judge(at_most("losing begins (room)", lease.room_s, elapsed_s(at, tenure.lost_from)))
+            ended_s = elapsed_s(at, tenure.lost_at)
+            stage.judge(
+                at_most("losing has ended (room + lose_time)", lease.room_s + lease.lose_time_s, ended_s)
+            )
+        await _failed_over(stage, tenure, at)
+        stage.judge(*spare(stage, tenure, next(iter(stage.since(at)), None)))
+        stage.judge(*succeeded(stage, tenure))
     finally:
         stage.agents[tenure.node].thaw()
         stage.mark(tenure.node, "gets answers from Consul again")
-    yield exclusive(stage)
 
 
-def _minus(end: float | None, begin: float) -> float | None:
-    return None if end is None else end - begin
-
-
-async def destroy(stage: DrillCluster) -> Promises:
+async def destroy(stage: DrillCluster) -> None:
     """Destroy the session of the holder, as an operator does."""
     tenure, at = _holder(stage), time.monotonic()
     stage.mark("", f"an operator destroys the session of {tenure.node}")
     await stage.destroy(tenure.session)
     following = await next_holder(stage, at, failover_s(stage.item))
-    for promise in lose_time(stage, tenure, at):
-        yield promise
+    stage.judge(*lose_time(stage, tenure, at))
     taken_s, guard_s = after(at, following), stage.item.guard_s
     longest_s = guard_s + stage.lease.acquire_delay_s
     if isinstance(stage.item, SemaphoreSettings):
         # A live holder gives its slot back once on_lose has ended, which may be earlier.
-        yield at_most(f"another node is holder ({stage.item.guard_name})", longest_s, taken_s)
+        stage.judge(at_most(f"another node is holder ({stage.item.guard_name})", longest_s, taken_s))
     else:
-        yield at_least(f"no other node is holder ({stage.item.guard_name})", guard_s, taken_s)
-        yield at_most("another node is holder", longest_s, taken_s)
-        for promise in spare(stage, tenure, following):
-            yield promise
-    if stage.item.on_lose:
-        yield succeeded(stage, tenure)
-    yield exclusive(stage)
+        stage.judge(at_least(f"no other node is holder ({stage.item.guard_name})", guard_s, taken_s))
+        stage.judge(at_most("another node is holder", longest_s, taken_s))
+        stage.judge(*spare(stage, tenure, following))
+    stage.judge(*succeeded(stage, tenure))
 
 
 # --- hooks that do not work ----------------------------------------------------------------------
 
 
-async def failing_on_acquire(stage: DrillCluster) -> Promises:
+async def failing_on_acquire(stage: DrillCluster) -> None:
     """Let on_acquire fail on the next node that acquires."""
-    first, at = _holder(stage), time.monotonic()
-    place = "on_acquire[0]"
+    first, at, place = _holder(stage), time.monotonic(), "on_acquire[0]"
     stage.cue(place, FAIL)
     stage.mark("", "the next on_acquire will fail")
     stage.command("step-down", stage.item.name, "--for", REST, node=first.node)
     attempts = stage.item.on_acquire[0].retries + 1
 
     def failed() -> ObservedTenure | None:
-        found = (each for each in stage.since(at) if len(_failures(each, place)) >= attempts)
+        found = (each for each in stage.since(at) if _failures(each, place) >= attempts)
         return next(found, None)
 
     try:
-        await stage.until(
+        await until(
             lambda: failed() is not None or first.is_stuck, hold_s(stage.item) + lose_s(stage.item) + REST_S
         )
         victim = failed()
-        yield yes("on_acquire fails on one node", victim is not None, "no node acquired")
+        stage.judge(yes("on_acquire fails on one node", victim is not None, "no node acquired"))
         if victim is None:
             return
         if stage.item.acquire_failure == "keep":
             await asyncio.sleep(STUCK_S)
-            yield yes("it goes on holding (acquire_failure: keep)", victim.is_held)
-            yield exclusive(stage)
+            stage.judge(yes("it goes on holding (acquire_failure: keep)", victim.is_held))
             return
-        await stage.until(lambda: not victim.is_held, lose_s(stage.item) + ALLOWANCE_S)
+        await until(lambda: not victim.is_held, lose_s(stage.item) + ALLOWANCE_S)
         freed_at = victim.freed_at
     finally:
         stage.clear(place)
-    yield yes("it releases", freed_at is not None)
-    for promise in in_order(stage, victim):
-        yield promise
+    stage.judge(yes("it releases", freed_at is not None))
+    stage.judge(*in_order(stage, victim))
     within_s = hold_s(stage.item) + stage.item.rejoin_delay_s + REST_S
-    await stage.until(lambda: len(stage.holding) == stage.limit, within_s)
-    yield yes("a node holds afterwards", len(stage.holding) == stage.limit)
-    yield exclusive(stage)
+    await until(lambda: len(stage.holding) == stage.limit, within_s)
+    stage.judge(yes("a node holds afterwards", len(stage.holding) == stage.limit))
 
 
-def _failures(tenure: ObservedTenure, place: str) -> list[float]:
-    return [
-        one.began_at
-        for one in tenure.attempts
-        if one.place == place and not one.is_running and not one.succeeded
-    ]
+def _failures(tenure: ObservedTenure, place: str) -> int:
+    return sum(one.place == place and one.has_failed for one in tenure.attempts)
 
 
-async def hanging_on_lose(stage: DrillCluster) -> Promises:
+async def hanging_on_lose(stage: DrillCluster) -> None:
     """Let on_lose hang on the holder, in spite of TERM."""
     tenure, at = _holder(stage), time.monotonic()
     place, hook = "on_lose[0]", stage.item.on_lose[0]
@@ -317,7 +293,7 @@ async def hanging_on_lose(stage: DrillCluster) -> Promises:
     stage.mark("", "the next on_lose will hang, and ignore TERM")
     stage.command("step-down", stage.item.name, "--for", REST, node=tenure.node)
     try:
-        await stage.until(
+        await until(
             lambda: tenure.is_stuck or not tenure.is_held, COMMAND_S + lose_s(stage.item) + 2 * ALLOWANCE_S
         )
     finally:
@@ -325,28 +301,29 @@ async def hanging_on_lose(stage: DrillCluster) -> Promises:
     taken = [
         one.ended_at - one.began_at for one in tenure.of("on_lose") if one.ended_at and one.place == place
     ]
-    yield at_most("on_lose[0] is killed (timeout + kill_after)", hook.attempt_s, max(taken, default=None))
+    stage.judge(
+        at_most("on_lose[0] is killed (timeout + kill_after)", hook.attempt_s, max(taken, default=None))
+    )
     if not stage.item.on_lose_failure:
         await asyncio.sleep(STUCK_S)
-        yield yes("it keeps the lock, stuck", tenure.is_held)
+        stage.judge(yes("it keeps the lock, stuck", tenure.is_held))
         stage.command("recover", stage.item.name, node=tenure.node)
-    await stage.until(lambda: not tenure.is_held, COMMAND_S + lose_s(stage.item))
+    await until(lambda: not tenure.is_held, COMMAND_S + lose_s(stage.item))
     if stage.item.on_lose_failure:
-        yield yes("on_lose_failure runs", bool(tenure.of("on_lose_failure")))
-    yield yes("it releases afterwards", not tenure.is_held)
+        stage.judge(yes("on_lose_failure runs", bool(tenure.of("on_lose_failure"))))
+    stage.judge(yes("it releases afterwards", not tenure.is_held))
     following = await next_holder(stage, at, hold_s(stage.item) + REST_S)
-    yield yes("a node holds afterwards", following is not None)
-    yield exclusive(stage)
+    stage.judge(yes("a node holds afterwards", following is not None))
 
 
 # --- observers -----------------------------------------------------------------------------------
 
 
-async def observe(stage: DrillCluster) -> Promises:
+async def observe(stage: DrillCluster) -> None:
     """Let another program take the key, and look on."""
     for node in NODES:
         stage.start(node)
-    await stage.until(lambda: all(stage.answered.get(node) for node in NODES), hold_s(stage.item))
+    await until(lambda: all(stage.answered.get(node) for node in NODES), hold_s(stage.item))
     made = await ask(stage.agent, "PUT", "/v1/session/create", {"Name": "another program", "TTL": "60s"})
     session = made["ID"] if isinstance(made, dict) else ""
     if not isinstance(stage.item, SemaphoreSettings):
@@ -359,24 +336,12 @@ async def observe(stage: DrillCluster) -> Promises:
                 began = {change.node for change in stage.changes if change.began_at > at}
                 return began == set(NODES)
 
-            yield yes("on_change runs on each node", await stage.until(has_run, hold_s(stage.item)))
-    yield yes("no observer has a session", list(stage.sessions) == [session])
-    yield yes("no observer holds", not stage.tenures)
+            stage.judge(yes("on_change runs on each node", await until(has_run, hold_s(stage.item))))
+    stage.judge(yes("no observer has a session", list(stage.sessions) == [session]))
+    stage.judge(yes("no observer holds", not stage.tenures))
 
 
 # --- the table -----------------------------------------------------------------------------------
-
-
-def _without_acquire(item: ItemSettings) -> str:
-    return "" if item.on_acquire else "the item has no on_acquire"
-
-
-def _without_lose(item: ItemSettings) -> str:
-    return "" if item.on_lose else "the item has no on_lose"
-
-
-def _keeps(item: ItemSettings) -> bool:
-    return item.acquire_failure == "keep"
 
 
 CONTENDER = (
@@ -387,12 +352,23 @@ CONTENDER = (
     Play("crash", "crash of the machine", crash),
     Play("silence", "Consul silent for the holder", silence),
     Play("destroy", "destroy of the session by an operator", destroy),
-    Play("failing-on-acquire", "on_acquire fails", failing_on_acquire, _without_acquire, _keeps),
-    Play("hanging-on-lose", "on_lose hangs", hanging_on_lose, _without_lose),
+    Play(
+        "failing-on-acquire",
+        "on_acquire fails",
+        failing_on_acquire,
+        lambda item: "" if item.on_acquire else "the item has no on_acquire",
+        lambda item: item.acquire_failure == "keep",
+    ),
+    Play(
+        "hanging-on-lose",
+        "on_lose hangs",
+        hanging_on_lose,
+        lambda item: "" if item.on_lose else "the item has no on_lose",
+    ),
 )
 OBSERVER = (Play("observe", "an observer looks on", observe),)
 
 
-def plays_of(item: ItemSettings) -> Iterator[Play]:
-    """Yield the plays of an item in their order."""
-    yield from CONTENDER if item.contend else OBSERVER
+def plays_of(item: ItemSettings) -> tuple[Play, ...]:
+    """Return the plays of an item in their order."""
+    return CONTENDER if item.contend else OBSERVER

@@ -10,12 +10,9 @@ ALLOWANCE_S = 1.0  # for a busy machine to start a hook, and for this process to
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """One promise.
+    """One promise."""
 
-    what: what is promised, in a few words.
-    """
-
-    what: str
+    what: str  # what is promised, in a few words
     promised: str
     measured: str
     kept: bool
@@ -23,25 +20,22 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the time line of a play; ``at_s`` counts from its begin."""
+    """One line of the time line of a play."""
 
-    at_s: float
-    node: str
+    at_s: float  # from the begin of the play
+    node: str  # blank: the line is about the drill itself
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The result of a play.
-
-    skipped: why it was not played. Blank: it was played.
-    """
+    """The result of a play."""
 
     play: str
     title: str
     promises: tuple[Promise, ...] = ()
     lines: tuple[Line, ...] = ()
-    skipped: str = ""
+    skipped: str = ""  # why it was not played. Blank: it was played.
 
     @property
     def kept(self) -> bool:

@@ -57,22 +57,16 @@ exit $code
 
 @dataclass(slots=True)
 class RecordedRun:
-    """One attempt of one hook, or one life of the run child.
-
-    place: the list of the hook and its position there, as ``on_lose[0]``.
-    name: the hook's name in the file.
-    code: the exit code. None: it still runs, or it was killed.
-    ended_at: None: it still runs.
-    """
+    """One attempt of one hook, or one life of the run child."""
 
     node: str
-    place: str
-    name: str
+    place: str  # the list of the hook and its position there, as ``on_lose[0]``
+    name: str  # the hook's name in the file
     reason: str
     pid: int
     began_at: float
-    ended_at: float | None = None
-    code: int | None = None
+    ended_at: float | None = None  # None: it still runs
+    code: int | None = None  # the exit code. None: it still runs, or it was killed.
 
     @property
     def list(self) -> str:
@@ -88,6 +82,11 @@ class RecordedRun:
     def succeeded(self) -> bool:
         """Whether the attempt has ended with the exit code 0."""
         return self.code == 0
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the attempt has ended otherwise."""
+        return not self.is_running and not self.succeeded
 
     @property
     def ending(self) -> str:

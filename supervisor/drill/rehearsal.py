@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from supervisor.config import Config
 from supervisor.config.problems import KeyPath, Places
 from supervisor.core.settings import ItemSettings
-from supervisor.demo.backstage import temporary_folder
+from supervisor.drill.backstage import temporary_folder
 from supervisor.drill.bounds import MACHINE_S, START_S, hold_s, play_s
 from supervisor.drill.plays import Play, not_settled, perform, plays_of, settle, start
 from supervisor.drill.promises import Played
@@ -40,19 +40,13 @@ class Drilled:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a drill.
+    """The plan of a drill."""
 
-    items: the items, shortened.
-    configs: the configuration as each node loads it.
-    real: whether the hooks of the file run.
-    left: how many items are left out, because one of each ``for_each`` is enough.
-    """
-
-    items: tuple[Drilled, ...]
-    configs: Mapping[str, Config]
+    items: tuple[Drilled, ...]  # the items, shortened
+    configs: Mapping[str, Config]  # the configuration as each node loads it
     speed: float
-    real: bool
-    left: int
+    real: bool  # whether the hooks of the file run
+    left: int  # how many items are left out, because one of each ``for_each`` is enough
 
     @property
     def bound_s(self) -> float:
@@ -131,7 +125,7 @@ class _Rehearsal:
 
     async def run(self) -> tuple[Played, ...]:
         """Perform every play, and return the result of each."""
-        plays = tuple(plays_of(self._settings))
+        plays = plays_of(self._settings)
         played: list[Played] = []
         try:
             for number, play in enumerate(plays, 1):

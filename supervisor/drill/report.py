@@ -2,12 +2,12 @@
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 from supervisor.core.lease import lease_of
-from supervisor.drill.promises import ALLOWANCE_S, Played, Promise
+from supervisor.drill.promises import ALLOWANCE_S, Played
 from supervisor.drill.rehearsal import Drilled, Plan
 from supervisor.formats.durations import format_duration
 
@@ -81,12 +81,8 @@ def play_lines(play: Played) -> Iterator[str]:
 
 
 def end_line(items: Iterable[Drilled]) -> str:
-    """Return the verdict."""
-    return verdict([promise for item in items for play in item.played for promise in play.promises])
-
-
-def verdict(promises: Sequence[Promise]) -> str:
-    """Return how many promises there were, and how many were broken."""
+    """Return the verdict: how many promises there were, and how many were broken."""
+    promises = [promise for item in items for play in item.played for promise in play.promises]
     broken = sum(not promise.kept for promise in promises)
     return f"{len(promises)} promises: {f'{broken} broken' if broken else 'all kept'}"
 

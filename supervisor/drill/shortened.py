@@ -33,14 +33,10 @@ LIMIT_MAX = 2  # of three nodes one has to wait, or nobody could take over
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """An item as the drill runs it.
+    """An item as the drill runs it."""
 
-    settings: the item, with the hooks of the file.
-    changes: what differs from the file, a text for each change.
-    """
-
-    settings: ItemSettings
-    changes: tuple[str, ...]
+    settings: ItemSettings  # the item, with the hooks of the file
+    changes: tuple[str, ...]  # what differs from the file, a text for each change
 
 
 class _Divider:
@@ -79,8 +75,8 @@ def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
         short = replace(short, acquire_delay_s=delay_s)
     if not real:
         short = _with_short_hooks(short, divider)
-    short = _with_short_guard(short, divider)
-    return Shortened(_fitted(short), (*divider.changes, *_fitting(item)))
+    short = _fitted(_with_short_guard(short, divider), divider.changes)
+    return Shortened(short, tuple(divider.changes))
 
 
 def _with_short_hooks(item: ItemSettings, divider: _Divider) -> ItemSettings:
@@ -119,25 +115,17 @@ def _with_short_guard(item: ItemSettings, divider: _Divider) -> ItemSettings:
     return replace(item, session=replace(item.session, lock_delay_s=guard_s))
 
 
-def _fitting(item: ItemSettings) -> list[str]:
-    """Return the changes that ``_fitted`` makes."""
-    changes = []
+def _fitted(item: ItemSettings, changes: list[str]) -> ItemSettings:
+    """Return the item without checks that the embedded agent lacks, and with a limit below three.
+
+    changes: gets a text for each change.
+    """
+    session = item.session
     if isinstance(item, SemaphoreSettings) and item.limit > LIMIT_MAX:
         changes.append(f"limit {item.limit} to {LIMIT_MAX}, so that one of three nodes waits")
-    if left_out := _unknown_checks(item):
+        item = replace(item, limit=LIMIT_MAX)
+    left_out = [name for name in session.node_checks if name != SERF_HEALTH] + list(session.service_checks)
+    if left_out:
         changes.append(f"without the checks {', '.join(left_out)}, which the embedded agent does not have")
-    return changes
-
-
-def _fitted(item: ItemSettings) -> ItemSettings:
-    """Return the item without checks that the embedded agent lacks, and with a limit below three."""
-    kept = tuple(name for name in item.session.node_checks if name == SERF_HEALTH)
-    short = replace(item, session=replace(item.session, node_checks=kept, service_checks=()))
-    return (
-        replace(short, limit=min(short.limit, LIMIT_MAX)) if isinstance(short, SemaphoreSettings) else short
-    )
-
-
-def _unknown_checks(item: ItemSettings) -> list[str]:
-    session = item.session
-    return [*(name for name in session.node_checks if name != SERF_HEALTH), *session.service_checks]
+    kept = tuple(name for name in session.node_checks if name == SERF_HEALTH)
+    return replace(item, session=replace(session, node_checks=kept, service_checks=()))

@@ -4,24 +4,23 @@
 ends.
 """
 
-import asyncio
 import json
 import os
 import pickle
 import subprocess
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from signal import SIGTERM
 
 from supervisor.config import Config, ConsulSettings, ControlSettings, LogSettings
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.demo.backstage import POLL_S, ended, start_child
 from supervisor.devagent.agent import DevAgent
 from supervisor.drill import NODES
 from supervisor.drill.agents import NodeAgent, ask
+from supervisor.drill.backstage import Supervisors
+from supervisor.drill.promises import Line, Promise
 from supervisor.drill.recorders import CHECK, RecordedRun, Recorders
 from supervisor.drill.tenures import OF_TENURE, ObservedTenure
 from supervisor.errors import NotPossible
@@ -29,19 +28,6 @@ from supervisor.formats.semaphore_record import InvalidRecord, body, decoded
 
 STOP_S = 5.0  # for a supervisor to end, beyond the time that its hooks may take
 PATH_BYTES_MAX = 107  # of a unix socket
-SERVICE_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "JOURNAL_STREAM", "STATE_DIRECTORY")
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One line of the time line.
-
-    node: blank: the line is about the drill itself.
-    """
-
-    at: float
-    node: str
-    text: str
 
 
 class DrillCluster:
@@ -51,7 +37,8 @@ class DrillCluster:
     answered: when each node got its last answer from Consul.
     checks: the attempts of candidate_check.
     changes: the attempts of on_change.
-    marks: the time line since ``begin``.
+    lines: the time line since ``begin``.
+    promises: the promises that were judged since ``begin``.
     most: how many nodes acted at once at most since ``begin``.
     disorder: the nodes that released before on_lose had ended, since ``begin``.
     """
@@ -74,17 +61,11 @@ class DrillCluster:
         self._folder, self.item, self._configs, self._real = folder, item, configs, real
         if real:
             folder.chmod(0o711)  # so that hooks of other users reach their recorders
-        self._environ = {
-            name: value
-            for name, value in environ.items()
-            if not name.startswith("CONSUL_") and name not in SERVICE_VARIABLES
-        }
+        self._supervisors = Supervisors(folder, environ)
         self.agent = DevAgent()
         self._recorders = Recorders(folder, time.monotonic, self._hook_began, self._hook_ended)
         self.cue, self.clear = self._recorders.cue, self._recorders.clear
         self.agents = {node: NodeAgent(self.agent, node, self._on_answer) for node in NODES}
-        self._supervisors: dict[str, subprocess.Popen[bytes]] = {}
-        self._commands: list[subprocess.Popen[bytes]] = []
         self._crashed: set[str] = set()
         self._node_of: dict[str, str] = {}
         self.renewed: dict[str, float] = {}
@@ -92,7 +73,8 @@ class DrillCluster:
         self.tenures: list[ObservedTenure] = []
         self.checks: list[RecordedRun] = []
         self.changes: list[RecordedRun] = []
-        self.marks: list[Mark] = []
+        self.lines: list[Line] = []
+        self.promises: list[Promise] = []
         self.began_at = time.monotonic()
         self.most = 0
         self.disorder: list[str] = []
@@ -145,14 +127,9 @@ class DrillCluster:
             self._recorders.clear("on_lose[0]")
             for agent in self.agents.values():
                 agent.thaw()
-            for child in (*self._commands, *self._supervisors.values()):
-                child.send_signal(SIGTERM)
-            for child in (*self._commands, *self._supervisors.values()):
-                await ended(child, self.stop_s)
+            await self._supervisors.stop_all(self.stop_s)
         finally:
-            for child in (*self._commands, *self._supervisors.values()):
-                child.kill()
-                child.wait()
+            self._supervisors.close()
             self._recorders.close()
             for agent in self.agents.values():
                 await agent.close()
@@ -178,7 +155,7 @@ class DrillCluster:
     @property
     def running(self) -> tuple[str, ...]:
         """The nodes whose supervisors run."""
-        return tuple(node for node, child in self._supervisors.items() if child.poll() is None)
+        return self._supervisors.running
 
     def start(self, node: str) -> None:
         """Start the supervisor of a node. A tenure that Consul still shows may be adopted."""
@@ -186,45 +163,31 @@ class DrillCluster:
         for tenure in self.tenures:
             if tenure.node == node and tenure.is_held and tenure.session in self.sessions:
                 tenure.is_dead = False
-        config, log = str(self._folder / f"{node}.config"), self._folder / f"{node}.log"
-        self._supervisors[node] = start_child(
-            "supervisor.drill.node", [config, node], log, self._environ, own_session=True
-        )
+        config = str(self._folder / f"{node}.config")
+        self._supervisors.start(node, "supervisor.drill.node", config, node)
         self.mark(node, "its supervisor starts")
 
     async def stop(self, node: str) -> int:
         """Stop a supervisor as systemd does, and return its exit code."""
         self.mark(node, "is stopped with TERM")
-        self._supervisors[node].send_signal(SIGTERM)
-        return await ended(self._supervisors.pop(node), self.stop_s)
+        return await self._supervisors.stop(node, self.stop_s)
 
-    async def kill(self, node: str, *, with_hooks: bool) -> None:
+    def kill(self, node: str, *, with_hooks: bool) -> None:
         """End a supervisor as a crash does.
 
         with_hooks: whether its hooks die with it, as in a crash of the machine.
         """
-        child = self._supervisors.pop(node)
-        child.kill()
         for tenure in self.tenures:
             tenure.is_dead = tenure.is_dead or tenure.node == node
         self._crashed.add(node)
-        await ended(child, STOP_S)
+        self._supervisors.kill(node)
         if with_hooks:
             self._recorders.kill_all(node)
 
     def command(self, *arguments: str, node: str) -> subprocess.Popen[bytes]:
         """Start a command to the supervisor of a node, as an operator does."""
-        log = self._folder / f"{node}.command"
-        log.unlink(missing_ok=True)
-        given = [*arguments, "--socket", str(self.socket(node))]
-        child = start_child("supervisor", given, log, self._environ, own_session=True)
-        self._commands.append(child)
         self.mark(node, f"`consul-supervisor {' '.join(arguments)}`")
-        return child
-
-    def output(self, node: str) -> str:
-        """Return the output of the last command to this node, in one line."""
-        return " ".join((self._folder / f"{node}.command").read_text(errors="replace").split())
+        return self._supervisors.command(node, [*arguments, "--socket", str(self.socket(node))])
 
     # --- Consul ----------------------------------------------------------------------------------
 
@@ -285,14 +248,18 @@ class DrillCluster:
 
     def begin(self) -> None:
         """Begin a play: time line and counts start from here."""
-        self.marks, self.disorder = [], []
+        self.lines, self.disorder, self.promises = [], [], []
         self.began_at = time.monotonic()
         self.most = 0
         self._count()
 
+    def judge(self, *promises: Promise) -> None:
+        """Add promises to those of the play."""
+        self.promises += promises
+
     def mark(self, node: str, text: str) -> None:
         """Add a line to the time line."""
-        self.marks.append(Mark(time.monotonic(), node, text))
+        self.lines.append(Line(time.monotonic() - self.began_at, node, text))
 
     @property
     def holding(self) -> list[ObservedTenure]:
@@ -328,29 +295,19 @@ class DrillCluster:
         if attempt.list in OF_TENURE:
             self.mark(attempt.node, f"{_title(attempt)}: {attempt.ending}")
 
-    async def until(self, happened: Callable[[], bool], within_s: float) -> bool:
-        """Wait until something has happened. Return whether it has."""
-        deadline = time.monotonic() + within_s
-        while not happened():
-            if time.monotonic() > deadline:
-                return False
-            await asyncio.sleep(POLL_S)
-        return True
-
     def why_none(self) -> str:
         """Return why a node does not hold, as far as is known: its last hook that failed."""
         reasons = []
         for node in NODES:
             own = [one for tenure in self.tenures if tenure.node == node for one in tenure.attempts]
             checks = [one for one in self.checks if one.node == node]
-            failed = [one for one in (*checks, *own) if not one.is_running and not one.succeeded]
+            failed = [one for one in (*checks, *own) if one.has_failed]
             reasons += [f"{_title(one)} of {node}: {one.ending}" for one in failed[-1:]]
         return "; ".join(reasons)
 
     def last_problem(self, node: str) -> str:
         """Return the last warning or error that a supervisor has logged, without its values."""
-        path = self._folder / f"{node}.log"
-        for line in reversed(path.read_text(errors="replace").splitlines() if path.exists() else []):
+        for line in reversed(self._supervisors.log(node)):
             try:
                 found = json.loads(line)
             except ValueError:

@@ -24,7 +24,9 @@ CORE = {
 CONSUL = LOOP | HTTP | CORE
 DAEMON = CONSUL | YAML | {"structlog", "prometheus_client", "wsgiref", "supervisor.daemon.loop"}
 HEAVY = (
-    DAEMON | VALIDATOR | {"hypothesis", "supervisor.demo", "supervisor.devagent", "supervisor.drill.stage"}
+    DAEMON
+    | VALIDATOR
+    | {"hypothesis", "supervisor.devagent", "supervisor.drill.demo", "supervisor.drill.stage"}
 )
 
 GOOD = """

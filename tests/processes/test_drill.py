@@ -164,8 +164,10 @@ def test_an_on_lose_that_is_slower_than_its_timeout_fails(folder: Path, tmp_path
     done = drill(folder, file, "--hooks", "real", "--json", *FAST)
     assert done.returncode == 1, done.stderr
     found = broken(json.loads(done.stdout))
-    for play in ("stop", "step-down", "crash", "silence", "destroy"):
+    for play in ("stop", "step-down", "silence", "destroy"):
         assert "on_lose succeeds" in found[play]
+    # A busy machine returns too late from the crash before, and is stuck then.
+    assert {"on_lose succeeds", "nodes that hold, and that wait"} & set(found["crash"])
     assert not {"start", "crash-and-return"} & found.keys()
     assert all("holders at once" not in each for each in found.values())
     assert left_behind(folder) == []

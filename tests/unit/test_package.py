@@ -34,9 +34,9 @@ TOP_LEVEL = {
 # The floors, the highest first, and what each package imports: the whole import rule. A package imports
 # from lower floors only, and a new import is a decision that is made here.
 FLOORS = {
-    "cli": "check config consul control core daemon demo devagent drill errors filesystem formats hooks"
+    "cli": "check config consul control core daemon devagent drill errors filesystem formats hooks"
     " journal lock_command preflight runtime telemetry",
-    "drill": "config core daemon demo devagent errors formats http_server runtime telemetry",
+    "drill": "config core daemon devagent errors formats http_server runtime telemetry",
     "lock_command": "config consul core errors formats hooks runtime",
     "daemon": "config consul control core filesystem formats hooks http_server journal preflight runtime"
     " telemetry web",
@@ -47,7 +47,6 @@ FLOORS = {
     "consul": "config core errors filesystem formats transport",
     "journal": "config core errors filesystem formats hooks",
     "control": "config errors http_server",
-    "demo": "devagent errors http_server",
     "config": "core errors formats",
     "hooks": "core filesystem formats transport",
     "transport": "core filesystem",

@@ -25,16 +25,13 @@ VALUE_BYTES_MAX = 524_288  # kv_max_value_size, and txn_max_req_len
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings with which an agent is started.
-
-    client_agent: whether the agent answers as a client agent of its server does.
-    """
+    """The settings with which an agent is started."""
 
     node: str = "dev-agent"
     datacenter: str = "dc1"
     session_ttl_min_s: float = 1.0
     seed: int = 0
-    client_agent: bool = False
+    client_agent: bool = False  # whether the agent answers as a client agent of its server does
 
 
 class NoLeader(Exception):
@@ -51,29 +48,23 @@ class ApiReply(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A read, to be answered once its index has passed ``index`` or ``wait_s`` are over.
-
-    index: 0: the read is answered at once.
-    """
+    """A read, to be answered once its index has passed ``index`` or ``wait_s`` are over."""
 
     query: Query
-    index: int
+    index: int  # 0: the read is answered at once
     wait_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request with everything that its handler needs.
-
-    rest: the path behind the route's.
-    """
+    """A request with everything that its handler needs."""
 
     request: AgentRequest
     store: Store
     settings: Settings
     now: float
     has_leader: bool
-    rest: str
+    rest: str  # the path behind the route's
     parameters: Mapping[str, str]
 
     @property

@@ -92,53 +92,6 @@ def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
 
 
 @pytest.mark.long
-def test_a_rotation_to_a_bad_file_keeps_the_last_good_token(
-    scene: Scene, guarded: Guarded, file: Path
-) -> None:
-    """Each fault of the file is logged once, and the next good file counts without a restart."""
-    first, second = contender(guarded, scene), contender(guarded, scene)
-    file.write_text(first.secret)
-    a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
-    session = scene.session_of("a")
-    renamed(file, "two tokens")
-    assert "it must hold one token and nothing else" in a.wait_line("token-file")["why"]
-    file.unlink()
-    until(lambda: len(a.lines("token-file")) == 2, "that it is gone")
-    assert all("the last token read stays in use" in line["why"] for line in a.lines("token-file"))
-    assert not a.lines("consul-denied") and not a.lines("token-renewed")
-    renamed(file, second.secret)
-    a.wait_line("token-renewed")
-    guarded.forget(first)
-    assert_kept(a, scene, session)
-    assert len(a.lines("token-file")) == 2 and len(a.lines("token-renewed")) == 1
-
-
-@pytest.mark.long
-@EITHER_WAY
-def test_a_token_that_was_deleted_too_early_costs_no_leadership(
-    scene: Scene, guarded: Guarded, file: Path
-) -> None:
-    """A 403 is no answer about the lock: it is logged with its cause and place, and the holder goes on within
-    its room.
-    """
-    first, second = contender(guarded, scene), contender(guarded, scene)
-    file.write_text(first.secret)
-    a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
-    session = scene.session_of("a")
-    guarded.forget(first)
-    a.wait_line("exchange-failed", kind="renew session")
-    denied = a.wait_line("consul-denied")
-    assert denied["level"] == "error"
-    assert f"Consul does not know the token in {file}: it was deleted or mistyped" in denied["why"]
-    a.wait_line("exchange-failed", kind="read key")
-    file.write_text(second.secret)
-    a.wait_line("consul-answers", after="consul-denied")
-    a.wait_line("consul-answers", after="consul-denied")
-    assert_kept(a, scene, session)
-    assert not [made.secret for made in (first, second) if made.secret in a.log_text]
-
-
-@pytest.mark.long
 def test_a_token_that_stays_refused_ends_belief_with_the_lease(
     scene: Scene, guarded: Guarded, file: Path
 ) -> None:

@@ -55,15 +55,3 @@ def test_nothing_is_held_with_a_session_that_differs_from_the_request(
     assert not scene.calls("a")
     first = a.lines("destroying")[0]["session"]
     until(lambda: first not in {each["ID"] for each in scene.agent.sessions()}, "it is destroyed")
-
-
-@pytest.mark.long
-def test_the_lock_is_taken_soon_after_the_proxy_stops_changing_sessions(scene: Scene) -> None:
-    rule = scene.proxy.change(no_body, *CREATE)
-    a = scene.node("a", consul={"address": scene.proxy.url})
-    a.wait_line("session-altered")
-    rule.release()
-    a.wait_line("role", role="holding")
-    a.wait_line("consul-answers", after="session-altered")
-    assert warned(a) == ""
-    assert scene.calls("a") == ["acquire acquired"]

@@ -33,22 +33,6 @@ def test_a_ttl_that_consul_does_not_allow_is_a_fault_of_the_file(
             assert not a.lines("consul-silent") and not a.lines("consul-fails")
 
 
-@pytest.mark.long
-def test_a_rate_limit_is_reported_as_one_and_ridden_out(
-    tmp_path: Path, make_scene: MakeScene[Scene], agent: Agent
-) -> None:
-    """The client agent forwards no more requests than its limit allows, until an operator lifts the limit."""
-    client = Agent(tmp_path / "limited", servers=agent, config={"limits": LIMIT})
-    with client, make_scene(client) as scene:
-        while client.call("GET", "/kv/any").status != 429:
-            pass
-        a = scene.node("a")
-        assert "429" in a.wait_line("consul-throttled")["why"]
-        assert not a.lines("consul-silent") and not a.lines("role", role="holding")
-        client.adjust(limits=NO_LIMIT)
-        a.wait_line("role", role="holding")
-
-
 def test_an_error_that_consul_repeats_is_reported_in_its_own_words(tmp_path: Path) -> None:
     """A client agent without its servers answers, so the log must not call Consul silent."""
     with Agent(tmp_path / "server") as server, Agent(tmp_path / "client", servers=server) as client:

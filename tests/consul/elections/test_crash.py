@@ -20,17 +20,6 @@ from tests.consul.elections.scene import Scene
 from tests.support.supervisor import Supervisor, until
 
 
-def test_on_adopt_acquire_runs_on_acquire_again(scene: Scene) -> None:
-    scene.lasting()
-    a = scene.leader("a", on_adopt="acquire")
-    crash(scene, "a")
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
-    assert scene.calls("a") == ["acquire acquired", "acquire adopted"]
-    tokens = {record.token for record in scene.records(node="a", event="acquire")}
-    assert len(tokens) == 1
-
-
 def test_a_crash_in_on_acquire_kills_its_processes_and_runs_on_acquire_again(scene: Scene) -> None:
     scene.lasting()
     flag = flag_of(scene)
@@ -100,17 +89,6 @@ def test_processes_that_a_finished_on_acquire_left_are_left_alone_after_a_crash(
 
 
 @pytest.mark.long
-def test_a_waiter_that_crashed_destroys_its_old_session(scene: Scene) -> None:
-    scene.leader("a")
-    b = scene.waiter("b")
-    old = scene.session_of("b")
-    crash(scene, "b")
-    b.start()
-    until(lambda: scene.sessions_of("b") not in ([], [old]) and len(scene.sessions_of("b")) == 1, "a new one")
-    assert scene.calls("b") == []
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
     "bad", ["elections: {app: {kee: x}}", "elections: [", "consul: {token_file: /nowhere}"]
 )
@@ -141,18 +119,6 @@ def test_an_election_gone_from_the_file_is_wound_up(scene: Scene) -> None:
     until(lambda: scene.calls("a", "other") == ["acquire acquired"], "the new one leads")
     until(lambda: not session_in_force(scene), "the old key is free")
     assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
-
-
-def test_an_election_with_another_key_winds_up_the_old_one_first(scene: Scene) -> None:
-    a = scene.leader("a")
-    old = scene.key
-    crash(scene, "a")
-    scene.key = f"{scene.name}/other"
-    refile(a, scene.config({scene.name: scene.election("a")}))
-    a.start()
-    scene.wait_leader()
-    assert scene.calls("a") == ["acquire acquired", "lose config-changed", "acquire acquired"]
-    assert scene.agent.kv_get(old)["Session"] is None or not scene.agent.kv_get(old).get("Session")  # type: ignore[index,union-attr]
 
 
 def test_stuck_stays_stuck_over_a_restart_and_keeps_the_key(scene: Scene) -> None:
@@ -206,19 +172,6 @@ def test_a_record_that_was_cut_means_on_lose_before_anything_else(scene: Scene, 
     scene.wait(node="a", hook="lose", stage="end")
     a.wait_line("journal-unreadable", item=scene.name)
     assert scene.calls("a") == ["acquire acquired", "lose crashed"]
-
-
-def test_an_empty_record_means_on_lose_before_anything_else(scene: Scene) -> None:
-    scene.restarts = True
-    b = scene.node("b", items={scene.name: scene.election("b")})
-    b.wait_line("role", role="holding")
-    assert b.stop() == 0
-    scene.excuse("b")
-    scene.forgets = True
-    (b.state_dir / f"{scene.name}.journal").touch()
-    b.start()
-    until(lambda: len(b.lines("role", role="holding")) == 2, "it leads")
-    assert scene.calls("b") == ["acquire acquired", "lose shutdown", "lose crashed", "acquire acquired"]
 
 
 @pytest.mark.long

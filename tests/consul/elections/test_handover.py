@@ -71,39 +71,6 @@ def test_a_node_with_two_candidates_is_refused_and_nothing_changes(scene: Scene)
 
 
 @pytest.mark.long
-def test_an_unfit_node_is_no_candidate_and_is_one_again_once_it_is_fit(scene: Scene, tmp_path: Path) -> None:
-    fit = tmp_path / "fit"
-    fit.touch()
-    (a,) = started(scene, "a")
-    check = {"exec": ["test", "-e", str(fit)], "interval": "1s", "timeout": "900ms", "rise": 1, "fall": 1}
-    b = scene.node("b", session={"name": f"{scene.name}-all"}, candidate_check=check)
-    scene.wait(node="b", stage="end", event="change")
-    target = str(until(lambda: item(b)["session"], "b has a session"))
-    assert len(scene.sessions()) == 2
-    fit.unlink()
-    until(lambda: item(b)["role"] == "ineligible" and not item(b)["session"], "b gave its session up")
-    code, line = step_down(scene, a, "--to", target)
-    assert code == 1 and f"{target} is no candidate" in line
-    assert len(scene.sessions()) == 1
-    fit.touch()
-    target = str(until(lambda: item(b)["session"], "b has a session again"))
-    assert step_down(scene, a, "--to", target)[0] == 0 and scene.wait_leader() == "b"
-
-
-@pytest.mark.long
-def test_a_target_that_does_not_act_costs_ten_seconds(scene: Scene) -> None:
-    a, b = started(scene, "a", "b")
-    dead = candidate(scene)
-    began_at = time.monotonic()
-    code, line = step_down(scene, a, "--to", dead)
-    took_s = time.monotonic() - began_at
-    assert code == 1 and f"{dead}) did not take over: b holds it now" in line
-    assert scene.wait_leader() == "b"
-    assert HANDOVER_S <= took_s < HANDOVER_S + 2.0
-    scene.agent.session_destroy(dead)
-
-
-@pytest.mark.long
 def test_a_target_is_named_as_its_node_in_consul_and_the_hint_has_no_session(scene: Scene) -> None:
     """While the key is handed over it is free, and ``leader`` reports no leader."""
     a, b = started(scene, "a", "b")

@@ -40,31 +40,6 @@ def test_a_node_whose_on_acquire_fails_hands_over_and_waits_before_its_next_atte
     assert again.at >= lost.at + 2.0 - 0.02
 
 
-def test_a_holder_keeps_leading_when_on_acquire_fails_with_keep(scene: Scene) -> None:
-    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "exit 3")], acquire_failure="keep")
-    a.wait_line("role", role="holding")
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-
-
-def test_retries_are_attempts_of_one_transition(scene: Scene) -> None:
-    body = '[ "$CONSUL_SUPERVISOR_ATTEMPT" = 3 ]'
-    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", body, retries=2, retry_delay="100ms")])
-    a.wait_line("role", role="holding")
-    began = scene.records(event="acquire", stage="begin")
-    assert [record.attempt for record in began] == [1, 2, 3]
-    assert len({record.transition for record in began}) == 1
-
-
-def test_a_loss_while_on_acquire_runs_kills_it_and_then_runs_on_lose(scene: Scene) -> None:
-    scene.node("a", on_acquire=[scene.hook("a", "acquire", "sleep 60"), scene.hook("a", "acquire-2")])
-    scene.wait(node="a", event="acquire", stage="begin")
-    scene.agent.session_destroy(scene.session_of("a"))
-    scene.wait(node="a", event="lose", stage="end")
-    assert order(scene, "a") == ["begin acquire", "begin lose", "end lose"]
-    assert scene.calls("a") == ["acquire acquired", "lose session-invalidated"]
-
-
 def test_an_on_acquire_that_ignores_term_is_killed_before_on_lose(scene: Scene) -> None:
     body = "trap '' TERM; sleep 60; exit 0"
     a = scene.node("a", on_acquire=[scene.hook("a", "acquire", body)])
@@ -86,39 +61,7 @@ def test_the_run_child_lives_between_on_acquire_and_on_lose(scene: Scene) -> Non
     ]  # fmt: skip
 
 
-def test_a_run_child_that_ends_is_a_loss(scene: Scene) -> None:
-    run = scene.run("a", "sleep 0.2; exit 1")
-    scene.node("a", run=run, session=ROOM_FOR_RUN, rejoin_delay="1m")
-    scene.wait(node="a", event="lose", stage="end")
-    scene.leader("b")
-    assert scene.calls("a")[-1] == "lose run-exited"
-
-
-def test_a_run_child_that_cannot_start_is_a_loss(scene: Scene, tmp_path: Path) -> None:
-    """The child can start when it is checked, and its first hook then removes the program."""
-    daemon = tmp_path / "daemon"
-    daemon.write_text("#!/bin/sh\n")
-    daemon.chmod(0o755)
-    run = {"exec": [str(daemon)], "stop_timeout": "600ms"}
-    gone = scene.hook("a", "acquire", f"rm {daemon}")
-    scene.node("a", run=run, on_acquire=[gone], session=ROOM_FOR_RUN, rejoin_delay="1m")
-    scene.wait(node="a", event="lose", stage="end")
-    assert scene.calls("a") == ["acquire acquired", "lose run-exited"]
-
-
 # --- on_lose -------------------------------------------------------------------------------------
-
-
-def test_on_lose_runs_all_hooks_and_a_retry_saves_it(scene: Scene) -> None:
-    body = '[ "$CONSUL_SUPERVISOR_ATTEMPT" = 2 ]'
-    hooks = [
-        scene.hook("a", "lose", body, timeout="400ms", retries=1, retry_delay="100ms"),
-        scene.hook("a", "lose-2", timeout="400ms"),
-    ]
-    a = scene.leader("a", on_lose=hooks)
-    assert a.stop() == 0
-    expected = ["begin lose", "end lose", "begin lose", "end lose", "begin lose-2", "end lose-2"]
-    assert order(scene, "a")[2:] == expected
 
 
 def test_a_failed_on_lose_goes_to_the_last_resort_and_the_lock_is_free_after_it(scene: Scene) -> None:
@@ -190,32 +133,12 @@ def test_an_observer_has_no_session_and_runs_on_change_for_every_leader(scene: S
     assert scene.calls("o") == []
 
 
-def test_a_slow_on_change_runs_next_with_the_newest_state_only(scene: Scene) -> None:
-    scene.leader("a", on_change=[scene.hook("a", "change", "sleep 0.5")])
-    for number in range(5):
-        scene.agent.kv_put(scene.key, b"%d" % number)
-    until(lambda: scene.told("a")[-1].endswith(" 4"), "a is told of the last value")
-    assert len(scene.told("a")) < 5
-
-
 @pytest.mark.parametrize("session", [{"ttl": "none"}, {"ttl": TTL, "lock_delay": "0s"}])
 def test_unusual_sessions_lead_and_hand_over(scene: Scene, session: dict[str, str]) -> None:
     how = {"session": session, "accept_overlap": session["ttl"] != "none"}
     a = scene.leader("a", **how)
     scene.waiter("b", **how)
     assert a.stop() == 0
-    assert scene.wait_leader() == "b"
-
-
-def test_with_no_lock_delay_a_destroyed_session_is_followed_at_once(scene: Scene) -> None:
-    how = {"session": {"lock_delay": "0s"}, "accept_overlap": True}
-    scene.leader("a", **how)
-    scene.waiter("b", **how)
-    scene.overlap = True
-    session = scene.session_of("a")
-    scene.agent.session_destroy(session)
-    lost = scene.wait(node="a", event="lose", stage="end")
-    assert lost.session == session
     assert scene.wait_leader() == "b"
 
 

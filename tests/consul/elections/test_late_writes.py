@@ -4,13 +4,11 @@ A proxy stands between node a and Consul. Node b, where there is one, talks to C
 there must never be two holders, in the end some node must lead again, and no session may be left behind.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.consul.elections.scene import Scene
-from tests.support.proxy import Rule
 from tests.support.supervisor import Supervisor, until
 
 pytestmark = pytest.mark.long  # `make test-long`: the tests wait for writes that come late
@@ -41,17 +39,6 @@ def holder(scene: Scene) -> str:
 
 
 # --- acquire -------------------------------------------------------------------------------------
-
-
-def test_a_late_acquire_of_a_holder_changes_nothing(scene: Scene) -> None:
-    rule = scene.proxy.hold("request", **LOCK, times=1)
-    a = start(scene)
-    a.wait_line("role", role="holding")
-    before = scene.agent.kv_get(scene.key)
-    rule.release()
-    assert scene.agent.kv_get(scene.key) == before
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
 
 
 def test_acquires_that_are_applied_long_after_their_deadline_are_one_tenure(scene: Scene) -> None:
@@ -103,34 +90,6 @@ def test_an_acquire_that_is_applied_after_a_stop_takes_nothing(scene: Scene) -> 
     scene.leader("b")
 
 
-def test_an_acquire_that_is_applied_after_the_stop_holds_only_until_the_ttl(scene: Scene) -> None:
-    """The proxy holds the destroy back as well, so no node leads until Consul ends the session."""
-    acquire, destroy = scene.proxy.hold("request", **LOCK), scene.proxy.hold("request", **DESTROY)
-    a = start(scene, session=SHORT)
-    acquire.wait_caught()
-    assert a.stop() == 0
-    acquire.release()
-    b = scene.node("b")
-    assert scene.wait_leader() == "b"
-    destroy.release()
-    assert b.running and scene.calls("a") == []
-
-
-def test_a_stop_with_an_unseen_acquire_frees_the_key(scene: Scene) -> None:
-    """Neither the response nor a read comes back before the stop, so no hook has run and none must."""
-    request = scene.proxy.hold("request", **LOCK)
-    a = start(scene)
-    request.wait_caught()
-    answers = [scene.proxy.hold("answer", **LOCK), scene.proxy.hold("answer", "GET")]
-    request.release()
-    assert holder(scene) == scene.session_of("a")
-    assert a.stop() == 0
-    assert holder(scene) == "" and scene.calls("a") == []
-    for rule in answers:
-        rule.release()
-    scene.leader("b")
-
-
 # --- release -------------------------------------------------------------------------------------
 
 
@@ -154,18 +113,6 @@ def test_an_unanswered_release_is_repeated_and_its_late_twin_harms_no_holder(
     assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
 
 
-@pytest.mark.parametrize("stage", ["request", "answer"])
-def test_a_release_without_an_answer_at_the_stop_is_followed_by_the_destroy(scene: Scene, stage: str) -> None:
-    a = lead(scene)
-    rule = scene.proxy.hold("request" if stage == "request" else "answer", **UNLOCK)
-    assert a.stop() == 0
-    assert not scene.sessions()
-    scene.node("b")
-    assert scene.wait_leader() == "b"
-    rule.release()
-    assert holder(scene) == scene.session_of("b")
-
-
 # --- destroy and create --------------------------------------------------------------------------
 
 
@@ -179,60 +126,7 @@ def test_an_unanswered_destroy_is_repeated_until_it_is_answered(scene: Scene) ->
     until(lambda: not scene.session_of("a"), "a's session is destroyed")
 
 
-def test_a_destroy_without_an_answer_at_the_stop_is_left_to_the_ttl(scene: Scene) -> None:
-    """The key is free at once, because Consul has answered the release."""
-    a = lead(scene, session=SHORT)
-    rule = scene.proxy.hold("request", **DESTROY)
-    assert a.stop() == 0
-    assert holder(scene) == "" and scene.session_of("a")
-    scene.leader("b")
-    until(lambda: not scene.session_of("a"), "a's session has ended by its TTL")
-    rule.release()
-    assert scene.nodes["b"].running
-
-
-@pytest.mark.parametrize("lost", ["held", "reset"])
-def test_a_create_whose_answer_is_lost_leaves_a_session_until_its_ttl(scene: Scene, lost: str) -> None:
-    lose: Callable[..., Rule] = scene.proxy.hold if lost == "held" else scene.proxy.reset
-    rule = lose("answer", **CREATE, times=1)
-    a = start(scene, session={"ttl": "2s"})
-    a.wait_line("role", role="holding")
-    scene.wait_no_orphan("a")
-    rule.release()
-    assert holder(scene) == scene.session_of("a")
-
-
-def test_a_stop_while_the_create_is_outstanding_ends_in_time(scene: Scene) -> None:
-    rule = scene.proxy.hold("request", **CREATE)
-    a = start(scene, session=SHORT)
-    rule.wait_caught()
-    assert a.stop() == 0
-    rule.release()
-    until(lambda: not scene.sessions(), "the late session has ended by its TTL")
-
-
 # --- renewals ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("status", "text"),
-    [
-        ("500 Internal Server Error", "rpc error making call: EOF"),
-        ("429 Too Many Requests", ""),
-        ("503 Service Unavailable", "rate limit exceeded, try again later"),
-        ("404 Not Found", "<html>a proxy's own page</html>"),
-        ("403 Forbidden", "Permission denied"),
-        ("200 OK", "<html>a captive portal</html>"),
-    ],
-)
-def test_renewals_without_an_answer_of_consul_are_ridden_out(scene: Scene, status: str, text: str) -> None:
-    a = lead(scene)
-    session = scene.session_of("a")
-    rule = scene.proxy.answer(status, text, "PUT", "/session/renew")
-    rule.wait_caught(2)
-    rule.release()
-    a.wait_line("consul-answers")
-    assert scene.session_of("a") == session and scene.calls("a") == ["acquire acquired"]
 
 
 def disown(scene: Scene, session: str) -> None:
@@ -254,37 +148,7 @@ def test_a_holder_believes_the_key_and_not_a_server_that_has_just_restarted(scen
     assert scene.session_of("a") == session and scene.calls("a") == ["acquire acquired"]
 
 
-def test_a_waiter_leaves_no_session_behind_after_a_false_report_that_it_has_ended(scene: Scene) -> None:
-    scene.leader("b")
-    start(scene, session={"ttl": "6s"})
-    session = until(lambda: scene.session_of("a"), "a waits")
-    disown(scene, session)
-    until(lambda: session not in scene.sessions_of("a"), "the session is destroyed", within_s=5)
-
-
-@pytest.mark.parametrize("status", ["500 Internal Server Error", "429 Too Many Requests"])
-def test_belief_ends_with_the_room_when_no_answer_comes_any_more(scene: Scene, status: str) -> None:
-    lead(scene)
-    scene.node("b")
-    rule = scene.proxy.answer(status, "No cluster leader")
-    lost = scene.wait(node="a", event="lose", stage="end")
-    assert lost.reason == "lease-expired"
-    rule.release()
-    scene.wait_leader()
-    until(lambda: scene.session_of("a") not in ("", lost.session), "a has a new session")
-
-
 # --- everything silent ---------------------------------------------------------------------------
-
-
-def test_silence_while_on_acquire_runs_kills_it_and_runs_on_lose(scene: Scene) -> None:
-    start(scene, on_acquire=[scene.hook("a", "acquire", "sleep 60", timeout="100s")])
-    scene.wait(node="a", event="acquire", stage="begin")
-    with scene.proxy.silence():
-        lost = scene.wait(node="a", event="lose", stage="end")
-    assert lost.reason == "lease-expired"
-    assert not scene.records(event="acquire", stage="end", session=lost.session)
-    scene.excuse("a")  # the node leads and sleeps again
 
 
 @pytest.mark.parametrize("moment", ["waiting", "acquiring", "holding", "losing"])

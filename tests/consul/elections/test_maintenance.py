@@ -2,8 +2,6 @@
 
 import subprocess
 
-import pytest
-
 from supervisor.config import ConsulSettings
 from supervisor.consul.codec import Codec
 from supervisor.consul.token import Token
@@ -45,24 +43,6 @@ def test_a_holder_in_maintenance_hands_over_and_contends_again_afterwards(dev_sc
     assert b.stop() == 0
     maint(dev_scene.agent, "-disable")
     assert dev_scene.wait_leader(but="b") == "a"
-
-
-@pytest.mark.long
-def test_a_node_in_maintenance_waits_from_its_start(dev_scene: Scene) -> None:
-    maint(dev_scene.agent, "-enable", "-reason", "kernel 6.1")
-    a = dev_scene.node("a", candidate_check=MAINTENANCE)
-    assert a.wait_line("notice", item=dev_scene.name)["why"] == WHY
-    assert item(a)["role"] == "ineligible"
-    maint(dev_scene.agent, "-disable")
-    assert dev_scene.wait_leader() == "a"
-
-
-@pytest.mark.long
-def test_without_the_setting_a_holder_goes_on(dev_scene: Scene) -> None:
-    dev_scene.leader("a", session={"node_checks": ["serfHealth"]})
-    maint(dev_scene.agent, "-enable")
-    dev_scene.waiter("b")
-    assert dev_scene.calls("a") == ["acquire acquired"]
 
 
 def test_the_answer_of_the_agent_is_understood(agent: Agent) -> None:

@@ -105,16 +105,3 @@ def test_an_election_taken_by_force_is_lost_and_no_other_one(cast: Cast, agent: 
     until(lambda: cast.told("a", "on_lose") == ["e007 key-deleted"], "it is told")
     until(lambda: cast.led_by("a") == MANY, "it leads all again")
     assert a.stop() == 0
-
-
-@pytest.mark.long
-def test_all_elections_are_adopted_after_a_crash_without_a_hook(cast: Cast) -> None:
-    a = cast.join("a")
-    until(lambda: cast.told("a", "on_acquire") == each("acquired"), "a leads all")
-    until(lambda: len(a.lines("role", role="holding")) == MANY, "and has done with on_acquire")
-    a.kill()
-    a.wait()
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2 * MANY, "all are adopted")
-    assert cast.told("a", "on_acquire") == each("acquired") and cast.told("a", "on_lose") == []
-    assert a.stop() == 0

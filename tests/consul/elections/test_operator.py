@@ -89,18 +89,6 @@ def test_a_half_saved_drop_in_takes_no_command_away(
 
 
 @pytest.mark.long
-def test_a_paused_holder_goes_on_holding_and_does_not_contend_again(scene: Scene) -> None:
-    a = scene.leader("a")
-    assert operate(a, "pause", scene.name) == (0, "")
-    scene.agent.session_destroy(scene.session_of("a"))
-    scene.wait(node="a", event="lose", stage="end")
-    a.wait_line("role", role="paused")
-    scene.waiter("b")
-    assert scene.wait_leader() == "b"
-    assert scene.calls("a") == ["acquire acquired", "lose session-invalidated"]
-
-
-@pytest.mark.long
 def test_an_unknown_name_and_an_absent_daemon_are_reported(scene: Scene) -> None:
     a = scene.leader("a")
     code, why = operate(a, "pause", "nothing")

@@ -44,13 +44,6 @@ def item(node: Supervisor) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_a_reload_of_an_unchanged_file_changes_nothing(scene: Scene) -> None:
-    a = scene.leader("a")
-    assert reload(a) == (0, ["nothing has changed"])
-    assert scene.calls("a") == ["acquire acquired"]
-
-
-@pytest.mark.long
 def test_a_changed_setting_of_the_process_is_reported_without_its_secrets(scene: Scene) -> None:
     a = scene.leader("a")
     port = free_ports(1)[0]
@@ -118,19 +111,6 @@ def test_a_removed_election_is_wound_up_and_an_added_one_begins(scene: Scene) ->
 
 
 @pytest.mark.long
-def test_a_renamed_election_waits_for_the_end_of_the_old_on_lose(scene: Scene) -> None:
-    """The old and the new election stop and start one application."""
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
-    rewrite(scene, a, f"{scene.name}-2")
-    assert reload(a) == (0, [f"{scene.name}: removed", f"{scene.name}-2: added"])
-    assert scene.wait_leader() == "a"
-    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
-    lose = scene.wait(node="a", event="lose", stage="end")
-    again = scene.wait(node="a", event="acquire", stage="begin", name=f"{scene.name}-2")
-    assert again.at >= lose.at
-
-
-@pytest.mark.long
 def test_a_reload_beside_a_stuck_election_does_not_wait_for_the_operator(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
@@ -144,18 +124,6 @@ def test_a_reload_beside_a_stuck_election_does_not_wait_for_the_operator(scene: 
     assert time.monotonic() - began_at < IN_FORCE_S / 3
     assert operate(a, "recover", scene.name) == (0, "")
     until(lambda: len(a.lines("role", role="holding")) == 2, "it leads again")
-
-
-@pytest.mark.long
-def test_a_waiter_follows_a_changed_file_without_a_restart(scene: Scene) -> None:
-    a = scene.leader("a")
-    b = scene.waiter("b")
-    rewrite(scene, b, value="bee", on_acquire=[scene.hook("b", "acquire-new")])
-    assert reload(b) == (0, [f"{scene.name}: changed"])
-    assert a.stop() == 0
-    assert scene.wait_leader(but="a") == "b"
-    assert entry(scene)["Value"] == b"bee"
-    assert scene.wait(node="b", event="acquire", stage="begin").hook == "acquire-new"
 
 
 @pytest.mark.parametrize("how", ["command", "signal"])
@@ -214,20 +182,6 @@ def test_a_change_that_the_process_cannot_follow_is_refused_whole(
 
 
 @pytest.mark.long
-def test_an_item_that_is_added_again_during_its_on_lose_begins_afterwards(scene: Scene) -> None:
-    """The election is removed and added again before on_lose has ended, and begins after that end."""
-    scene.restarts = True
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
-    rewrite(scene, a, f"{scene.name}-2", key=f"{scene.key}/2")
-    a.signal(signal.SIGHUP)
-    scene.wait(node="a", event="lose", stage="begin")
-    rewrite(scene, a)
-    code, said = reload(a)
-    assert (code, said) == (0, [f"{scene.name}: added", f"{scene.name}-2: removed"])
-    until(lambda: scene.calls("a").count("acquire acquired") >= 2, "it leads again")
-
-
-@pytest.mark.long
 def test_step_down_hands_over_and_the_node_rests(scene: Scene) -> None:
     a = scene.leader("a")
     b = scene.waiter("b")
@@ -255,20 +209,3 @@ def test_step_down_of_a_single_node_reports_that_no_node_took_over(scene: Scene)
     resumed = command("resume", scene.name, "--socket", str(a.folder / "control.sock"))
     assert (resumed.returncode, resumed.stdout) == (0, f"{scene.name}: its rest after step-down has ended\n")
     until(lambda: len(a.lines("role", role="holding")) == 2, "it leads at once")
-
-
-@pytest.mark.long
-def test_a_restart_ends_the_rest(scene: Scene) -> None:
-    """Only a pause goes on over restarts."""
-    scene.restarts = True
-    a = scene.leader("a")
-    b = scene.waiter("b")
-    assert operate(a, "step-down", scene.name, "--for", "10m") == (0, "")
-    assert item(a)["role"] == "resting"
-    a.kill()
-    a.start()
-    until(lambda: len(a.lines("started")) == 2, "the next process is there")
-    until(lambda: item(a)["role"] == "waiting" and item(a)["session"], "it contends again")
-    assert item(a)["warnings"] == []
-    assert b.stop() == 0
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads")

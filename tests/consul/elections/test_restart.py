@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -43,23 +42,6 @@ def test_a_broken_file_with_a_state_dir_of_its_own_still_winds_up(scene: Scene, 
     assert a.wait() == 78
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
     assert not session_in_force(scene) and not state_of(a, scene.name)
-
-
-@pytest.mark.long
-def test_records_in_the_state_dir_of_the_process_before_are_wound_up_first(scene: Scene) -> None:
-    """The file has another state_dir, and a kill came in place of the stop by `systemctl restart`."""
-    config = scene.config({scene.name: scene.election("a")})
-    a = scene.leader("a")
-    crash(scene, "a")
-    refile(a, {**config, "state_dir": str(scene.folder / "elsewhere")})
-    a.start()
-    assert a.wait() == 1
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-    assert not session_in_force(scene) and not state_of(a, scene.name)
-    assert f"the records in {a.state_dir}, the state_dir until now, are wound up" in a.log_text
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads by its new state_dir")
-    assert a.stop() == 0
 
 
 def test_a_former_state_dir_that_is_still_in_use_is_tried_again(scene: Scene) -> None:
@@ -143,42 +125,6 @@ def test_a_loss_goes_by_the_hooks_on_record_until_the_tenure_is_adopted(scene: S
 
 
 @pytest.mark.long
-def test_an_on_lose_that_a_crash_interrupted_runs_as_it_was(scene: Scene) -> None:
-    flag = scene.folder / "slow"
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {flag} || sleep 5", timeout="8s")],
-                     session={"lock_delay": "14s"})  # fmt: skip
-    a.signal(signal.SIGTERM)
-    scene.wait(node="a", event="lose", stage="begin")
-    crash(scene, "a")
-    flag.touch()
-    refile(a, scene.config({scene.name: scene.election("a", on_lose=None, session={"lock_delay": "14s"})}))
-    a.start()
-    scene.wait(node="a", event="lose", stage="end")
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads again, without on_lose")
-    assert [call for call in scene.calls("a") if call.startswith("lose")] == ["lose shutdown"] * 2
-    scene.excuse("a")  # the tenure that follows has none
-
-
-@pytest.mark.long
-def test_once_adopted_the_hooks_of_the_file_count_and_are_on_record(scene: Scene) -> None:
-    scene.lasting()
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose old")])
-    session = session_in_force(scene)
-    crash(scene, "a")
-    refile(a, scene.config({scene.name: scene.election("a", on_lose=[scene.hook("a", "lose new")])}))
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
-    assert session_in_force(scene) == session
-    crash(scene, "a")
-    forget_accepted(a)
-    refile(a, scene.config({}) | {"elections": []})
-    a.start()
-    assert a.wait() == 78
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-    assert [each.hook for each in scene.records(node="a", event="lose", stage="end")] == ["lose new"]
-
-
-@pytest.mark.long
 def test_a_renamed_election_waits_after_a_restart_for_the_end_of_the_old_one(scene: Scene) -> None:
     """Both elections act on one application, so no new hook may run before the old on_lose has ended."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
@@ -248,25 +194,6 @@ def test_an_item_that_has_ended_cannot_be_paused(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_a_leftover_session_is_ended_before_the_new_one_begins(scene: Scene) -> None:
-    """With ``ttl: none`` nothing else would ever end it."""
-    none = {"ttl": "none", "lock_delay": "4s"}
-    a = scene.leader("a", consul={"address": scene.proxy.url}, session=none)
-    old = session_in_force(scene)
-    crash(scene, "a")
-    scene.proxy.refuse()
-    changed = scene.election("a", session={"lock_delay": "5s"})
-    refile(a, scene.config({scene.name: changed}, {"address": scene.proxy.url}))
-    a.start()
-    scene.wait(node="a", event="lose", stage="end")
-    time.sleep(1)
-    assert session_in_force(scene) == old == state_of(a, scene.name)["session"]
-    scene.proxy.accept()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it leads with another session")
-    assert old not in [session["ID"] for session in scene.agent.sessions()]
-
-
-@pytest.mark.long
 def test_a_record_of_another_consul_is_reported(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader("a", consul={"address": scene.proxy.url})
@@ -295,18 +222,6 @@ def test_a_stop_that_comes_while_the_supervisor_starts_is_in_order(scene: Scene,
 
 
 @pytest.mark.long
-def test_two_signals_that_come_together_at_the_start_are_one_stop(scene: Scene) -> None:
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.3")])
-    crash(scene, "a")
-    a.start()
-    time.sleep(0.1)
-    a.signal(signal.SIGTERM)
-    a.signal(signal.SIGINT)
-    assert a.wait() == 0
-    assert scene.calls("a")[1:] in (["lose crashed"], ["lose shutdown"])
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("touched", ["unreadable", "renamed host"])
 def test_a_hook_that_a_crash_left_running_is_ended_even_if_the_record_is_bad(
     scene: Scene, touched: str
@@ -327,19 +242,6 @@ def test_a_hook_that_a_crash_left_running_is_ended_even_if_the_record_is_bad(
     ends = [each.at for each in scene.records(node="a", event="acquire", stage="end")]
     began = [each.at for each in scene.records(node="a", event="acquire", stage="begin")]
     assert len(ends) < len(began), "the one that was interrupted never came to its end"
-
-
-@pytest.mark.long
-def test_processes_of_a_finished_on_acquire_are_left_alone_beside_a_run_child(scene: Scene) -> None:
-    scene.lasting()
-    left = [scene.hook("a", "acquire", "setsid sleep 301 >/dev/null 2>&1 & sleep 0.3")]
-    a = scene.leader("a", on_acquire=left, run=scene.run("a", "exec sleep 302"))
-    sleeper = until(lambda: [p for p in scene.processes() if "301" in p.cmdline()], "what it left")[0]
-    crash(scene, "a")
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
-    assert sleeper.is_running()
-    sleeper.kill()
 
 
 @pytest.mark.long
@@ -366,52 +268,6 @@ def test_processes_of_a_failed_last_resort_are_left_alone_by_a_restart(scene: Sc
 
 
 # --- changed records and broken disks ---------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_a_copy_of_a_record_disturbs_no_holder(scene: Scene) -> None:
-    scene.lasting()
-    a = scene.leader("a")
-    session = session_in_force(scene)
-    crash(scene, "a")
-    shutil.copy(a.state_dir / f"{scene.name}.journal", a.state_dir / "backup.journal")
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
-    assert f"copy of the record of {scene.name}" in a.wait_line("journal-unreadable", item="backup")["why"]
-    assert session_in_force(scene) == session and scene.calls("a") == ["acquire acquired"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("how", ["rm", "mv", "cut"])
-def test_a_record_that_was_removed_is_written_again(scene: Scene, how: str) -> None:
-    a = scene.leader("a", session={"ttl": "5s", "lock_delay": "20s"})  # outlasts a restart on a slow machine
-    path = a.state_dir / f"{scene.name}.journal"
-    if how == "rm":
-        path.unlink()
-    elif how == "mv":
-        path.rename(path.with_suffix(".old"))
-    else:
-        os.truncate(path, 0)
-    until(lambda: state_of(a, scene.name).get("step") == "holding", "with the next contact")
-    crash(scene, "a")
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
-    assert scene.calls("a") == ["acquire acquired"]
-
-
-@pytest.mark.long
-def test_a_damaged_record_and_a_broken_file_still_mean_on_lose(scene: Scene) -> None:
-    """The newest line that can be read gives the hooks."""
-    a = scene.leader("a")
-    crash(scene, "a")
-    forget_accepted(a)
-    spoil(a, scene.name)
-    a.config_path.write_text("elections: [")
-    a.start()
-    assert a.wait() == 78
-    assert scene.calls("a") == ["acquire acquired", "lose crashed"]
-    scene.overlap = scene.forgets = True  # the record names neither the tenure nor its token
-    scene.excuse("a")
 
 
 @pytest.mark.long

@@ -12,7 +12,6 @@ import pwd
 import shutil
 import signal
 import socket
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -254,30 +253,6 @@ def test_a_whole_life_reveals_no_secret(scene: Scene, guarded: Guarded, tmp_path
 def ask_anew(scene: Scene) -> None:
     """End every watch of the key, so that the next request need not wait for half a minute."""
     scene.agent.kv_put(scene.key, os.urandom(4).hex().encode())
-
-
-@pytest.mark.long
-def test_records_are_for_their_owner_alone(scene: Scene, guarded: Guarded, tmp_path: Path) -> None:
-    """The record has all that the hooks of a loss need, and webhooks may hold secrets."""
-    secret = guarded.token_of(write(scene.key) + guarded.sessions_rule()).secret
-    scene.leader(
-        "a",
-        consul={"token": secret},
-        environ={"MY_SECRET": VARIABLE},
-        on_lose=[{**webhook("http://127.0.0.1:1", tmp_path), "timeout": "1s"}],
-        session={"lock_delay": "20s"},
-    )
-    node = scene.nodes["a"]
-    until(accepted_file(node).exists, "the configuration is kept")
-    assert stat.S_IMODE(node.state_dir.stat().st_mode) == 0o700
-    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in node.state_dir.iterdir()}
-    assert set(modes.values()) == {0o600}, modes
-    texts = "".join(journals(node).values())
-    assert HEADER in texts and not secret_in(texts, [SIGNING])
-    assert [name for name, text in journals(node).items() if secret in text] == ["accepted.json"]
-    scene.excuse("a")  # on_lose cannot be sent
-    node.signal(signal.SIGTERM)
-    assert node.wait() == 1
 
 
 @pytest.mark.long

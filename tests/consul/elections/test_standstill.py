@@ -29,16 +29,6 @@ def passes(seconds: float) -> None:
 
 
 @pytest.mark.long
-def test_a_holder_that_was_stopped_within_its_lease_goes_on(scene: Scene) -> None:
-    a = scene.leader("a", **LONG)
-    with stopped(a):
-        passes(2.6)
-    a.wait_line("event-loop-stalled")
-    passes(1.0)
-    assert scene.calls("a") == ["acquire acquired"]
-
-
-@pytest.mark.long
 def test_a_holder_that_was_stopped_beyond_its_room_runs_on_lose_first(scene: Scene) -> None:
     """Consul still guards the lock, because the lock-delay is longer than the stop."""
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", timeout="10s")], **LONG)
@@ -78,38 +68,6 @@ def test_a_waiter_that_was_stopped_takes_no_key_by_old_news(scene: Scene) -> Non
     scene.wait_told_leader("b", "c")
     assert scene.calls("b") == []
     assert c.running
-
-
-@pytest.mark.long
-def test_a_win_during_a_stop_begins_nothing_before_consul_confirms_it(
-    scene: Scene,
-) -> None:
-    """Neither the response to the acquire nor a read reaches the supervisor before the stop."""
-    held = scene.proxy.hold("answer", "PUT", "/v1/txn", times=1)
-    unread = scene.proxy.hold("answer", "GET", f"/v1/kv/{scene.key}?consistent")
-    a = scene.node("a", consul={"address": scene.proxy.url}, **LONG)
-    held.wait_caught()
-    with stopped(a):
-        held.release()
-        unread.release()
-        passes(2.6)
-    a.wait_line("role", role="holding")
-    resumed = a.wait_line("event-loop-stalled")["time"]
-    reads = [line["time"] for line in a.lines("request", kind="read key") if line["time"] >= resumed]
-    began = a.lines("hook-started", event_kind="acquire")[0]["time"]
-    assert reads and reads[0] <= began
-
-
-@pytest.mark.long
-def test_an_on_lose_that_ends_during_a_stop_is_followed_by_the_release(scene: Scene) -> None:
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.3")], **LONG)
-    scene.waiter("b")
-    a.signal(signal.SIGTERM)
-    scene.wait(node="a", event="lose", stage="begin")
-    with stopped(a):
-        passes(2.6)
-    assert a.wait() == 0
-    assert scene.wait_leader(but="a") == "b"
 
 
 @pytest.mark.long

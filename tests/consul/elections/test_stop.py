@@ -17,51 +17,6 @@ def test_sigterm_and_sigint_end_the_supervisor_with_0(scene: Scene, number: sign
     assert not scene.sessions()
 
 
-def test_a_waiter_stops_without_any_hook(scene: Scene) -> None:
-    scene.leader("a")
-    b = scene.waiter("b")
-    assert b.stop() == 0
-    assert scene.calls("b") == []
-    assert not scene.sessions_of("b")
-    assert scene.calls("a") == ["acquire acquired"]
-
-
-def test_a_stop_during_on_acquire_kills_it_and_runs_on_lose(scene: Scene) -> None:
-    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "sleep 60"), scene.hook("a", "second")])
-    scene.wait(node="a", event="acquire", stage="begin")
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-    assert not scene.records(hook="second") and not scene.records(event="acquire", stage="end")
-
-
-def test_a_stop_during_on_lose_lets_it_end(scene: Scene) -> None:
-    """on_lose keeps its reason and runs once."""
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
-    scene.agent.session_destroy(scene.session_of("a"))
-    scene.wait(node="a", event="lose", stage="begin")
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose session-invalidated"]
-    assert scene.wait(node="a", event="lose", stage="end").exit == 0
-
-
-def test_a_stop_does_not_wait_for_on_change(scene: Scene) -> None:
-    a = scene.leader("a", on_change=[scene.hook("a", "change", "sleep 60", timeout="100s")])
-    scene.wait(event="change", stage="begin")
-    assert a.stop() == 0
-    assert not scene.records(event="change", stage="end")
-
-
-def test_the_key_is_released_only_after_on_lose(scene: Scene) -> None:
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 0.4")])
-    session = scene.session_of("a")
-    a.signal(signal.SIGTERM)
-    scene.wait(node="a", event="lose", stage="begin")
-    entry = scene.agent.kv_get(scene.key)
-    assert entry is not None and entry["Session"] == session
-    assert not scene.records(event="lose", stage="end")
-    assert a.wait() == 0
-
-
 def test_a_second_signal_kills_running_hooks_and_exits_1(scene: Scene) -> None:
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "sleep 60; :", timeout="4s")],
                      session={"lock_delay": "8s", "ttl": "2s"})  # fmt: skip

@@ -65,14 +65,6 @@ def test_after_kill_9_another_node_leads_once_consul_has_ended_the_session(scene
     assert began.at - killed_at < 2 * 2 + LOCK_DELAY_S + patient(SLACK_S)
 
 
-def test_kill_9_ends_the_run_child(scene: Scene) -> None:
-    """Only the child itself is ended; systemd ends the processes that the child has started."""
-    scene.node("a", run=scene.run("a", "exec sleep 600"), session={"lock_delay": "6s"})
-    until(scene.sleeping, "the child runs")
-    scene.kill("a")
-    until(lambda: not scene.processes(), "nothing of a runs")
-
-
 def test_a_destroyed_session_is_a_loss_and_the_lock_delay_guards_the_key(scene: Scene) -> None:
     scene.three()
     session = scene.session_of("a")
@@ -102,18 +94,6 @@ def test_a_key_that_an_operator_releases_is_free_for_other_nodes_at_once(scene: 
     assert scene.calls("a")[:2] == ["acquire acquired", "lose released-by-operator"]
     told = scene.nodes["a"].lines("role", role="losing")
     assert [(line["level"], line["reason"]) for line in told[:1]] == [("warning", "released-by-operator")]
-
-
-@pytest.mark.long
-def test_a_key_that_an_operator_deletes_is_a_loss(scene: Scene) -> None:
-    scene.three()
-    scene.overlap = True
-    session = scene.session_of("a")
-    scene.agent.kv_delete(scene.key)
-    lost = scene.wait(node="a", event="lose", stage="begin")
-    assert (lost.reason, lost.session, lost.previous_leader) == ("key-deleted", session, "a")
-    next_leader(scene, session)
-    assert scene.calls("a")[:2] == ["acquire acquired", "lose key-deleted"]
 
 
 @pytest.mark.long

@@ -70,29 +70,6 @@ def test_a_typo_or_an_unknown_user_keeps_a_node_ineligible_until_both_are_mended
 
 
 @pytest.mark.long
-def test_a_holder_whose_on_lose_vanishes_goes_on_leading_and_warns(scene: Scene, tmp_path: Path) -> None:
-    demote = tmp_path / "demote"
-    demote.write_text("#!/bin/sh\n")
-    demote.chmod(0o755)
-    lose = {"exec": [str(demote)], "timeout": "900ms", "kill_after": "100ms"}
-    a = scene.leader("a", on_lose=[lose])
-    demote.chmod(0o644)
-    hurry(a)
-    told = a.wait_line("hook-cannot-start", hook="on_lose[0]")
-    assert told["effect"] == "this node goes on leading: correct this before a loss"
-    now = status(a)
-    assert now["healthy"] is False and only_item(now)["holds"] is True
-    assert f"{scene.name} goes on leading, but on_lose[0] cannot start" in str(now["troubles"])
-    demote.chmod(0o755)
-    hurry(a)
-    a.wait_line("hooks-can-start")
-    assert status(a)["healthy"] is True
-    assert [line["role"] for line in a.lines("role")][-1] == "holding"
-    scene.excuse("a")  # this on_lose records nothing
-    assert a.stop() == 0
-
-
-@pytest.mark.long
 def test_an_adopted_holder_warns_of_a_hook_that_cannot_start_and_goes_on(
     scene: Scene, tmp_path: Path
 ) -> None:
@@ -126,12 +103,4 @@ def test_a_path_that_hangs_affects_only_the_items_that_name_it(
     told = a.wait_line("hook-cannot-start")
     assert told["item"] == bad and told["why"] == f"{script} did not answer within 5 s"
     assert not a.lines("role", role="holding", item=bad)
-    assert a.stop() == 0
-
-
-def test_a_leader_whose_on_change_cannot_start_warns_and_goes_on(scene: Scene) -> None:
-    a = scene.leader("a", on_change=[{"exec": ["/nonexistent/told"]}])
-    line = until(lambda: [x for x in a.lines("configuration") if "on_change[0]" in x["why"]], "a warning")[0]
-    assert "cannot start here: no such program: /nonexistent/told" in line["why"]
-    assert not a.lines("hook-cannot-start")
     assert a.stop() == 0

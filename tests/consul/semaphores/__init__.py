@@ -3,7 +3,6 @@
     scene.py          some supervisors on one prefix, their records, and the promises at the end
     judges.py         at most ``limit`` holders at once, tokens that grow
     consul_lock.py    ``consul lock -n`` on the same prefix
-    beside.py         a program that measures how long both act when one of ours crashes beside that
     fleet.py          nodes that all have one of the example files
     round.py          twenty supervisors, three slots, and faults from a seed; ``__main__`` plays it
     verdict.py        the promises of such a round, by the lines of the hooks

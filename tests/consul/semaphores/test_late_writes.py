@@ -33,28 +33,6 @@ def in_line(scene: SlotScene, **changes: Any) -> Supervisor:
     return a
 
 
-@pytest.mark.parametrize("lost", ["held", "reset"])
-def test_a_slot_whose_acquire_has_no_answer_is_ours(scene: SlotScene, lost: str) -> None:
-    in_line(scene)
-    lose = scene.proxy.hold if lost == "held" else scene.proxy.reset
-    rule = lose("answer", **TAKE, times=1)
-    assert scene.nodes["b"].stop() == 0
-    scene.wait_holders("a")
-    rule.release()
-    assert scene.calls("a") == ["acquire acquired"]
-
-
-def test_a_slot_that_consul_gives_after_the_deadline_is_ours_by_the_next_read(scene: SlotScene) -> None:
-    in_line(scene)
-    rule = scene.proxy.hold("request", **TAKE)
-    assert scene.nodes["b"].stop() == 0
-    rule.wait_caught(2)
-    assert not scene.calls("a") and scene.holders() == []
-    rule.release()
-    scene.wait_holders("a")
-    assert scene.calls("a") == ["acquire acquired"]
-
-
 def test_a_late_acquire_of_a_slot_that_another_node_has_takes_nothing(scene: SlotScene) -> None:
     in_line(scene)
     rule = scene.proxy.hold("request", **TAKE)
@@ -114,32 +92,3 @@ def test_an_unanswered_leave_is_repeated_and_its_late_twin_harms_no_holder(
     rule.release()
     assert scene.holders() == ["b"]
     assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
-
-
-@pytest.mark.parametrize("stage", ["request", "answer"])
-def test_a_leave_without_an_answer_at_the_stop_is_followed_by_the_destroy(
-    scene: SlotScene, stage: str
-) -> None:
-    """The slot is free at once if the leave was applied, and otherwise after the prune delay."""
-    scene.limit = 1
-    a = start(scene)
-    a.wait_line("role", role="holding")
-    scene.waiter("b")
-    rule = scene.proxy.hold("request" if stage == "request" else "answer", **LEAVE)
-    assert a.stop() == 0
-    assert not scene.sessions_of("a")
-    scene.wait_holders("b")
-    rule.release()
-    assert scene.holders() == ["b"]
-
-
-def test_a_silence_of_consul_is_ridden_out_for_the_room(scene: SlotScene) -> None:
-    scene.limit = 1
-    a = start(scene)
-    a.wait_line("role", role="holding")
-    scene.waiter("b")
-    with scene.proxy.silence():
-        lost = scene.wait(node="a", event="lose", stage="end")
-    assert lost.reason == "lease-expired"
-    assert scene.next_begin("b").at >= lost.at - 0.02
-    until(lambda: scene.line() == ["a"], "a waits")

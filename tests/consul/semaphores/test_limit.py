@@ -48,26 +48,3 @@ def test_a_rolling_restart_from_3_to_5_never_exceeds_the_limit_on_record(scene: 
     until(lambda: len(scene.holders()) == 5, "five hold", within_s=10)
     time.sleep(QUIET_S)
     assert len(scene.holders()) == 5 and len(scene.line()) == 1
-
-
-@pytest.mark.long
-def test_a_rolling_restart_from_3_to_1_takes_no_slot_and_gives_none(scene: SlotScene) -> None:
-    """A node with limit 1 takes a slot only when no node has one; a node with limit 3 goes on."""
-    scene.lasting()
-    scene.restarts = True
-    for node in "abcd":
-        scene.node(node)
-    until(lambda: len(scene.holders()) == 3 and len(scene.line()) == 1, "three hold, one waits")
-    (waiter,) = scene.line()
-    first, *others = scene.holders()
-    restart(scene, waiter, 1, "stop")
-    until(lambda: scene.line() == [waiter], f"{waiter} waits again")
-    restart(scene, first, 1, "kill")
-    until(lambda: len(scene.nodes[first].lines("role", role="holding")) == 2, f"{first} still holds")
-    for node in others:
-        assert scene.nodes[node].stop() == 0
-        time.sleep(QUIET_S)
-        assert not scene.calls(waiter)
-    assert scene.nodes[first].stop() == 0
-    scene.wait_holders(waiter)
-    assert scene.lock()["Limit"] == 3

@@ -45,64 +45,6 @@ def test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again(scene
 
 
 @pytest.mark.long
-def test_a_paused_slot_holder_goes_on_holding_and_does_not_contend_again(scene: SlotScene) -> None:
-    a, *_ = scene.full()
-    assert operate(a, "pause", scene.name) == (0, "")
-    scene.agent.session_destroy(scene.session_of("a"))
-    scene.wait(node="a", event="lose", stage="end")
-    a.wait_line("role", role="paused")
-    scene.wait_holders("b", "c", "d")
-    assert not scene.line() and scene.session_of("a") == ""
-    assert scene.calls("a")[0] == "acquire acquired" and len(scene.calls("a")) == 2
-
-
-@pytest.mark.long
-def test_an_unfit_waiter_steps_out_of_line_and_comes_back_at_its_end(
-    scene: SlotScene,
-) -> None:
-    flag = flag_of(scene, "fit")
-    for node in "abc":
-        scene.holder(node)
-    d = scene.waiter("d", **checked(flag))
-    scene.waiter("e")
-    key = scene.contender_key("d")
-    flag.unlink()
-    scene.wait_gone(key, within_s=10)
-    d.wait_line("role", role="ineligible")
-    assert scene.line() == ["e"]
-    flag.touch()
-    until(lambda: scene.line() == ["e", "d"], "d stands in line again", within_s=10)
-    assert scene.calls("d") == []
-
-
-@pytest.mark.long
-def test_an_unfit_holder_gives_its_slot_to_the_next_waiter(scene: SlotScene) -> None:
-    flag = flag_of(scene, "fit")
-    a = scene.holder("a", **checked(flag))
-    scene.holder("b")
-    scene.holder("c")
-    scene.waiter("d")
-    flag.unlink()
-    lost = scene.wait(node="a", event="lose", stage="end")
-    assert lost.reason == "unhealthy"
-    scene.wait_holders("b", "c", "d")
-    assert lost.at <= scene.next_begin("d").at + 0.02
-    a.wait_line("role", role="ineligible")
-    until(lambda: not scene.sessions_of("a"), "a has no session")
-
-
-@pytest.mark.long
-def test_a_node_that_fails_to_acquire_gives_the_slot_back_and_waits(scene: SlotScene) -> None:
-    scene.limit = 1
-    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "exit 1")], rejoin_delay="1m")
-    scene.wait(node="a", event="lose", stage="end")
-    scene.holder("b")
-    assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
-    until(lambda: not scene.sessions_of("a"), "a has left")
-    assert a.running and scene.holders() == ["b"]
-
-
-@pytest.mark.long
 def test_a_waiter_that_stops_leaves_the_line(scene: SlotScene) -> None:
     *_, d = scene.full()
     key = scene.contender_key("d")

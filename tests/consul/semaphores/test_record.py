@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.consul.elections.scene import boottime
-from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY, PRUNE_DELAY_S, ROOM_S, TICK_S, SlotScene
+from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, ROOM_S, TICK_S, SlotScene
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
@@ -70,14 +70,6 @@ def test_an_empty_record_with_the_flags_of_a_semaphore_is_new(scene: SlotScene) 
     assert scene.lock() == {"Limit": 3, "Holders": {scene.session_of("a"): True}, "PruneDelay": "4s"}
 
 
-def test_fields_in_lower_case_are_read_as_consul_s_own_client_reads_them(scene: SlotScene) -> None:
-    assert scene.put_lock(b'{"limit":1,"holders":{}}')
-    scene.holder("a")
-    b = scene.waiter("b")
-    assert "limit is 3 here and 1 in Consul" in b.wait_line("notice")["why"]
-    assert scene.lock() == {"Limit": 1, "Holders": {scene.session_of("a"): True}, "PruneDelay": "4s"}
-
-
 # --- the record changes while a node holds ---------------------------------------------------------
 
 
@@ -112,20 +104,6 @@ def test_a_holder_whose_record_becomes_no_semaphores_holds_to_the_end_of_its_roo
 
 
 @pytest.mark.long
-def test_an_emptied_record_is_a_loss_at_once_and_new_to_other_nodes(scene: SlotScene) -> None:
-    """An operator has emptied it, so other nodes may act before on_lose has ended."""
-    scene.full()
-    scene.overlap = True
-    emptied_at = boottime()
-    assert scene.put_lock(b"")
-    lost = {node: scene.wait(node=node, event="lose", stage="begin") for node in "abc"}
-    assert {each.reason for each in lost.values()} == {"slot-removed"}
-    assert all(each.at - emptied_at < patient(2) and each.time_left == 0 for each in lost.values())
-    assert scene.next_begin("d").at - emptied_at < patient(5)
-    until(lambda: len(scene.lock()["Holders"]) == 3, "three hold again")
-
-
-@pytest.mark.long
 def test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay(scene: SlotScene) -> None:
     scene.full()
     deleted_at = boottime()
@@ -142,39 +120,6 @@ def test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay(scen
     assert scene.lock()["Limit"] == 3
     scene.next_begin("d")
     assert scene.calls("d") == ["acquire acquired"], "it stood in line before them"
-
-
-def test_a_short_prune_delay_on_record_keeps_no_node_from_a_slot(scene: SlotScene) -> None:
-    """Other contenders, or our own former file, may have left it; the next holder writes its own."""
-    scene.limit = 1
-    assert scene.put_lock(b'{"Limit":1,"Holders":{},"PruneDelay":"1ms"}')
-    scene.holder("a")
-    assert scene.lock()["PruneDelay"] == PRUNE_DELAY
-    scene.edit(PruneDelay="1ms")
-    scene.wait(node="a", event="lose", stage="end")
-    until(lambda: len(scene.records(event="acquire", stage="end")) == 2, "a holds again")
-    assert scene.lock()["PruneDelay"] == PRUNE_DELAY
-
-
-@pytest.mark.long
-def test_keys_that_are_all_deleted_at_once_are_a_loss_that_is_guarded(scene: SlotScene) -> None:
-    scene.limit = 1
-    scene.holder("a")
-    scene.waiter("b")
-    deleted_at = boottime()
-    scene.delete_all()
-    lost = scene.wait(node="a", event="lose", stage="begin")
-    assert lost.reason == "slot-removed" and lost.at - deleted_at < patient(2)
-    assert lost.time_left is not None and lost.time_left > 1
-    assert scene.next_begin("b").at >= deleted_at + PRUNE_DELAY_S - TICK_S
-
-
-def test_a_single_holder_loses_at_once_when_all_keys_are_deleted(scene: SlotScene) -> None:
-    scene.holder("a")
-    deleted_at = boottime()
-    scene.delete_all()
-    lost = scene.wait(node="a", event="lose", stage="begin")
-    assert lost.reason == "slot-removed" and lost.at - deleted_at < patient(2)
 
 
 # --- the record is edited while a node holds -------------------------------------------------------
@@ -236,30 +181,6 @@ def test_a_lower_limit_evicts_no_holder_and_counts_from_the_next_slot_on(scene: 
     scene.wait_holders("c", "d")
     assert scene.lock()["Limit"] == 2
     assert scene.calls("c") == ["acquire acquired"]
-
-
-@pytest.mark.long
-def test_a_higher_limit_than_the_file_s_is_not_used_and_not_changed(scene: SlotScene) -> None:
-    a, *_, d = scene.full()
-    scene.edit(Limit=5)
-    assert "limit is 3 here and 5 in Consul: the smaller counts" in d.wait_line("notice")["why"]
-    time.sleep(QUIET_S)
-    assert not scene.calls("d")
-    assert a.stop() == 0
-    scene.wait_holders("b", "c", "d")
-    assert scene.lock()["Limit"] == 5
-    scene.edit(Limit=3)
-    d.wait_line("notice-over")
-
-
-@pytest.mark.long
-def test_a_limit_that_is_raised_to_the_file_s_is_used_at_once(scene: SlotScene) -> None:
-    assert scene.put_lock(b'{"Limit":1,"Holders":{}}')
-    scene.holder("a")
-    scene.waiter("b")
-    scene.waiter("c")
-    scene.edit(Limit=3)
-    scene.wait_holders("a", "b", "c", within_s=5)
 
 
 @pytest.mark.long

@@ -75,14 +75,6 @@ def test_on_change_has_the_holders_on_every_node(scene: SlotScene) -> None:
     assert d.running
 
 
-def test_an_observer_takes_no_slot_and_delays_no_contender(scene: SlotScene) -> None:
-    scene.holder("a")
-    observer = {"prefix": scene.name, "limit": 3, "contend": False, "on_change": [scene.hook("o", "change")]}
-    scene.node("o", items={scene.name: observer})
-    until(lambda: scene.told_holders("o") == [("initial", ["a"])], "it knows who holds")
-    assert not scene.sessions_of("o") and not scene.line()
-
-
 # --- holders that vanish ---------------------------------------------------------------------------
 
 
@@ -157,30 +149,7 @@ def test_a_frozen_holder_that_loses_its_key_keeps_its_slot_for_the_prune_delay(
     assert d.running
 
 
-def test_a_holder_that_leaves_after_its_session_was_destroyed_blocks_no_waiter(
-    scene: SlotScene,
-) -> None:
-    """The holder may not write for a session that is gone, so another contender prunes it."""
-    a = scene.holder("a")
-    scene.agent.session_destroy(scene.session_of("a"))
-    scene.wait(node="a", event="lose", stage="end")
-    until(lambda: scene.calls("a").count("acquire acquired") == 2, "it has a slot again", within_s=10)
-    assert a.running and len(scene.lock()["Holders"]) <= 2
-
-
 # --- crash and restart -----------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_a_waiter_that_crashed_gives_its_place_back_and_stands_at_the_end(scene: SlotScene) -> None:
-    scene.restarts = True
-    *_, d = scene.full()
-    scene.waiter("e")
-    old = scene.session_of("d")
-    d.kill()
-    d.start()
-    until(lambda: scene.line() == ["e", "d"] and old not in scene.sessions_of("d"), "d is behind e")
-    assert scene.calls("d") == []
 
 
 @pytest.mark.long

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import supervisor
-from tests.consul.elections.scene import ROOM_S, Scene
+from tests.consul.elections.scene import Scene
 from tests.consul.semaphores.scene import SlotScene
 from tests.consul.web.reader import Reader, Told, told
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
@@ -60,33 +59,6 @@ def test_a_node_that_acquires_or_loses_does_not_hold(scene: Scene, tmp_path: Pat
     (tmp_path / "on").touch()
 
 
-def test_the_status_of_a_leader_shows_its_tenure(scene: Scene) -> None:
-    node = scene.leader("a", on_acquire=[scene.hook("a", "acquire"), scene.hook("a", "acquire-2")])
-    status, item = Reader(node).status(), Reader(node).item(scene.name)
-    daemon, consul = status["daemon"], status["consul"]
-    assert (status["version"], status["healthy"], status["troubles"]) == (1, True, [])
-    assert daemon["version"] == supervisor.__version__ and daemon["pid"] == node.pid
-    assert (daemon["node"], daemon["config"]) == (socket.gethostname(), str(node.config_path))
-    assert TIME.fullmatch(daemon["started"]) and daemon["started"] <= item["since"] <= daemon["now"]
-    assert consul["address"] == scene.agent.url and consul["token_refused"] is False
-    assert 0 <= consul["answered_s_ago"] < 60
-    entry = scene.agent.kv_get(scene.key)
-    assert entry is not None and item["session"] == entry["Session"] == scene.session_of("a")
-    assert item["lock_index"] == entry["LockIndex"] and item["fencing_token"] == entry["ModifyIndex"]
-    assert (item["kind"], item["key"], item["leader"]) == ("election", scene.key, "a")
-    assert (item["role"], item["reason"], item["holds"], item["paused"]) == (
-        "holding", "acquired", True, False,
-    )  # fmt: skip
-    assert item["lease_room_s"] == pytest.approx(ROOM_S) and 0 < item["lease_left_s"] <= ROOM_S
-    assert (item["limit"], item["effective_limit"], item["holders"]) == (None, None, None)
-    assert item["last_error"] is None and item["warnings"] == []
-    (acquired,) = [each for each in item["transitions"] if each["event"] == "acquire"]
-    assert acquired["transition"] == f"{item['session']}-acquire" and acquired["duration_s"] > 0
-    hooks = [(each["hook"], each["attempt"], each["result"]) for each in acquired["hooks"]]
-    assert hooks == [("on_acquire[0]", 1, "ok"), ("on_acquire[1]", 1, "ok")]
-    assert {each["event"] for each in item["transitions"]} == {"acquire", "change"}
-
-
 @pytest.mark.long
 def test_the_lease_runs_down_in_silence_and_then_health_is_red(own_scene: Scene) -> None:
     """Health stays red after on_lose has ended, until Consul answers again."""
@@ -108,29 +80,6 @@ def test_the_lease_runs_down_in_silence_and_then_health_is_red(own_scene: Scene)
     until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
 
 
-def test_a_failed_on_lose_is_stuck_and_red_until_recover(scene: Scene, tmp_path: Path) -> None:
-    node = scene.leader("a", on_lose=[scene.hook("a", "lose", f"[ -e {tmp_path}/well ]")])
-    reader = Reader(node)
-    assert reader.ask("/healthz").json == {"healthy": True, "troubles": []}
-    scene.agent.session_destroy(scene.session_of("a"))
-    node.wait_line("role", role="stuck")
-    found = reader.ask("/healthz")
-    assert found.status == 503
-    assert found.json["troubles"] == [
-        f"{scene.name} is stuck: on_lose[0] failed: exit 1; see that nothing of it still acts, "
-        f"then run: consul-supervisor recover {scene.name}"
-    ]
-    assert reader.ask("/healthz", "HEAD").status == 503
-    item = reader.item(scene.name)
-    assert (item["role"], item["holds"]) == ("stuck", False)
-    (lost,) = [each for each in item["transitions"] if each["event"] == "lose"]
-    assert [(each["result"], each["detail"]) for each in lost["hooks"]] == [("failed", "exit 1")]
-    assert item["last_error"]["text"] == "on_lose[0] failed: exit 1"
-    (tmp_path / "well").touch()
-    assert reader.ask_socket(f"/v1/recover/{scene.name}", "POST").status == 200
-    until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
-
-
 @pytest.mark.long
 def test_health_is_red_while_a_record_cannot_be_written(scene: Scene) -> None:
     node = scene.leader("a")
@@ -144,22 +93,6 @@ def test_health_is_red_while_a_record_cannot_be_written(scene: Scene) -> None:
     assert found.status == 503 and found.json["troubles"][0].startswith(f"{scene.name} cannot be recorded: ")
     record.rmdir()
     until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
-
-
-@pytest.mark.long
-def test_an_observer_and_a_paused_node_are_healthy_and_do_not_hold(scene: Scene) -> None:
-    scene.leader("a")
-    bare = {"key": scene.key, "contend": False, "on_change": [{"shell": ":"}]}
-    o = scene.node("o", items={scene.name: bare})
-    until(lambda: Reader(o).item(scene.name)["leader"] == "a", "it knows the leader")
-    item = Reader(o).item(scene.name)
-    assert (item["role"], item["holds"], item["session"]) == ("observer", False, "")
-    assert (item["lease_left_s"], item["lease_room_s"], item["fencing_token"]) == (None, None, 0)
-    b = Reader(scene.waiter("b"))
-    assert b.ask_socket(f"/v1/pause/{scene.name}", "POST").status == 200
-    until(lambda: b.item(scene.name)["role"] == "paused", "it is paused")
-    assert b.item(scene.name)["paused"] is True
-    assert b.ask("/healthz").status == 200
 
 
 @pytest.mark.long

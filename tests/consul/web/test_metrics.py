@@ -1,7 +1,6 @@
 """/metrics of a real supervisor beside a real Consul, and docs/metrics.md, which names every metric."""
 
 import re
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.consul.web.reader import Reader
 from tests.support.consul import Agent
 from tests.support.pages import ROOT, rows
-from tests.support.supervisor import Supervisor, until
+from tests.support.supervisor import Supervisor
 
 PAGE = ROOT / "docs" / "metrics.md"
 MAIN, SLOTS = "main", "slots"
@@ -131,42 +130,3 @@ def test_the_control_socket_serves_equal_metrics_and_a_head_has_no_body(node: Su
     assert names[0] == names[1] and on_socket.headers["content-type"] == over_tcp.headers["content-type"]
     assert reader.ask("/metrics", "HEAD").body == ""
     assert reader.ask("/metrics", "POST").status == 405
-
-
-def test_a_loss_is_counted(node: Supervisor, shared_agent: Agent, unique: str) -> None:
-    entry = shared_agent.kv_get(f"{unique}/leader")
-    assert entry is not None
-    shared_agent.session_destroy(entry["Session"])
-    node.wait_line("hook-succeeded", item=MAIN, event_kind="lose")
-
-    def lost() -> bool:
-        transitions = scraped(node)["consul_supervisor_transitions_total"]
-        return sum(values(transitions, name=MAIN, event="lose")) == 1
-
-    until(lost, "the loss is told")
-
-
-@pytest.mark.long
-def test_a_reload_is_counted_and_series_of_removed_items_go(
-    node: Supervisor, shared_agent: Agent, unique: str
-) -> None:
-    def told(metric: str) -> list[float]:
-        return values(scraped(node)[f"consul_supervisor_{metric}"])
-
-    (begun,) = told("config_loaded_timestamp_seconds")
-    node.config_path.write_text("elections: none\n")
-    node.signal(signal.SIGHUP)
-    node.wait_line("reload-refused")
-    assert (told("config_reload_success"), told("config_loaded_timestamp_seconds")) == ([0], [begun])
-    assert len(told("holding")) == 2
-    node.rewrite({name: part for name, part in config(shared_agent, unique).items() if name != "semaphores"})
-    node.signal(signal.SIGHUP)
-    node.wait_line("reloaded")
-    assert told("config_reload_success") == [1] and told("config_loaded_timestamp_seconds") > [begun]
-
-    def named() -> set[str]:
-        families = scraped(node).values()
-        return {sample.labels.get("name", MAIN) for family in families for sample in family.samples}
-
-    until(lambda: named() == {MAIN}, "the semaphore is wound up")
-    assert (told("holding"), told("limit"), told("holders")) == ([1], [], [])

@@ -74,30 +74,6 @@ def test_a_machine_that_dies_is_replaced_and_comes_back_as_a_standby(scene_of: N
     stop(scene)
 
 
-@pytest.mark.parametrize(("how", "count"), [("stop", 2), ("step-down", 3)])
-def test_a_planned_hand_over_loses_no_row(scene_of: NodesOf, how: str, count: int) -> None:
-    scene = scene_of(count)
-    a, *others = scene.led_by_first()
-    began_at = time.monotonic()
-    if how == "stop":
-        assert a.supervisor.stop() == 0
-        assert not a.processes()
-    else:
-        socket = str(a.supervisor.folder / "control.sock")
-        done = command("step-down", "postgresql", "--socket", socket)
-        assert done.returncode == 0, done
-    new = scene.wait_leader(but=a)
-    if how == "stop":
-        a.supervisor.start()
-    scene.wait_sent(new, a, *(node for node in others if node is not new))
-    scene.wait_confirmed(new)
-    assert not a.said("pg_rewind")  # it had sent everything before it ended
-    assert [node.copies() for node in scene.nodes] == [0, 1, 1][:count], scene.account()
-    scene.tell(how, a, new, began_at)
-    scene.judge(a, new)
-    stop(scene)
-
-
 def test_a_primary_without_a_standby_confirms_nothing(
     scene_of: NodesOf, stage: Stage, tmp_path: Path
 ) -> None:

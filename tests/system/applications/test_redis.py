@@ -1,7 +1,5 @@
 """Redis by examples/redis: one primary at a time, and no write is lost that a replica had confirmed."""
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 
@@ -48,31 +46,6 @@ def test_a_machine_that_dies_is_replaced_and_follows_when_it_is_back(scene: Redi
     assert all(node.supervisor.stop() == 0 for node in (a, b, c))
 
 
-@pytest.mark.parametrize("how", ["stop", "step-down"])
-def test_a_planned_hand_over_loses_nothing(scene: RedisDatabase, how: str) -> None:
-    a, b, c = scene.led_by_first()
-    began_at = time.monotonic()
-    if how == "stop":
-        assert a.supervisor.stop() == 0
-        assert a.ask("SET", "a", "b").startswith("-NOREPLICAS")
-    else:
-        socket = str(a.supervisor.folder / "control.sock")
-        done = command("step-down", "redis", "--socket", socket)
-        assert done.returncode == 0, done
-    new = scene.wait_leader(but=a)
-    if how == "stop":
-        a.supervisor.start()
-    other = c if new is b else b
-    scene.wait_following(new, a, other)
-    scene.wait_confirmed(new)
-    assert a.ask("SET", "a", "b").startswith("-READONLY")
-    scene.tell(how, a, new, began_at)
-    scene.judge(a, new)
-    for node in scene.nodes:
-        assert node.supervisor.stop() == 0
-        node.supervisor.assert_no_fault()
-
-
 def test_a_node_that_lacks_writes_leaves_the_lead_to_one_that_has_them(scene: RedisDatabase) -> None:
     a, b, c = scene.led_by_first()
     assert c.supervisor.stop() == 0
@@ -104,19 +77,6 @@ def test_a_redis_that_restarts_under_its_leader_is_no_primary_any_more(scene: Re
     scene.wait_confirmed(new)
     scene.tell("Redis alone started anew", a, new, killed_at)
     scene.judge(a, new)
-
-
-def test_a_redis_that_stands_still_is_killed_before_another_leads(scene: RedisDatabase) -> None:
-    """A Redis that stands still cannot refuse writes, and it would accept them when it goes on."""
-    a, b, c = scene.led_by_first()
-    pid = int(a.info("server")["process_id"])
-    os.kill(pid, signal.SIGSTOP)
-    new = scene.wait_leader(but=a)
-    assert not a.redis.running
-    scene.wait_confirmed(new)
-    scene.judge(a, new)
-    (c if new is b else b).redis.kill()  # no replica is left
-    scene.wait(lambda: new.ask("SET", "a", "b").startswith("-NOREPLICAS"), "a primary alone refuses writes")
 
 
 def test_the_next_leader_makes_a_primary_without_a_supervisor_refuse_writes(

@@ -17,20 +17,6 @@ def test_a_killed_supervisor_starts_again_and_goes_on_without_a_hook(node: Node)
     assert node.restarts == 1
 
 
-def test_an_upgrade_by_kill_keeps_what_the_node_holds(node: Node) -> None:
-    """The new program is installed while the old one runs; `run` is started again, and no hook runs."""
-    run = {"exec": ["/bin/sleep", "infinity"], "stop_timeout": "1s"}
-    session, before = node.start_holding(app=node.election(run=run)), node.pid
-    install = (
-        "pip install -q --force-reinstall --no-deps --no-index --find-links /srv/wheels consul-supervisor"
-    )
-    node.machine.did(f"/opt/consul-supervisor/bin/{install}; systemctl kill -s KILL {UNIT}")
-    node.wait_new_process(before)
-    assert node.wait_holds() == session
-    assert node.events() == ["acquire acquired"]
-    until(lambda: len(node.log("run-started")) == 2, "the run child is back", 10.0)
-
-
 def test_a_restart_keeps_what_the_node_holds_and_a_stop_hands_over(node: Node) -> None:
     """An upgrade, an operator and needrestart all use one command."""
     run = {"exec": ["/bin/sleep", "infinity"], "stop_timeout": "1s"}

@@ -1,4 +1,4 @@
-"""``python -m tests.consul.semaphores.beside``: for how long both act, with ``consul lock -n`` beside us.
+"""``python -m bench.beside``: for how long both act, with ``consul lock -n`` beside us.
 
 Consul's own client prunes a vanished holder at once, because it does not know our prune delay. So our lease,
 which counts on that delay, is not safe beside it. All settings are the defaults; our on_lose takes a second.
@@ -108,7 +108,7 @@ CASES: dict[str, Happens] = {
 
 def main() -> int:
     """Print a table of all runs."""
-    parser = argparse.ArgumentParser(prog="python -m tests.consul.semaphores.beside")
+    parser = argparse.ArgumentParser(prog="python -m bench.beside")
     parser.add_argument("--times", type=int, default=3)
     times = parser.parse_args().times
     print(f"{'':30} theirs begins  ours has ended  both act")

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import lives
+from bench.lives import Look
 from tests.support.consul import BINARY
-from tests.system.cluster import election, stamps
+from tests.system.cluster import election
 from tests.system.cluster.cluster import CLIENTS, SERVERS, Cluster, boottime
 from tests.system.cluster.consul import HTTP_PORT
-from tests.system.cluster.stamps import Look
 from tests.system.cluster.supervised import Supervised
 
 OURS, THEIRS = "consul-supervisor", "consul lock"
@@ -88,20 +89,20 @@ class Side:
         self.looks.append(Look(boottime(), session))
 
     @property
-    def alive(self) -> list[stamps.Life]:
+    def alive(self) -> list[lives.Life]:
         """The lives of all children up to now."""
-        return stamps.lives(self._stamps.read_text())
+        return lives.lives(self._stamps.read_text())
 
     def result(self, fault: str, since: float, until: float) -> Result:
         """Return the figures of this window."""
         within = [
-            stamps.Life(life.node, life.pid, max(life.begin, since), min(life.end, until))
+            lives.Life(life.node, life.pid, max(life.begin, since), min(life.end, until))
             for life in self.alive
             if life.end >= since and life.begin <= until
         ]
-        nobody_s = sum(end - begin for begin, end in stamps.gaps(within))
+        nobody_s = sum(end - begin for begin, end in lives.gaps(within))
         return Result(
-            fault, self.tool, stamps.double_s(within), stamps.needless_s(within, self.looks), nobody_s
+            fault, self.tool, lives.double_s(within), lives.needless_s(within, self.looks), nobody_s
         )
 
     def end(self) -> None:
