@@ -44,8 +44,8 @@ from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
 from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.telemetry.event_log import EVENTS_MAX
 from supervisor.telemetry.log.journald import VALUE_BYTES_MAX
-from supervisor.telemetry.log.names import Name
 from supervisor.telemetry.log.sentences import sentence
+from supervisor.telemetry.names import Name
 from tests.consul.web.reader import Reader
 from tests.processes.test_check_command import Ansible, Refused
 from tests.support.consul import HOST, Agent, free_ports

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from supervisor.telemetry.log.names import Level, Name
+from supervisor.telemetry.facts import FAILURES
+from supervisor.telemetry.names import Level, Name
 
 GATHER_S = 5.0  # after the first line: by then every item has met the same failure
 REPEAT_S = 60.0  # between lines of one failure that spreads or flaps
@@ -42,13 +43,7 @@ class Kind:
 
 
 KINDS: dict[Name, Kind] = {
-    "consul-silent": Kind("warning", "consul-answers", FORGET_S),
-    "consul-fails": Kind("warning", "consul-answers", FORGET_S),
-    "consul-throttled": Kind("warning", "consul-answers", FORGET_S),
-    "consul-denied": Kind("error", "consul-answers", FORGET_S),
-    "consul-refused": Kind("error", "consul-answers", FORGET_S),
-    "not-eligible": Kind("warning", "consul-answers", FORGET_S),
-    "session-altered": Kind("error", "consul-answers", FORGET_S),
+    **{each.line: Kind(each.level, "consul-answers", FORGET_S) for each in FAILURES.values()},
     "check-failed": Kind("warning", "check-recovered"),
     "journal-failed": Kind("error", "journal-recovered"),
     "events-failed": Kind("warning", "events-recovered"),
@@ -117,7 +112,7 @@ class _Failure:
         fields = _item_fields(items) | {
             "kinds": sorted({what for _, what in self.failing if what}),
             "why": self.why,
-            "lasts_s": round(now - self.began_at, 3) if self.lines else None,
+            "lasts_s": now - self.began_at if self.lines else None,
             "times_unsaid": self.unlogged - 1 or None,
         }
         self.logged_at, self.unlogged, self.news, self.lines = now, 0, False, self.lines + 1
@@ -196,8 +191,8 @@ class RecurringFailures:
         self.going_on.discard(name)
         if not failure.lines:
             return
-        duration_s = round(max(0.0, at - failure.began_at), 3)
-        fields = {"after": name, "duration_s": duration_s, "failures": failure.failures}
+        lasted_s = max(0.0, at - failure.began_at)
+        fields = {"after": name, "duration_s": lasted_s, "failures": failure.failures}
         self._write("info", KINDS[name].over, _item_fields(sorted(failure.items)) | fields)
         failure.lines = failure.unlogged = 0
 

@@ -14,8 +14,8 @@ from supervisor.core.creation import new_contender
 from supervisor.core.requests import Roster
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.http_server import HttpRequest
+from supervisor.telemetry.formatting import DETAIL_CHARS_MAX
 from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
-from supervisor.telemetry.shown import DETAIL_CHARS_MAX
 from supervisor.telemetry.status import VALUE_BYTES_MAX, VERSION
 from supervisor.web.listener import LIMITS, RETRY_S
 from supervisor.web.routes import METHODS
