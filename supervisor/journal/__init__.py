@@ -31,14 +31,7 @@ from supervisor.errors import NotPossible, OperatorError
 from supervisor.filesystem.children import NoAnswer
 from supervisor.filesystem.reading import Pulse
 from supervisor.hooks.abandoned import Group
-from supervisor.journal.format import (
-    Recorded,
-    UnreadableRecord,
-    is_at_rest,
-    read,
-    settings_line,
-    state_line,
-)
+from supervisor.journal.format import Recorded, UnreadableRecord, is_at_rest, read, settings_line, state_line
 from supervisor.journal.identity import MachineIdentity, identity_here
 from supervisor.journal.record_file import RecordFile, read_content
 
