@@ -329,14 +329,11 @@ COMMANDS = {
             NEGATIVE: "destroy: there is no such session of a supervisor, or you did not confirm the command",
             **_ASKS_CONSUL,
         },
-        Argument(
+        _argument(
             "destroy",
-            {
-                "metavar": "destroy",
-                "choices": ["destroy"],
-                "nargs": "?",
-                "help": "end the session ID; first print what it holds, and when a rival may take it",
-            },
+            "end the session ID; first print what it holds, and when a rival may take it",
+            choices=["destroy"],
+            nargs="?",
         ),
         _argument("session ID", "the session to destroy", values.session, nargs="?"),
         _flag(

@@ -60,6 +60,7 @@ class Log:
     clock: seconds for durations and for the bound on repetition.
     journal: whether standard error is the journal, as ``reaches_journal`` returns.
     journal_socket: the socket of journald.
+    failed, recovered: log a recurring failure, and its end.
     keep: receives the name and the fields of each line of KEPT, whatever the level of the log.
     """
 
@@ -79,6 +80,7 @@ class Log:
         self._journald = JournalWriter(self._outlet, path=journal_socket, prefixed=journal)
         self.adjust(level, form)
         self._recurring = RecurringFailures(self._write, clock)
+        self.failed, self.recovered = self._recurring.failed, self._recurring.recovered
         self._notices = Notices(self._write, clock)
         self._output = LineBudget(clock, OUTPUT_LINES_MAX)
         self._output_dropped = 0  # lines of hooks that are not reported yet
@@ -97,14 +99,6 @@ class Log:
         The ``text`` of a hook is written even if it is blank, because a hook may print an empty line.
         """
         self._write(level, event, fields)
-
-    def failed(self, event: Name, item: str, why: str) -> None:
-        """Log a recurring failure: see ``recurring.KINDS``."""
-        self._recurring.failed(event, item, why)
-
-    def recovered(self, event: Name, item: str) -> None:
-        """Note that this has not failed this time."""
-        self._recurring.recovered(event, item)
 
     def on_step(self, event: Event, actions: Sequence[Action], facts: Sequence[Fact]) -> None:
         """Log an event, the actions that followed and what they mean, as far as they are worth a line."""
