@@ -104,14 +104,10 @@ def holds(options: argparse.Namespace) -> int:
 
 def wait(options: argparse.Namespace) -> int:
     """Wait until the item is in the named state, and return the exit code. Print nothing if it is."""
-    if options.state == "holding":
-        return _wait_here(options)
-    from supervisor.cli.cluster_commands import wait
+    if options.state != "holding":
+        from supervisor.cli.cluster_commands import wait
 
-    return wait(options)
-
-
-def _wait_here(options: argparse.Namespace) -> int:
+        return wait(options)
     path = socket_path(options.socket, options.config)
     held = _held_within(path, options.name, options.timeout_s)
     if held is None:

@@ -226,7 +226,6 @@ class History:
     # --- roles -----------------------------------------------------------------------------------
 
     def _became(self, history: ItemHistory, role: Role, fields: Mapping[str, Any]) -> None:
-        """Note that the role of an item has changed."""
         reason = fields.get("reason", "")
         if role is Role.ACQUIRING:
             self._enter(history, "acquire", reason)

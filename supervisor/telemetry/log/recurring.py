@@ -144,10 +144,7 @@ class RecurringFailures:
             self._log(name, now)
 
     def recovered(self, name: Name, item: str, what: str = "", *, since: float | None = None) -> None:
-        """Note that something did not fail.
-
-        ``since``: when the request was sent, which counts as the end. None: now.
-        """
+        """Note that something did not fail. ``since``: when its request was sent, which counts. None: now."""
         if name not in self.going_on:
             return
         failure, at = self._failures[name], self._clock() if since is None else since
@@ -183,10 +180,7 @@ class RecurringFailures:
         self._write(KINDS[name].level, name, self._failures[name].line_fields(now))
 
     def _end(self, name: Name, at: float) -> None:
-        """End a failure, and write the end if the failure had a line.
-
-        A failure without a line is counted in the next line.
-        """
+        """End a failure, and write that. A failure that had no line is counted in the next line."""
         failure = self._failures[name]
         self.going_on.discard(name)
         if not failure.lines:
