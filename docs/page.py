@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from supervisor.telemetry.stuck import remedy, why_stuck
+from supervisor.telemetry.stuck_texts import remedy
 from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 
@@ -29,7 +29,7 @@ Hook = tuple[str, float, float, str, str]  # name, begun after, took, result, de
 
 def status(now: datetime) -> Status:
     """Return the status of a node with three elections and a semaphore; one election is stuck."""
-    stuck = f"redis is stuck: {why_stuck('on_lose_failure[0] failed: exit 1')}; {remedy('redis')}"
+    stuck = f"redis is stuck: on_lose_failure[0] failed: exit 1; {remedy('redis')}"
     return {
         "version": 1,
         "daemon": {

@@ -75,9 +75,8 @@ class _Checker:
         try:
             no_path, leader = await self._leader()
         except (_NoAnswer, MalformedResponse) as failure:
-            return [
-                Finding("reachable", Level.ERROR, str(failure), "start the agent, or correct consul.address")
-            ]
+            remedy = "start the agent, or correct consul.address"
+            return [Finding("reachable", Level.ERROR, str(failure), remedy)]
         reachable = Finding("reachable", Level.OK, f"Consul answers at {self._peer}")
         if no_path:
             return [reachable, findings.of_no_path(str(self._datacenter), no_path)]
@@ -91,9 +90,8 @@ class _Checker:
                 return found
             for settings in items:
                 found += findings.together(await self._rights(settings, facts.node if facts else ""))
-            found.append(
-                findings.of_sessions(await self._outcome(ReadSessions(*_COMMAND)), self._holders, facts)
-            )
+            listed = await self._outcome(ReadSessions(*_COMMAND))
+            found.append(findings.of_sessions(listed, self._holders, facts))
         except _NoAnswer as failure:
             found.append(Finding("rest", Level.UNTOLD, f"some requests were not answered: {failure}"))
         return found
@@ -133,9 +131,8 @@ class _Checker:
         found = []
         for shown, key in _keys_of(settings).items():
             read = await self._outcome(ReadKey(*_COMMAND, key))
-            self._holders |= (
-                {holder.session for holder in read.holders} if isinstance(read, KeyView) else set()
-            )
+            if isinstance(read, KeyView):
+                self._holders |= {holder.session for holder in read.holders}
             found.append(findings.of_read(settings, shown, read))
             if settings.contend:
                 response = await self._exchange(self._consul.transaction(impossible_write(key)))

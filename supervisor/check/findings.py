@@ -164,9 +164,8 @@ def _of_machine(facts: AgentFacts, hostname: str, *, is_local: bool) -> Finding:
     if is_local or facts.node.partition(".")[0].lower() == hostname.partition(".")[0].lower():
         return Finding("machine", Level.OK, f"the agent runs on this machine: {named}")
     text = f"the agent runs on another machine, {named}: when that machine fails, this node is cut off"
-    return Finding(
-        "machine", Level.WARNING, text, "run an agent on this machine, and set consul.address to it"
-    )
+    remedy = "run an agent on this machine, and set consul.address to it"
+    return Finding("machine", Level.WARNING, text, remedy)
 
 
 def _of_leave(facts: AgentFacts) -> Finding:
@@ -174,9 +173,8 @@ def _of_leave(facts: AgentFacts) -> Finding:
     if not isinstance(leaves, bool):
         return Finding("leave", Level.UNTOLD, "the agent does not report whether it leaves on SIGTERM")
     if not leaves:
-        return Finding(
-            "leave", Level.OK, "a stop of the agent keeps its sessions (leave_on_terminate: false)"
-        )
+        text = "a stop of the agent keeps its sessions (leave_on_terminate: false)"
+        return Finding("leave", Level.OK, text)
     text = "the agent leaves on SIGTERM and its sessions end, so each restart of the agent is a failover"
     return Finding("leave", Level.WARNING, text, "set leave_on_terminate: false in the agent's configuration")
 
@@ -273,27 +271,22 @@ def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | 
     holders: the sessions that hold a key of the configuration.
     facts: None: the agent did not report them.
     """
-    rule = f"to see all nodes in members and sessions, give the token: {READS_SESSIONS}"
+    rule, answers = f"give the token: {READS_SESSIONS}", f"Consul answers {_said(outcome)}"
+    to_see = f"to see all nodes in members and sessions, {rule}"
     if isinstance(outcome, Denied):
-        return Finding(
-            "sessions", Level.UNTOLD, f"may not list sessions: Consul answers {_said(outcome)}", rule
-        )
+        return Finding("sessions", Level.UNTOLD, f"may not list sessions: {answers}", to_see)
     if not isinstance(outcome, SessionsView):
-        return Finding(
-            "sessions", Level.UNTOLD, f"whether it may list sessions: Consul answers {_said(outcome)}"
-        )
+        return Finding("sessions", Level.UNTOLD, f"whether it may list sessions: {answers}")
     shown = {session.id for session in outcome.sessions}
     if outcome.filtered or not set(holders) <= shown:
         text = "members and sessions do not see all nodes: Consul leaves out what the token may not read"
-        return Finding("sessions", Level.UNTOLD, text, rule)
+        return Finding("sessions", Level.UNTOLD, text, to_see)
     version = versions.numbers(facts.version) if facts else None
     reports = version is not None and version >= REPORTS_FILTERED and bool(shown)
     if reports or (facts is not None and facts.debug.get("ACLsEnabled") is False):
         return Finding("sessions", Level.OK, "members and sessions see all nodes")
     text = "whether members and sessions see all nodes: Consul does not report which sessions it leaves out"
-    return Finding(
-        "sessions", Level.UNTOLD, text, f"if a node is missing there, give the token: {READS_SESSIONS}"
-    )
+    return Finding("sessions", Level.UNTOLD, text, f"if a node is missing there, {rule}")
 
 
 def together(found: Sequence[Finding]) -> list[Finding]:

@@ -8,7 +8,7 @@ this node may be cut off.
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from supervisor.check.report import as_lines, lease_rows
@@ -58,20 +58,11 @@ class Cost:
     session: ElectionSettings | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Wishes that no session meets together.
-
-    costs: for each wish, the nearest one that is possible beside the others.
-    """
-
-    costs: tuple[Cost, ...]
-
-
-def plan(wishes: Wishes) -> ElectionSettings | Contradiction:
+def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:
     """Return an election whose session meets the wishes, with as few warnings of ``check`` as possible.
 
-    Among these, the session has the quickest failover.
+    Among these, the session has the quickest failover. If no session meets the wishes, return for each wish
+    the nearest one that is possible beside the others.
     """
     for step_s in STEPS_S:
         quickest = _quickest(wishes, step_s)
@@ -79,7 +70,7 @@ def plan(wishes: Wishes) -> ElectionSettings | Contradiction:
             longer = (_with_guard(quickest, guard_s) for guard_s in _guards(step_s))
             possible = [each for each in longer if _meets(each, wishes) and _is_in_time(each, wishes)]
             return min(possible, key=lambda each: len(warnings_of(each)))
-    return Contradiction(tuple(_costs(wishes)))
+    return tuple(_costs(wishes))
 
 
 def warnings_of(settings: ElectionSettings) -> list[Problem]:
@@ -92,17 +83,16 @@ def warnings_of(settings: ElectionSettings) -> list[Problem]:
 def as_text(settings: ElectionSettings) -> str:
     """Return the session block as YAML. Its sums, in the words of ``check``, are comments of the block."""
     session = settings.session
-    block = f"session:\n  ttl: {_ttl(settings)}\n  lock_delay: {_guard(settings)}\n"
+    block = "session:\n  ttl: {}\n  lock_delay: {}\n".format(*_ttl_and_guard(settings))
     if session.node_checks:
         block += f"  node_checks: {json.dumps(session.node_checks)}\n"
     warnings = "".join(f"# warning: {warning}\n" for warning in warnings_of(settings))
     return block + as_lines([*lease_rows(settings), *_serf_health_rows(settings)], "# ") + warnings
 
 
-def contradiction_text(contradiction: Contradiction) -> str:
-    """Return one line that no session meets the wishes, then the cost of each wish."""
-    lines = "".join(map(_cost_lines, contradiction.costs))
-    return f"cannot plan a session: none meets all these wishes; change one of them:\n{lines.rstrip()}"
+def costs_text(costs: Iterable[Cost]) -> str:
+    """Return the cost of each wish."""
+    return "".join(map(_cost_lines, costs)).rstrip()
 
 
 # --- the search ----------------------------------------------------------------------------------
@@ -195,13 +185,9 @@ def _longest(option: str, wished_s: float, wish: Callable[[float], Wishes]) -> C
 _SUMS = ("room", "silence", "cut off")  # the figures of a session that meets other wishes
 
 
-def _ttl(settings: ElectionSettings) -> str:
+def _ttl_and_guard(settings: ElectionSettings) -> tuple[str, str]:
     assert settings.session.ttl_s is not None
-    return format_duration(settings.session.ttl_s)
-
-
-def _guard(settings: ElectionSettings) -> str:
-    return format_duration(settings.session.lock_delay_s)
+    return format_duration(settings.session.ttl_s), format_duration(settings.session.lock_delay_s)
 
 
 def _serf_health_rows(settings: ElectionSettings) -> Iterator[tuple[str, str]]:
@@ -224,5 +210,5 @@ def _cost_lines(cost: Cost) -> str:
     wish = f"  {cost.option} {format_duration(cost.length_s)} {bound}"
     sums = [row for row in lease_rows(cost.session) if row[0] in _SUMS]
     warnings = "".join(f"    warning: {warning.message}\n" for warning in warnings_of(cost.session))
-    session = f"ttl {_ttl(cost.session)}, lock_delay {_guard(cost.session)}"
+    session = "ttl {}, lock_delay {}".format(*_ttl_and_guard(cost.session))
     return f"{wish}: {session}\n{as_lines(sums, '    ')}{warnings}"

@@ -47,11 +47,6 @@ class Checked:
         return (*(self.config.warnings if self.config else ()), *self.standing)
 
 
-def report(config: Config) -> str:
-    """Return the figures of each item, then the warnings. Each line ends with a newline."""
-    return as_text(Checked(config))
-
-
 def as_text(checked: Checked) -> str:
     """Return the text of ``check``: a drop-in's place, figures, warnings, and findings about Consul."""
     paragraphs = [f"in the place of {checked.replaces}\n"] if checked.replaces is not None else []

@@ -4,23 +4,31 @@ import argparse
 import os
 import socket
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from supervisor.check.file_modes import audit
+from supervisor.check.report import (
+    Checked,
+    as_json,
+    as_text,
+    faults_text,
+    refused_json,
+    refused_verdict,
+    verdict,
+    warnings_text,
+)
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 from supervisor.cli.terminal import fail, report, run_async
+from supervisor.config import Config, ConfigError, environment_file, load, load_drop_in
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from supervisor.check.findings import Finding
-    from supervisor.config import Config, ConfigError
 
 
 def check(options: argparse.Namespace) -> int:
     """Print the figures or every fault, with ``--connect`` findings about Consul, and the verdict."""
-    from supervisor.check.report import refused_json
-    from supervisor.config import ConfigError, environment_file
-
     if options.json and options.quiet:
         return fail(USAGE, "cannot use --quiet with --json: the document is whole")
     if len(options.paths) > 1:
@@ -38,9 +46,6 @@ def check(options: argparse.Namespace) -> int:
 
 def _check_each(options: argparse.Namespace) -> int:
     """Print the verdict and warnings of each of several configurations, or every fault and the verdict."""
-    from supervisor.check.report import Checked, verdict, warnings_text
-    from supervisor.config import ConfigError, load
-
     of_one = {
         "--with": options.folder,
         "--as": options.name,
@@ -61,14 +66,11 @@ def _check_each(options: argparse.Namespace) -> int:
     return code
 
 
-def _refused(path: "Path", error: "ConfigError", *, quiet: bool) -> int:
+def _refused(path: Path, error: ConfigError, *, quiet: bool) -> int:
     """Print every fault, the warnings that may explain one, and the verdict, and return the exit code.
 
     A variable is missing if its line in the file of the daemon's variables cannot be used.
     """
-    from supervisor.check.report import refused_verdict, warnings_text
-    from supervisor.config import environment_file
-
     code = report(error)
     warnings = environment_file.read().warnings
     text = "" if quiet else warnings_text(warnings)
@@ -76,13 +78,8 @@ def _refused(path: "Path", error: "ConfigError", *, quiet: bool) -> int:
     return code
 
 
-def _check_one(path: "Path", options: argparse.Namespace) -> int:
+def _check_one(path: Path, options: argparse.Namespace) -> int:
     """Check one configuration, print the result, and return the exit code. Raises ConfigError."""
-    from dataclasses import replace
-
-    from supervisor.check.report import Checked, as_json, as_text, faults_text, verdict
-    from supervisor.config import load, load_drop_in
-
     hostname = socket.gethostname()
     if options.folder is None:
         checked = Checked(_with_warnings(load(path, os.environ, hostname), options.here, path))
@@ -102,7 +99,7 @@ def _check_one(path: "Path", options: argparse.Namespace) -> int:
     return code
 
 
-def _with_warnings(config: "Config", here: bool, path: "Path", *, alone: "Path | None" = None) -> "Config":
+def _with_warnings(config: Config, here: bool, path: Path, *, alone: Path | None = None) -> Config:
     """Return the configuration with warnings about this machine: hooks that cannot start, file modes.
 
     here: whether the configuration is meant for this machine. If so, a hook that cannot start is a fault.
@@ -110,10 +107,6 @@ def _with_warnings(config: "Config", here: bool, path: "Path", *, alone: "Path |
         drop-in's folder are warnings only.
     Raises ConfigError.
     """
-    from dataclasses import replace
-
-    from supervisor.check.file_modes import audit
-    from supervisor.config import ConfigError, environment_file
     from supervisor.preflight.places import unstartable
 
     found = unstartable(config, os.environ, here=here)
@@ -127,7 +120,7 @@ def _with_warnings(config: "Config", here: bool, path: "Path", *, alone: "Path |
     return replace(config, warnings=(*config.warnings, *variables.warnings, *found, *careful))
 
 
-def _ask_consul(config: "Config | None") -> tuple[list["Finding"], int]:
+def _ask_consul(config: Config | None) -> tuple[list["Finding"], int]:
     """Return the findings of ``--connect``, and the exit code."""
     from supervisor.check.connection import check_connection, is_reached
     from supervisor.check.findings import Finding, Level

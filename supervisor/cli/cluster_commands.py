@@ -3,33 +3,43 @@
 import argparse
 import os
 import socket
-from typing import TYPE_CHECKING
+from functools import partial
 
 from supervisor.cli.commands import DEFAULT_CONFIG
-from supervisor.cli.consul_commands import load_item, not_found
+from supervisor.cli.consul_commands import item_of, load_item
+from supervisor.cli.display.members import (
+    ORPHANS,
+    cluster_lines,
+    member_lines,
+    members_json,
+    part_of,
+    session_lines,
+    sessions_json,
+)
+from supervisor.cli.display.text import escape, wrapped
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import columns, confirm, fail, run_async
+from supervisor.config import EVERY_ITEM, Config, load_for_question
+from supervisor.consul.endpoints import READS_SESSIONS
+from supervisor.consul.members import (
+    Cluster,
+    SupervisorSession,
+    cluster_now,
+    consequences,
+    supervisor_sessions,
+)
+from supervisor.consul.query import OneOffClient
+from supervisor.consul.wait import has_leader, is_free, wait_until
+from supervisor.core.settings import SemaphoreSettings
 
-if TYPE_CHECKING:
-    from supervisor.config import Config
-    from supervisor.consul.members import Cluster, SupervisorSession
-
-HIDDEN = "Consul does not show all sessions to this token, which needs: {}"
+HIDDEN = f"Consul does not show all sessions to this token, which needs: {READS_SESSIONS}"
 
 
 def members(options: argparse.Namespace) -> int:
     """Print the nodes that take part in one election or semaphore, and return the exit code."""
-    from supervisor.cli.display.members import member_lines, members_json
-    from supervisor.consul.members import cluster_now
-
     config, item = load_item(options.config, options.name)
-    if item is None:
-        return not_found("election or semaphore", config, options.config, options.name)
     (found,) = run_async(cluster_now(config.consul, [item])).items
-    if options.json:
-        print(members_json([found]))
-    else:
-        print("\n".join(member_lines(found, columns())))
+    print(members_json([found]) if options.json else "\n".join(member_lines(found, columns())))
     if found.members:
         return DONE
     known = "" if found.is_complete else ", as far as this token may read"
@@ -38,15 +48,9 @@ def members(options: argparse.Namespace) -> int:
 
 def cluster(options: argparse.Namespace) -> int:
     """Print the members of each item of the configuration, or of one, and return the exit code."""
-    from supervisor.cli.display.members import cluster_lines, members_json
-    from supervisor.config import EVERY_ITEM, load_for_question
-    from supervisor.consul.members import cluster_now
-
     path = options.config or DEFAULT_CONFIG
     config = load_for_question(path, options.name or EVERY_ITEM, os.environ, socket.gethostname())
-    items = [item for item in config.items if options.name in (None, item.name)]
-    if not items:
-        return not_found("election or semaphore", config, options.config, options.name)
+    items = config.items if options.name is None else [item_of(config, path, options.name)]
     found = run_async(cluster_now(config.consul, items)).items
     print(members_json(found) if options.json else "\n".join(cluster_lines(found, columns())))
     return DONE
@@ -54,27 +58,21 @@ def cluster(options: argparse.Namespace) -> int:
 
 def sessions(options: argparse.Namespace) -> int:
     """Print the sessions of supervisors, or destroy one of them, and return the exit code."""
-    from supervisor.cli.display.members import ORPHANS, notes_lines, session_lines, sessions_json
-    from supervisor.config import EVERY_ITEM, load_for_question
-    from supervisor.consul.endpoints import READS_SESSIONS
-    from supervisor.consul.members import cluster_now, supervisor_sessions
-
     if why := _wrong_options(options):
         return fail(USAGE, why)
     config = load_for_question(options.config, EVERY_ITEM, os.environ, socket.gethostname())
     found = run_async(cluster_now(config.consul, config.items))
-    listed = supervisor_sessions(found)
     if options.destroy is not None:
         return _destroy(options, config, found)
-    shown = [each for each in listed if each.is_orphan or not options.orphans]
+    shown = [each for each in supervisor_sessions(found) if each.is_orphan or not options.orphans]
     if options.json:
         print(sessions_json(shown, is_complete=not found.is_hidden))
         return DONE
     notes = [] if shown else ["no orphans" if options.orphans else "no sessions of supervisors"]
     notes += [ORPHANS] if any(each.is_orphan for each in shown) else []
-    notes += [HIDDEN.format(READS_SESSIONS)] if found.is_hidden else []
+    notes += [HIDDEN] if found.is_hidden else []
     lines = session_lines(shown, columns()) if shown else []
-    print("\n".join([*lines, *([""] if lines and notes else []), *notes_lines(notes, columns())]))
+    print("\n".join([*lines, *([""] if lines and notes else []), *wrapped(notes, columns())]))
     return DONE
 
 
@@ -87,15 +85,7 @@ def _wrong_options(options: argparse.Namespace) -> str:
     return "cannot use --orphans or --json with destroy" if options.orphans or options.json else ""
 
 
-def _destroy(
-    options: argparse.Namespace,
-    config: "Config",
-    found: "Cluster",
-) -> int:
-    from supervisor.cli.display.members import part_of
-    from supervisor.cli.display.text import escape
-    from supervisor.consul.members import cluster_now, consequences
-
+def _destroy(options: argparse.Namespace, config: Config, found: Cluster) -> int:
     session = _session(found, options.session)
     if session is None:
         known = any(each.id == options.session for each in found.sessions.sessions)
@@ -117,30 +107,19 @@ def _destroy(
     return DONE
 
 
-def _session(found: "Cluster", session: str) -> "SupervisorSession | None":
+def _session(found: Cluster, session: str) -> SupervisorSession | None:
     """Return this session of a supervisor. None: there is none."""
-    from supervisor.consul.members import supervisor_sessions
-
     return next((each for each in supervisor_sessions(found) if each.listed.id == session), None)
 
 
-async def _destroyed(config: "Config", session: str) -> None:
-    from supervisor.consul.query import OneOffClient
-
+async def _destroyed(config: Config, session: str) -> None:
     async with OneOffClient(config.consul) as consul:
         await consul.destroy(session)
 
 
 def wait(options: argparse.Namespace) -> int:
     """Wait until Consul shows that the item has a leader or is free, and return the exit code."""
-    from functools import partial
-
-    from supervisor.consul.wait import has_leader, is_free, wait_until
-    from supervisor.core.settings import SemaphoreSettings
-
     config, item = load_item(options.config, options.name)
-    if item is None:
-        return not_found("election or semaphore", config, options.config, options.name)
     limit = item.limit if isinstance(item, SemaphoreSettings) else 1
     if options.state == "leader" and item.kind != "election":
         return fail(USAGE, f"cannot wait for a leader of {options.name}: a semaphore has holders, not one")

@@ -105,6 +105,7 @@ _REASON = _argument(
     dest="note",
 )
 _QUIET = _flag("--quiet", "print nothing when the command is done, for scripts")
+_ORDER = (_REASON, _QUIET, *_SOCKET)
 
 ARGV = _argument(
     "argv COMMAND",
@@ -158,10 +159,7 @@ COMMANDS = {
             nargs="+",
         ),
         _argument(
-            "--with DIR",
-            "check PATH, a single drop-in, as if it were in this folder",
-            Path,
-            dest="folder",
+            "--with DIR", "check PATH, a single drop-in, as if it were in this folder", Path, dest="folder"
         ),
         _argument(
             "--as NAME",
@@ -305,8 +303,7 @@ COMMANDS = {
             _argument("NAME", "an election of the configuration", values.name, nargs="?"), _KEY, required=True
         ),
         _flag(
-            "--json",
-            "print one JSON document with value, session, node, TTL, lock-delay and fencing token",
+            "--json", "print one JSON document with value, session, node, TTL, lock-delay and fencing token"
         ),
         _CONFIG_OR_NONE,
     ),
@@ -332,14 +329,11 @@ COMMANDS = {
             NEGATIVE: "destroy: there is no such session of a supervisor, or you did not confirm the command",
             **_ASKS_CONSUL,
         },
-        Argument(
+        _argument(
             "destroy",
-            {
-                "metavar": "destroy",
-                "choices": ["destroy"],
-                "nargs": "?",
-                "help": "end the session ID; first print what it holds, and when a rival may take it",
-            },
+            "end the session ID; first print what it holds, and when a rival may take it",
+            choices=["destroy"],
+            nargs="?",
         ),
         _argument("session ID", "the session to destroy", values.session, nargs="?"),
         _flag(
@@ -482,9 +476,7 @@ COMMANDS = {
             **_ASKS_FOR_ITEM,
         },
         _argument("NAME", "an election or semaphore that is stuck", values.name),
-        _REASON,
-        _QUIET,
-        *_SOCKET,
+        *_ORDER,
     ),
     "pause": CommandSpec(
         "stop contending until resume, even over restarts",
@@ -492,9 +484,7 @@ COMMANDS = {
         "daemon_commands:operate",
         {DONE: "this node does not contend until resume", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
         _NAME_OR_ALL,
-        _REASON,
-        _QUIET,
-        *_SOCKET,
+        *_ORDER,
     ),
     "resume": CommandSpec(
         "contend again at once: end a pause, or the rest after step-down",
@@ -502,9 +492,7 @@ COMMANDS = {
         "daemon_commands:operate",
         {DONE: "the pause or the rest is over, if there was one", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
         _NAME_OR_ALL,
-        _REASON,
-        _QUIET,
-        *_SOCKET,
+        *_ORDER,
     ),
     "step-down": CommandSpec(
         "hand over the lock, and return when another node holds it",
@@ -530,9 +518,7 @@ COMMANDS = {
             "leave the key to it for 10 s. For elections only; the token needs the right to read sessions",
             values.node,
         ),
-        _REASON,
-        _QUIET,
-        *_SOCKET,
+        *_ORDER,
     ),
     "reload": CommandSpec(
         "apply the configuration as it is now, and print what changed",
@@ -634,10 +620,7 @@ COMMANDS = {
         _argument("topic COMMAND", "the command (default: all commands)", nargs="?"),
     ),
     "version": CommandSpec(
-        "print the version",
-        "version",
-        "local_commands:version",
-        {DONE: "the version was printed"},
+        "print the version", "version", "local_commands:version", {DONE: "the version was printed"}
     ),
 }
 

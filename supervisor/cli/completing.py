@@ -15,6 +15,8 @@ from supervisor.cli.arguments import parser
 from supervisor.cli.commands import COMMANDS, DEFAULT_CONFIG, Argument
 from supervisor.cli.daemon_commands import socket_path
 from supervisor.cli.exit_codes import DONE
+from supervisor.control import fetch
+from supervisor.control.protocol import NAME
 from supervisor.errors import CommandError
 
 COMPLETE_S = 1.0  # an operator waits for the shell, which waits for us
@@ -36,8 +38,6 @@ def complete(options: argparse.Namespace) -> int:
 
 
 def _names(line: str) -> list[str]:
-    from supervisor.control.protocol import NAME
-
     try:
         words = shlex.split(line)
     except ValueError:  # a quote is still open
@@ -90,7 +90,6 @@ def _items(given: argparse.Namespace) -> Iterable[tuple[str, str]]:
     The configuration counts if the command does not ask the daemon, or if the daemon does not answer.
     """
     from supervisor.config import items_at
-    from supervisor.control import fetch
 
     if "path" not in given and "config" not in given:  # the command takes no configuration
         return []

@@ -9,49 +9,37 @@ from typing import TYPE_CHECKING
 
 from supervisor.cli.commands import DEFAULT_CONFIG
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
-from supervisor.cli.terminal import fail, run_async
+from supervisor.cli.terminal import UnknownItem, fail, run_async
+from supervisor.config import consul_settings, load_for_question
+from supervisor.config.problems import known_names
 
 if TYPE_CHECKING:
     from supervisor.config import Config, ConsulSettings
     from supervisor.core.settings import ItemSettings
+
+ITEM = "election or semaphore"
 
 
 def leader(options: argparse.Namespace) -> int:
     """Print the leader's value, or everything that Consul shows of the key, and return the exit code."""
     from supervisor.consul.query import key_now
 
-    if options.key is not None:
-        settings, key = _settings_alone(options), options.key
-    else:
-        config, item = load_item(options.config, options.name)
-        if item is None:
-            return not_found("election", config, options.config, options.name)
-        settings, key = config.consul, item.key
-        if item.kind != "election":
-            why = f"a semaphore has holders, not one; `members {options.name}` lists them"
-            return fail(USAGE, f"cannot name a leader of {options.name}: {why}")
+    settings, key, kind = _key_of(options, "election")
+    if kind == "semaphore":
+        why = f"a semaphore has holders, not one; `members {options.name}` lists them"
+        return fail(USAGE, f"cannot name a leader of {options.name}: {why}")
     if options.json:
-        return _leader_json(settings, key)
-    value = run_async(key_now(settings, key)).leader
-    if value is None:
-        return _nobody(key)
-    sys.stdout.buffer.write(value + b"\n")
-    return DONE
+        from supervisor.cli.display.members import leader_json
+        from supervisor.consul.members import leader_now
 
-
-def _nobody(key: str) -> int:
+        view, member = run_async(leader_now(settings, key))
+        if member is not None:
+            print(leader_json(key, view, member))
+            return DONE
+    elif (value := run_async(key_now(settings, key)).leader) is not None:
+        sys.stdout.buffer.write(value + b"\n")
+        return DONE
     return fail(NEGATIVE, f"no leader: nobody holds {key}")
-
-
-def _leader_json(settings: "ConsulSettings", key: str) -> int:
-    from supervisor.cli.display.members import leader_json
-    from supervisor.consul.members import leader_now
-
-    view, member = run_async(leader_now(settings, key))
-    if member is None:
-        return _nobody(key)
-    print(leader_json(key, view, member))
-    return DONE
 
 
 def verify(options: argparse.Namespace) -> int:
@@ -59,25 +47,14 @@ def verify(options: argparse.Namespace) -> int:
     from supervisor.consul.query import key_now, slots_now, why_no_slot, why_not_held
     from supervisor.core.settings import LOCK_SUFFIX
 
-    if options.key is not None:
-        settings, key = _settings_alone(options), options.key
-    else:
-        config, item = load_item(options.config, options.name)
-        if item is None:
-            return not_found("election or semaphore", config, options.config, options.name)
-        settings, key = config.consul, item.key
-    if key.endswith(LOCK_SUFFIX):
-        prefix = key.removesuffix(LOCK_SUFFIX)
+    settings, key, _ = _key_of(options, ITEM)
+    slots, prefix = None, key.removesuffix(LOCK_SUFFIX)
+    if prefix != key:
         slots = run_async(slots_now(settings, prefix))
-        if slots.lock is not None and not slots.lock.is_lock:
-            asked = why_no_slot(settings, prefix, slots, options.session, options.lock_index)
-            return _no_longer(key, run_async(asked))
-    return _no_longer(
-        key, why_not_held(run_async(key_now(settings, key)), options.session, options.lock_index)
-    )
-
-
-def _no_longer(key: str, why_not: str) -> int:
+    if slots is not None and slots.lock is not None and not slots.lock.is_lock:
+        why_not = run_async(why_no_slot(settings, prefix, slots, options.session, options.lock_index))
+    else:
+        why_not = why_not_held(run_async(key_now(settings, key)), options.session, options.lock_index)
     return fail(NEGATIVE, f"no longer the holder of {key}: {why_not}") if why_not else DONE
 
 
@@ -86,9 +63,9 @@ def limit(options: argparse.Namespace) -> int:
     from supervisor.consul.query import set_limit
     from supervisor.core.settings import SemaphoreSettings
 
-    config, item = load_item(options.config, options.name)
+    config, item = load_item(options.config, options.name, "semaphore")
     if not isinstance(item, SemaphoreSettings):
-        return not_found("semaphore", config, options.config, options.name)
+        raise unknown_item("semaphore", config, options.config, options.name)
     former = run_async(set_limit(config.consul, item.prefix, options.limit))
     if not options.quiet:
         was = "as before" if former == options.limit else f"before {former or 'none'}"
@@ -96,38 +73,41 @@ def limit(options: argparse.Namespace) -> int:
     return DONE
 
 
-def load_item(path: Path | None, name: str) -> "tuple[Config, ItemSettings | None]":
-    """Return the configuration, and its item of this name. None: it has no such item.
+def load_item(path: Path | None, name: str, kind: str = ITEM) -> "tuple[Config, ItemSettings]":
+    """Return the configuration, and its item of this name.
 
     path: where the configuration is. None: at the default.
-    Raises ConfigError.
+    kind: what the name should be.
+    Raises ConfigError, and UnknownItem.
     """
-    from supervisor.config import load_for_question
-
     config = load_for_question(path or DEFAULT_CONFIG, name, os.environ, socket.gethostname())
-    return config, next((item for item in config.items if item.name == name), None)
+    return config, item_of(config, path, name, kind)
 
 
-def not_found(kind: str, config: "Config", path: Path | None, name: str) -> int:
-    """Print that the configuration has no item of this kind and name, and return the exit code.
+def item_of(config: "Config", path: Path | None, name: str, kind: str = ITEM) -> "ItemSettings":
+    """Return the item of this name of the configuration at ``path``. Raises UnknownItem."""
+    for item in config.items:
+        if item.name == name:
+            return item
+    raise unknown_item(kind, config, path, name)
 
-    kind: a kind of item, or several.
-    path: where the configuration is. None: at the default.
-    """
-    from supervisor.config.problems import known_names
 
+def unknown_item(kind: str, config: "Config", path: Path | None, name: str) -> UnknownItem:
+    """Return the error that the configuration has no item of this kind, or of several kinds, and name."""
     known = known_names(name, sorted(item.name for item in config.items if item.kind in kind))
-    return fail(USAGE, f"cannot find {kind} {name} in {path or DEFAULT_CONFIG}: it has {known}")
+    return UnknownItem(f"cannot find {kind} {name} in {path or DEFAULT_CONFIG}: it has {known}")
 
 
-def _settings_alone(options: argparse.Namespace) -> "ConsulSettings":
-    """Return how to reach Consul for a question about a key: by --config, else by the environment alone.
+def _key_of(options: argparse.Namespace, kind: str) -> "tuple[ConsulSettings, str, str]":
+    """Return how to reach Consul, the key in question, and the kind of its item. Blank: only a key is given.
 
-    Raises ConfigError.
+    A key alone is asked about by --config, else by the environment alone. Raises ConfigError or UnknownItem.
     """
-    from supervisor.config import consul_settings, load_for_question
-
+    if options.key is None:
+        config, item = load_item(options.config, options.name, kind)
+        return config.consul, item.key, item.kind
     if options.config is None:
-        return consul_settings(os.environ)
+        return consul_settings(os.environ), options.key, ""
     no_item = ""
-    return load_for_question(options.config, no_item, os.environ, socket.gethostname()).consul
+    config = load_for_question(options.config, no_item, os.environ, socket.gethostname())
+    return config.consul, options.key, ""

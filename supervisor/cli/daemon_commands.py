@@ -4,33 +4,33 @@
 """
 
 import argparse
+import json
 import os
+import signal
 import sys
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from supervisor.cli.display.text import escape
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, USAGE
-from supervisor.cli.terminal import columns, fail, has_colours
-from supervisor.cli.without_daemon import readable_config
+from supervisor.cli.terminal import UnknownItem, columns, fail, has_colours
+from supervisor.cli.without_daemon import readable_config, say_why_it_ended
+from supervisor.control import OperatorCommand, Result, Verb, fetch
+from supervisor.control.client import ask
+from supervisor.control.protocol import REST_S
 
 DAEMON_EVERY_S = 0.2  # a request that waits would keep one of the few connections of the control socket
 
 
 def operate(options: argparse.Namespace) -> int:
     """Send the daemon a command, print its result, and return the exit code."""
-    from supervisor.cli.display.text import escape
-    from supervisor.control import OperatorCommand, Result, Verb
-    from supervisor.control.client import ask
-    from supervisor.control.protocol import REST_S
-
     name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
     note, to = getattr(options, "note", ""), getattr(options, "to", None) or ""
-    reply = ask(
-        socket_path(options.socket, options.config),
-        OperatorCommand(Verb(options.command), name, rest_s, note, to),
-    )
+    command = OperatorCommand(Verb(options.command), name, rest_s, note, to)
+    reply = ask(socket_path(options.socket, options.config), command)
     done = reply.outcome is Result.DONE
     for line in () if done and options.quiet else reply.lines:
         print(escape(line), file=sys.stdout if done else sys.stderr)
@@ -43,7 +43,6 @@ def operate(options: argparse.Namespace) -> int:
 def status(options: argparse.Namespace) -> int:
     """Print the daemon's status as a table or as JSON, or draw it each second. Return the exit code."""
     from supervisor.cli.display.table import lines, of_item
-    from supervisor.control import fetch
 
     if options.cluster:
         return _cluster(options)
@@ -53,15 +52,13 @@ def status(options: argparse.Namespace) -> int:
     try:
         body, whole = fetch.status(path)
     except fetch.DaemonUnreachable:
-        from supervisor.cli.without_daemon import say_why_it_ended
-
         say_why_it_ended(options)
         raise
     shown = whole if options.name is None else of_item(whole, options.name)
     if options.name is not None and not shown["items"]:
-        return no_such_item(options.name, whole)
+        raise no_such_item(options.name, whole)
     if options.json:
-        sys.stdout.buffer.write(body if shown is whole else _as_json(shown))
+        sys.stdout.buffer.write(body if shown is whole else json.dumps(shown).encode() + b"\n")
     else:
         print("\n".join(lines(shown, columns(), colours=has_colours())))
     return NEGATIVE if options.exit_code and not whole["healthy"] else DONE
@@ -78,12 +75,6 @@ def _cluster(options: argparse.Namespace) -> int:
         if given:
             return fail(USAGE, f"cannot use {option} with --cluster, which asks Consul and not the daemon")
     return cluster(options)
-
-
-def _as_json(status: Mapping[str, Any]) -> bytes:
-    import json
-
-    return json.dumps(status).encode() + b"\n"
 
 
 def _watch(options: argparse.Namespace, path: str) -> int:
@@ -104,31 +95,23 @@ def holds(options: argparse.Namespace) -> int:
 
     Both answers print nothing, because cron sends a mail for each line.
     """
-    from supervisor.control import fetch
-
     path = socket_path(options.socket, options.config)
     held = fetch.holds(path, options.name)
     if held is None:
-        return no_such_item(options.name, fetch.status(path)[1])
+        raise no_such_item(options.name, fetch.status(path)[1])
     return DONE if held else NEGATIVE
 
 
 def wait(options: argparse.Namespace) -> int:
     """Wait until the item is in the named state, and return the exit code. Print nothing if it is."""
-    if options.state == "holding":
-        return _wait_here(options)
-    from supervisor.cli.cluster_commands import wait
+    if options.state != "holding":
+        from supervisor.cli.cluster_commands import wait
 
-    return wait(options)
-
-
-def _wait_here(options: argparse.Namespace) -> int:
-    from supervisor.control import fetch
-
+        return wait(options)
     path = socket_path(options.socket, options.config)
     held = _held_within(path, options.name, options.timeout_s)
     if held is None:
-        return no_such_item(options.name, fetch.status(path)[1])
+        raise no_such_item(options.name, fetch.status(path)[1])
     if held:
         return DONE
     return fail(NEGATIVE, f"this node does not hold {options.name}, also after {options.timeout_s:g} s")
@@ -139,11 +122,6 @@ def _held_within(path: str, name: str, timeout_s: float) -> bool | None:
 
     Raises DaemonUnreachable when the daemon does not answer at the end of the time.
     """
-    import signal
-    import time
-
-    from supervisor.control import fetch
-
     deadline = time.monotonic() + timeout_s
     while True:
         left_s = max(0.0, deadline - time.monotonic())
@@ -158,12 +136,12 @@ def _held_within(path: str, name: str, timeout_s: float) -> bool | None:
         signal.sigtimedwait((), min(DAEMON_EVERY_S, left_s))  # a pause that Ctrl-C ends
 
 
-def no_such_item(name: str, status: Mapping[str, Any]) -> int:
-    """Print that the daemon has no item of this name, and return the exit code."""
+def no_such_item(name: str, status: Mapping[str, Any]) -> UnknownItem:
+    """Return the error that the daemon has no item of this name."""
     from supervisor.config.problems import known_names
 
     known = known_names(name, sorted(item["name"] for item in status["items"]))
-    return fail(USAGE, f"cannot find {name}: no such election or semaphore, there are {known}")
+    return UnknownItem(f"cannot find {name}: no such election or semaphore, there are {known}")
 
 
 def socket_path(given: str | None, config: Path | None) -> str:

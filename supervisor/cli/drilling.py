@@ -2,32 +2,24 @@
 
 import argparse
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from supervisor.cli.consul_commands import not_found
+from supervisor.cli.consul_commands import item_of
 from supervisor.cli.exit_codes import DONE, NEGATIVE
 from supervisor.cli.terminal import progress, run_async, say
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from supervisor.config import Config
+from supervisor.config import Config, load
+from supervisor.drill import NODES
 
 
 def drill(options: argparse.Namespace) -> int:
     """Rehearse the configuration, print promises and measurements, and return the exit code."""
-    from supervisor.config import load
-    from supervisor.drill import NODES
-
     configs = {node: load(options.path, os.environ, node) for node in NODES}
-    config = configs[NODES[0]]
-    names = [item.name for item in config.items]
-    if unknown := [name for name in options.names if name not in names]:
-        return not_found("election or semaphore", config, options.path, unknown[0])
+    for name in options.names:
+        item_of(configs[NODES[0]], options.path, name)
     return _rehearse(options, configs)
 
 
-def _rehearse(options: argparse.Namespace, configs: "Mapping[str, Config]") -> int:
+def _rehearse(options: argparse.Namespace, configs: Mapping[str, Config]) -> int:
     """Rehearse the items, and print the result of each.
 
     configs: the configuration as each node loads it.
@@ -50,7 +42,7 @@ def _rehearse(options: argparse.Namespace, configs: "Mapping[str, Config]") -> i
     return DONE if all(item.kept for item in drilled) else NEGATIVE
 
 
-def _environ(*configs: "Config") -> dict[str, str]:
+def _environ(*configs: Config) -> dict[str, str]:
     """Return the environment without the secrets of the supervisor."""
     withheld = {name for config in configs for name in config.withheld}
     return {name: value for name, value in os.environ.items() if name not in withheld}

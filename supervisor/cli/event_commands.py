@@ -3,23 +3,20 @@
 import argparse
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from supervisor.cli.daemon_commands import no_such_item, socket_path
+from supervisor.cli.display.event_lines import Event, lines
 from supervisor.cli.exit_codes import DONE
 from supervisor.cli.terminal import fail
 from supervisor.cli.without_daemon import left_events
-
-Event = Mapping[str, Any]
+from supervisor.control import fetch
 
 
 def events(options: argparse.Namespace) -> int:
     """Print the events of this node, the newest last, and return the exit code."""
-    from supervisor.cli.display.event_lines import lines
-    from supervisor.control import fetch
-
     path = socket_path(options.socket, options.config)
     try:
         document = fetch.events(path)
@@ -29,7 +26,7 @@ def events(options: argparse.Namespace) -> int:
         if options.name is not None and not any(_is_of(options.name, each) for each in document["events"]):
             status = fetch.status(path)[1]
             if options.name not in (item["name"] for item in status["items"]):
-                return no_such_item(options.name, status)
+                raise no_such_item(options.name, status)
     chosen = list(_chosen(document["events"], options))
     if options.json:
         print(json.dumps({**document, "events": chosen}))
@@ -59,13 +56,11 @@ def _from_file(options: argparse.Namespace, unreachable: Exception) -> dict[str,
 
     Raises DaemonUnreachable when there are none, or when the socket alone says which daemon is meant.
     """
-    from supervisor.control.fetch import EVENTS_VERSION, DaemonUnreachable
-
     try:
         folder, found = left_events(options)
     except OSError as error:
-        raise DaemonUnreachable(f"{unreachable}; {error.strerror}") from None
+        raise fetch.DaemonUnreachable(f"{unreachable}; {error.strerror}") from None
     if not found:
         raise unreachable
     fail(DONE, f"{unreachable}; these events are those that it left in {folder}")
-    return {"version": EVENTS_VERSION, "events": found}
+    return {"version": fetch.VERSION, "events": found}

@@ -6,9 +6,14 @@ import signal
 import socket
 from typing import TYPE_CHECKING
 
-from supervisor.cli.consul_commands import not_found
+from supervisor.check.report import as_lines, lease_rows
+from supervisor.cli.consul_commands import item_of
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import fail, run_async, say
+from supervisor.config import load
+from supervisor.config.problems import known_names
+from supervisor.core.settings import Command
+from supervisor.formats.durations import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,15 +27,9 @@ STREAM_WIDTH = 7  # of stdout, stderr and delayed
 
 def test_hook(options: argparse.Namespace) -> int:
     """Run one hook, print its output and its figures, and return DONE if it succeeded."""
-    from supervisor.check.report import as_lines
-    from supervisor.config import load
-    from supervisor.config.problems import known_names
-
     hostname = socket.gethostname()
     config = load(options.config, os.environ, hostname)
-    item = next((each for each in config.items if each.name == options.name), None)
-    if item is None:
-        return not_found("election or semaphore", config, options.config, options.name)
+    item = item_of(config, options.config, options.name)
     # Late, because it imports everything that runs the daemon's hooks.
     from supervisor.core.actions import REASONS
     from supervisor.hooks.rehearsal import hooks_by_place, start_of
@@ -78,10 +77,7 @@ async def _run(
 
 def _rows(item: "ItemSettings", event: str, hook: "Hook", done: "Rehearsed") -> "Iterator[tuple[str, str]]":
     """Yield the result of the attempt, its duration, and its share of the item's lose_time."""
-    from supervisor.check.report import lease_rows
     from supervisor.core.actions import LOSE_SIDE
-    from supervisor.core.settings import Command
-    from supervisor.formats.durations import format_duration
 
     timeout, kill_after, attempt = map(format_duration, (hook.timeout_s, hook.kill_after_s, hook.attempt_s))
     terms = f"timeout {timeout}"

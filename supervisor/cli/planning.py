@@ -2,20 +2,18 @@
 
 import argparse
 
+from supervisor.check.plan import Wishes, as_text, costs_text
+from supervisor.check.plan import plan as plan_for
 from supervisor.cli.exit_codes import DONE, NEGATIVE
 from supervisor.cli.terminal import fail, progress
 
 
 def plan(options: argparse.Namespace) -> int:
     """Print the session block with its sums, or the nearest wish that is possible for each."""
-    from supervisor.check import plan
-
-    wishes = plan.Wishes(options.failover_s, options.on_lose_s, options.silence_s, options.node_checks)
-    found = plan.plan(wishes)
-    if isinstance(found, plan.Contradiction):
-        why, _, costs = plan.contradiction_text(found).partition("\n")
-        fail(NEGATIVE, why)
-        progress(costs)
+    found = plan_for(Wishes(options.failover_s, options.on_lose_s, options.silence_s, options.node_checks))
+    if isinstance(found, tuple):
+        fail(NEGATIVE, "cannot plan a session: none meets all these wishes; change one of them:")
+        progress(costs_text(found))
         return NEGATIVE
-    print(plan.as_text(found), end="")
+    print(as_text(found), end="")
     return DONE

@@ -7,17 +7,27 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
 from supervisor.cli.terminal import fail, report, run_async
+from supervisor.config import (
+    Config,
+    ConfigError,
+    control_socket,
+    load,
+    schema_text,
+    state_dir_without_file,
+    state_dirs_of,
+)
+from supervisor.consul.token import TokenError
+from supervisor.control import ControlError
+from supervisor.daemon import accepted
+from supervisor.filesystem.children import NoAnswer
 from supervisor.runtime import signals
-
-if TYPE_CHECKING:
-    from supervisor.config import Config
 
 NOTED = "state_dir"  # a file in a folder that systemd keeps during restarts, and removes at a stop
 START_WITHIN_S = 3.0  # time for the file system of another machine to answer after a boot
@@ -27,11 +37,6 @@ COLLECTED_AT = (10_000, 20, 20)  # so that at most a few MB wait for the garbage
 
 def run(options: argparse.Namespace) -> int:
     """Take part in elections and semaphores until a signal stops the daemon, and return the exit code."""
-    from supervisor.config import ConfigError, state_dir_without_file, state_dirs_of
-    from supervisor.consul.token import TokenError
-    from supervisor.control import ControlError
-    from supervisor.filesystem.children import NoAnswer
-
     path, note = options.path, _note_file(options.path)
     reload = partial(_load, path, RELOAD_WITHIN_S)
     try:
@@ -53,16 +58,12 @@ def run(options: argparse.Namespace) -> int:
         return code
 
 
-def _load_or_go_on(path: Path, note: Path) -> "tuple[Config, str]":
+def _load_or_go_on(path: Path, note: Path) -> tuple[Config, str]:
     """Load the configuration; where that cannot be done, take the last accepted one.
 
     Return it with blank, or with the sentence that says why this configuration runs. Raises ConfigError or
     NoAnswer when none was ever accepted.
     """
-    from supervisor.config import ConfigError, state_dir_without_file, state_dirs_of
-    from supervisor.daemon import accepted
-    from supervisor.filesystem.children import NoAnswer
-
     unusable: ConfigError | NoAnswer
     try:
         return _load_at_start(path), ""
@@ -81,14 +82,13 @@ def _load_or_go_on(path: Path, note: Path) -> "tuple[Config, str]":
     return former.config, f"this process runs by the configuration of {former.time}, because {why}"
 
 
-def _load_at_start(path: Path) -> "Config":
+def _load_at_start(path: Path) -> Config:
     """Load the configuration in a child, or in this process if no child can do it.
 
     A shortage of processes or memory must not keep a node from adopting its tenures. Raises ConfigError, and
     NoAnswer when loading takes too long.
     """
     from supervisor.daemon.loading import NotLoaded
-    from supervisor.filesystem.children import NoAnswer
 
     try:
         return run_async(_load_beside_imports(path))
@@ -98,7 +98,7 @@ def _load_at_start(path: Path) -> "Config":
         return _load_here(path)
 
 
-async def _load_beside_imports(path: Path) -> "Config":
+async def _load_beside_imports(path: Path) -> Config:
     """Load the configuration in a child, and import the daemon meanwhile, which takes a tenth of a second."""
     import asyncio
 
@@ -109,7 +109,7 @@ async def _load_beside_imports(path: Path) -> "Config":
     return await loading
 
 
-async def _load(path: Path, within_s: float) -> "Config":
+async def _load(path: Path, within_s: float) -> Config:
     """Load the configuration in a child, once its file system has answered.
 
     Raises NoAnswer when the file system does not answer within ``within_s``, and all that ``load_in_child``
@@ -117,8 +117,6 @@ async def _load(path: Path, within_s: float) -> "Config":
     """
     # The child must find the loader and the schema in memory, because an upgrade may have replaced the files.
     from supervisor.config import loader as loader
-    from supervisor.config import schema_text
-    from supervisor.daemon import accepted
     from supervisor.daemon.loading import load_in_child
     from supervisor.filesystem.reading import await_answer
 
@@ -127,15 +125,11 @@ async def _load(path: Path, within_s: float) -> "Config":
     return await load_in_child(partial(_load_here, path), path, keep=partial(accepted.keep, path))
 
 
-def _load_here(path: Path) -> "Config":
+def _load_here(path: Path) -> Config:
     """Load the configuration in this process, without ``places``, which the daemon does not use.
 
     Raises ConfigError.
     """
-    from dataclasses import replace
-
-    from supervisor.config import load
-
     return replace(load(path, os.environ, socket.gethostname()), places=None)
 
 
@@ -155,7 +149,7 @@ def _wind_up_each(directories: Iterable[str], note: Path) -> None:
             fail(CONFIGURATION, f"cannot use state_dir {directory}: {error.strerror}")
 
 
-def _wind_up_former_state_dir(config: "Config", note: Path) -> int | None:
+def _wind_up_former_state_dir(config: Config, note: Path) -> int | None:
     """Wind up the records of the former process, if it was killed and had another state_dir.
 
     No later process would look there. Return the exit code. None: there was nothing to wind up. Raises
@@ -198,8 +192,6 @@ def _note_file(path: Path) -> Path:
     It is in the folder that systemd keeps during restarts. Without systemd it is beside the default control
     socket, which several daemons may share, so its name is that of the configuration at ``path``.
     """
-    from supervisor.config import control_socket
-
     beside = Path(control_socket(None, os.environ)[0])
     if os.environ.get("RUNTIME_DIRECTORY"):
         return beside.with_name(NOTED)
@@ -219,9 +211,6 @@ def _wind_up_records(directory: str) -> int | None:
 
     None: nothing is on record. Raises JournalBusy or JournalError.
     """
-    from dataclasses import replace
-
-    from supervisor.consul.token import TokenError
     from supervisor.daemon.records import config_of_records
 
     config = config_of_records(directory, os.environ)
@@ -236,8 +225,8 @@ def _wind_up_records(directory: str) -> int | None:
 
 
 def _daemon(
-    config: "Config",
-    load: "Callable[[], Awaitable[Config]] | None" = None,
+    config: Config,
+    load: Callable[[], Awaitable[Config]] | None = None,
     path: Path | None = None,
     refused: str = "",
 ) -> int:

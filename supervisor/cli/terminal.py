@@ -14,7 +14,12 @@ from supervisor.errors import CommandError, NotPossible, OperatorError, PeerErro
 
 T = TypeVar("T")
 
-EXIT_CODES = {OperatorError: CONFIGURATION, PeerError: UNREACHABLE, NotPossible: NEGATIVE}
+
+class UnknownItem(CommandError):
+    """A name of an election or semaphore that the configuration or the daemon does not have."""
+
+
+EXIT_CODES = {OperatorError: CONFIGURATION, PeerError: UNREACHABLE, NotPossible: NEGATIVE, UnknownItem: USAGE}
 
 
 def fail(code: int, text: str) -> int:

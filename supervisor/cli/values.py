@@ -99,10 +99,7 @@ def checks(text: str) -> tuple[str, ...]:
 
 def timeout_s(text: str) -> float:
     """Return the seconds that a command waits at most."""
-    length_s = duration_s(text)
-    if length_s > TIMEOUT_S_MAX:
-        raise ArgumentTypeError(f"invalid duration {text}: a day at most")
-    return length_s
+    return _bounded_s(text, 0.0, TIMEOUT_S_MAX, f"invalid duration {text}: a day at most")
 
 
 def wait_s(text: str) -> float:
@@ -112,23 +109,35 @@ def wait_s(text: str) -> float:
 
 def ttl(text: str) -> str:
     """Return the TTL of a session."""
-    if not 1.0 <= duration_s(text) <= TTL_S_MAX:
-        raise ArgumentTypeError(f"invalid TTL {text}: from 1s to 24h")
+    _bounded_s(text, 1.0, TTL_S_MAX, f"invalid TTL {text}: from 1s to 24h")
     return text
 
 
 def lock_delay(text: str) -> str:
     """Return the lock-delay of a session."""
-    if duration_s(text) > LOCK_DELAY_S_MAX:
-        raise ArgumentTypeError(f"invalid lock-delay {text}: a minute at most, which is as long as Consul's")
+    why_not = f"invalid lock-delay {text}: a minute at most, which is as long as Consul's"
+    _bounded_s(text, 0.0, LOCK_DELAY_S_MAX, why_not)
     return text
+
+
+def rest_s(text: str) -> float:
+    """Return the seconds for which a node does not contend after step-down."""
+    from supervisor.control.protocol import REST_S_MAX
+
+    why_not = f"invalid duration {text}: a day at most; use `pause` for longer"
+    return _bounded_s(text, 0.0, REST_S_MAX, why_not)
+
+
+def _bounded_s(text: str, least_s: float, most_s: float, why_not: str) -> float:
+    if not least_s <= (length_s := duration_s(text)) <= most_s:
+        raise ArgumentTypeError(why_not)
+    return length_s
 
 
 def speed(text: str) -> float:
     """Return the number by which a drill divides durations."""
-    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,3})?", text) or float(text) < 1:
-        raise ArgumentTypeError(f"invalid speed {text}: must be a number from 1 to 9999")
-    return float(text)
+    at_least_1 = r"(?!0+(\.|$))[0-9]{1,4}(\.[0-9]{1,3})?"
+    return float(_matching(at_least_1, text, f"invalid speed {text}: must be a number from 1 to 9999"))
 
 
 def note(text: str) -> str:
@@ -146,13 +155,3 @@ def node(text: str) -> str:
     from supervisor.control.protocol import NODE
 
     return _matching(NODE.pattern, text, "invalid node: must be a name without blanks, or a session's id")
-
-
-def rest_s(text: str) -> float:
-    """Return the seconds for which a node does not contend after step-down."""
-    from supervisor.control.protocol import REST_S_MAX
-
-    length_s = duration_s(text)
-    if length_s > REST_S_MAX:
-        raise ArgumentTypeError(f"invalid duration {text}: a day at most; use `pause` for longer")
-    return length_s

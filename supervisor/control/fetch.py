@@ -12,13 +12,14 @@ from typing import Any
 
 import h11
 
+from supervisor.control.protocol import error_of
 from supervisor.errors import PeerError
 
 FETCH_S = 10.0  # the daemon answers in milliseconds, unless its machine hangs
 BODY_BYTES_MAX = 64 << 20  # a thousand items, each with twenty transitions and their hooks
 RECEIVE_BYTES = 1 << 16
-STATUS_VERSION = 1
-EVENTS_VERSION = 1
+VERSION = 1  # of the status and of the events
+NO_ANSWER = "not an answer of a consul-supervisor"
 
 
 class DaemonUnreachable(PeerError):
@@ -29,34 +30,27 @@ class DaemonUnreachable(PeerError):
 
 def status(socket_path: str, *, within_s: float = FETCH_S) -> tuple[bytes, dict[str, Any]]:
     """Return the daemon's status as it was sent, and decoded. Raises DaemonUnreachable."""
-    code, body = exchange(socket_path, "GET", "/v1/status", within_s=within_s)
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        document = None
-    if code != 200 or not isinstance(document, dict) or "items" not in document:
-        raise DaemonUnreachable(f"cannot ask the daemon: {code} {_why(document)}")
-    if (version := document.get("version")) != STATUS_VERSION:
-        raise DaemonUnreachable(
-            f"cannot read the daemon's status: it is of version {version}, not {STATUS_VERSION}"
-        )
-    return body, document
+    return _document(socket_path, "status", "items", within_s)
 
 
-def events(socket_path: str, *, within_s: float = FETCH_S) -> dict[str, Any]:
+def events(socket_path: str) -> dict[str, Any]:
     """Return the events of the daemon's node, decoded. Raises DaemonUnreachable."""
-    code, body = exchange(socket_path, "GET", "/v1/events", within_s=within_s)
+    return _document(socket_path, "events", "events", FETCH_S)[1]
+
+
+def _document(socket_path: str, what: str, list_: str, within_s: float) -> tuple[bytes, dict[str, Any]]:
+    """Return the document at ``/v1/<what>``, which has this list, as it was sent and decoded."""
+    code, body = exchange(socket_path, "GET", f"/v1/{what}", within_s=within_s)
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
         document = None
-    if code != 200 or not isinstance(document, dict) or "events" not in document:
-        raise DaemonUnreachable(f"cannot ask the daemon: {code} {_why(document)}")
-    if (version := document.get("version")) != EVENTS_VERSION:
-        raise DaemonUnreachable(
-            f"cannot read the daemon's events: they are of version {version}, not {EVENTS_VERSION}"
-        )
-    return document
+    if code != 200 or not isinstance(document, dict) or list_ not in document:
+        raise DaemonUnreachable(f"cannot ask the daemon: {code} {error_of(body) or NO_ANSWER}")
+    if (version := document.get("version")) != VERSION:
+        is_of = "they are of" if what == "events" else "it is of"
+        raise DaemonUnreachable(f"cannot read the daemon's {what}: {is_of} version {version}, not {VERSION}")
+    return body, document
 
 
 def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | None:
@@ -68,7 +62,7 @@ def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | N
     if code == 404:
         return None
     if code not in (200, 503) or not body.startswith(f"{name}: ".encode()):
-        raise DaemonUnreachable(f"cannot ask the daemon: {code}, not an answer of a consul-supervisor")
+        raise DaemonUnreachable(f"cannot ask the daemon: {code}, {NO_ANSWER}")
     return code == 200
 
 
@@ -90,11 +84,6 @@ def exchange(
         except h11.RemoteProtocolError:
             why = f"{socket_path} does not speak HTTP, or closed the connection before the end of its answer"
     raise DaemonUnreachable(f"cannot ask the daemon: {why}")
-
-
-def _why(document: object) -> str:
-    error = document.get("error") if isinstance(document, dict) else None
-    return " ".join(error.split()) if isinstance(error, str) else "not an answer of a consul-supervisor"
 
 
 def _request(client: h11.Connection, method: str, target: str, body: bytes) -> bytes:

@@ -119,7 +119,7 @@ def note_of(text: str) -> str | None:
 
 
 def _note(body: bytes) -> str:
-    text = _object(body).get("note", "") if body else ""
+    text = _object(body).get("note", "")
     note = note_of(text) if isinstance(text, str) else None
     if note is None:
         raise InvalidCommand(f"note must be a text of at most {NOTE_CHARS_MAX} printable characters")
@@ -127,8 +127,6 @@ def _note(body: bytes) -> str:
 
 
 def _rest_s(body: bytes) -> float:
-    if not body:
-        return REST_S
     for_s = _object(body).get("for_s", REST_S)
     if isinstance(for_s, bool) or not isinstance(for_s, int | float) or not 0 <= for_s <= REST_S_MAX:
         raise InvalidCommand(f"for_s must be a number from 0 to {REST_S_MAX:g}")
@@ -136,15 +134,10 @@ def _rest_s(body: bytes) -> float:
 
 
 def _to(body: bytes) -> str:
-    node = _object(body).get("to", "") if body else ""
+    node = _object(body).get("to", "")
     if not isinstance(node, str) or (node and not NODE.fullmatch(node)):
         raise InvalidCommand("to must be the name of a node or the ID of a session, without blanks")
     return node
-
-
-def error_body(error: str) -> bytes:
-    """Return the body of an answer that is not 200."""
-    return json.dumps({"error": error}).encode()
 
 
 def body_of(reply: Reply) -> bytes:

@@ -6,6 +6,7 @@ limits are small, because a command is short and its client is on this machine.
 """
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -20,7 +21,6 @@ from supervisor.control.protocol import (
     Result,
     body_of,
     command_of,
-    error_body,
 )
 from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
 
@@ -131,4 +131,4 @@ async def serve(
 
 
 def _refusal(status: int, error: str, *headers: tuple[str, str]) -> HttpAnswer:
-    return HttpAnswer(status, error_body(error), (JSON, *headers))
+    return HttpAnswer(status, json.dumps({"error": error}).encode(), (JSON, *headers))

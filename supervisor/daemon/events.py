@@ -15,7 +15,7 @@ from supervisor.journal.event_file import BATCH_MAX, EventFile, events_of
 from supervisor.telemetry.event_log import EVENTS_MAX
 from supervisor.telemetry.history import History
 from supervisor.telemetry.log import Log, Name
-from supervisor.telemetry.past import Past
+from supervisor.telemetry.replay import Replay
 
 DELAY_S = 0.05  # so that the hook whose begin is an event begins first, and one write has several events
 LOOK_S = 1.0  # between two looks whether the file system answers; one that works has answered by then
@@ -53,17 +53,17 @@ class Events:
 
     async def restore(self) -> None:
         """Read the events of earlier processes, piece by piece, and write those of this one from then on."""
-        lines, past = await self._lines(), Past()
+        lines, past = await self._lines(), Replay()
         for number, event in enumerate(events_of(lines, self._machine)):
             if event is not None:
-                past.replay(event)
+                past.event(event)
             if number % READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        past.end()
+        past.history.end_all()
         self._unanswered = False
-        self._history.events.prepend(past.events)
+        self._history.events.prepend(past.history.events)
         for item in self._items():
-            self._history.recall(item, past.of(item))
+            self._history.recall(item, past.history.of(item).transitions)
         self._read = True
         self._write_in(DELAY_S)
 

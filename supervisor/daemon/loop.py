@@ -56,6 +56,7 @@ from supervisor.runtime.background import Background
 from supervisor.runtime.clock import boottime
 from supervisor.runtime.driver import Driver, Effects
 from supervisor.runtime.signal_callbacks import listen
+from supervisor.telemetry.facts import Facts
 from supervisor.telemetry.log import Log
 from supervisor.telemetry.systemd import SystemdNotifier
 
@@ -68,7 +69,7 @@ NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Observer(Protocol):
-    """A part that sees every step: the log, history, metrics, the operator, systemd's notifier."""
+    """A part that sees every step: the facts (of log, history, metrics), the operator, systemd's notifier."""
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """Take note of an event and of the actions that the core decided."""
@@ -139,7 +140,8 @@ class Daemon:
             history,
             lambda: (*contenders.by_name, *contenders.waiting),
         )
-        self._observers: tuple[Observer, ...] = (log, history, metrics, self._operator, self._notifier)
+        facts = Facts(boottime, log.on_step, history.on_step, metrics.counters.on_step)
+        self._observers: tuple[Observer, ...] = (facts, self._operator, self._notifier)
         self._background = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[Event, list[Action]]] = deque()
         self._ended = asyncio.Event()

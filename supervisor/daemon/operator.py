@@ -19,7 +19,7 @@ from supervisor.core.outcomes import ListedSession, Outcome, SessionsView
 from supervisor.core.reload import ReloadEffect
 from supervisor.daemon.reload import CannotReload, Reloaded
 from supervisor.formats.json_values import holder_node
-from supervisor.telemetry.stuck import remedy
+from supervisor.telemetry.stuck_texts import remedy
 
 NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none

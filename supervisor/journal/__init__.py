@@ -31,14 +31,7 @@ from supervisor.errors import NotPossible, OperatorError
 from supervisor.filesystem.children import NoAnswer
 from supervisor.filesystem.reading import Pulse
 from supervisor.hooks.abandoned import Group
-from supervisor.journal.format import (
-    Recorded,
-    UnreadableRecord,
-    is_at_rest,
-    read,
-    settings_line,
-    state_line,
-)
+from supervisor.journal.format import Recorded, UnreadableRecord, is_at_rest, read, settings_line, state_line
 from supervisor.journal.identity import MachineIdentity, identity_here
 from supervisor.journal.record_file import RecordFile, read_content
 
@@ -130,11 +123,7 @@ class Journal:
         return lock
 
     def _open_lock(self) -> int:
-        """Open the lock file.
-
-        When the disk takes no more writes, open it for reading if there are records, because they still
-        count.
-        """
+        """Open the lock file, for reading alone if the disk takes no more writes but has records."""
         path = self._directory / "lock"
         try:
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -207,10 +196,7 @@ class Journal:
         return why_not
 
     def group_began(self, item: str, group: Group) -> str:
-        """Record the process group of a hook, until the group ends.
-
-        Return blank, or why it could not be written.
-        """
+        """Record the process group of a hook, until it ends. Return blank, or why that is not written."""
         entry = self._recorded_entry(item)
         if entry is None:
             return ""
@@ -231,19 +217,13 @@ class Journal:
         return entry is None or not entry.unsettled
 
     def settle(self, item: str) -> str:
-        """Record the changes of the item's process groups.
-
-        Return blank, or why they could not be written.
-        """
+        """Record the changes of the item's process groups. Return blank, or why they are not written."""
         entry = self._recorded_entry(item)
         assert entry is not None and entry.settings is not None, f"{item} owes no record"
         return self._write(entry, entry.state, entry.settings)
 
     def _recorded_entry(self, item: str) -> _Entry | None:
-        """Return the entry of an item with a record.
-
-        None: there is no record, so nothing could be wound up.
-        """
+        """Return the entry of an item. None: it has no record, so nothing could be wound up."""
         entry = self._entries.get(item)
         return None if entry is None or entry.settings is None else entry
 

@@ -155,10 +155,7 @@ def _state(state: dict[str, Any]) -> Record:
 
 
 def _last_readable(contents: list[dict[str, Any] | None]) -> Recorded | None:
-    """Return the newest record that can be read, or None.
-
-    Settings without a readable state make an empty record.
-    """
+    """Return the newest record that can be read. Settings without a readable state make an empty one."""
     settings: dict[str, Any] | None = None
     last: Recorded | None = None
     for content in contents:

@@ -1,14 +1,16 @@
 """The reports of a running daemon. Nothing here decides anything.
 
+    names.py         the levels of lines and their names, which are a contract
+    facts.py         what a step means to people: roles, hooks, failures; log, history and metrics present it
     log/             structured lines; a recurring failure has one line for its begin and one for its end
     metrics/         Prometheus: items, hooks, Consul and the process
     history.py       the histories of all items, bounded
     event_log.py     the events of this node: its tenures and commands, bounded
-    past.py          the transitions of earlier processes, from their events
+    replay.py        the transitions of earlier processes, from their events
     item_history.py  the history of one item: transitions, hooks, the last error
     status.py        whether this node holds, whether all is well, and the whole status as JSON
-    shown.py         times and texts as the status and the events show them
-    stuck.py         texts about a stuck item: the hook that failed, and the command that an operator runs
+    formatting.py    times and texts as the status and the events show them
+    stuck_texts.py   texts about a stuck item
     systemd.py       readiness, status line and watchdog pings for systemd
 
 No line, metric or status may carry a secret, and nothing here waits for its reader.

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from supervisor.telemetry.shown import bounded, when
+from supervisor.telemetry.formatting import bounded, when
 
 EVENTS_MAX = 4000  # as many as the file usually holds; a failover has about six
 BYTES_MAX = 1 << 20  # of their JSON, because a hook's message may be long

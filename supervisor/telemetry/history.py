@@ -7,35 +7,17 @@ hold secrets. Only events and transitions also come from earlier processes, as s
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from supervisor.consul.permissions import UNKNOWN_TOKEN
-from supervisor.core.actions import (
-    LOSE_SIDE,
-    Action,
-    CannotStart,
-    Reason,
-    Role,
-    RoleChanged,
-    StartHook,
-    StartRun,
-    StopRun,
-)
-from supervisor.core.events import Answered, Event, HookEnded, RecordWritten, RunEnded
-from supervisor.core.outcomes import (
-    Denied,
-    Failed,
-    Ineligible,
-    Outcome,
-    Refused,
-    SessionAltered,
-    Throttled,
-    Unknown,
-    View,
-)
+from supervisor.core.actions import Action, CannotStart, Reason, Role
+from supervisor.core.events import Answered, Event, RecordWritten
+from supervisor.core.outcomes import Denied, Outcome, Unknown, View
 from supervisor.core.requests import Answerer, Watch
 from supervisor.telemetry.event_log import EventLog
+from supervisor.telemetry.facts import FAILURES, Fact, Trouble
 from supervisor.telemetry.item_history import (
     TRANSITIONS_MAX,
     Attempt,
@@ -44,27 +26,13 @@ from supervisor.telemetry.item_history import (
     LastError,
     Transition,
 )
-from supervisor.telemetry.stuck import failure_of
 
 DENIED_S = 90.0  # each request that is denied is repeated sooner; a watch is the last, after its wait
 TOKENS_LOADED_S = 15.0  # after the start of a server; each request that is denied is repeated within 5 s
 HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
-ALTERED = "session-altered: Consul has made another session than this node asked for"
 CONSUL = "consul"  # ends with any answer of Consul's servers
 RECORD = "record"  # ends with a record that was written
 PREFLIGHT = "preflight"  # ends with a look that finds every hook able to start
-TROUBLES: dict[type[Outcome], tuple[str, str]] = {  # the texts while it goes on, and once it is over
-    Unknown: ("Consul does not answer: ", "Consul did not answer: "),
-    Failed: ("Consul answers ", "Consul answered "),
-    Throttled: (
-        "Consul takes no more requests for now: ",
-        "Consul took no more requests for some time: ",
-    ),
-    Denied: ("Consul refuses: ", "Consul refused: "),
-    Refused: ("Consul refuses what the file asks for: ", "Consul refused what the file asked for: "),
-    SessionAltered: (f"{ALTERED}: ", f"{ALTERED}: "),
-    Ineligible: ("not eligible: ", "was not eligible: "),
-}
 
 
 def _is_expired(watch: Watch, outcome: Outcome) -> bool:
@@ -94,7 +62,7 @@ class History:
         self.refused = ""
         self.events = EventLog(wall)
         self._items: dict[str, ItemHistory] = {}
-        self._running: dict[StartHook | StartRun, tuple[Transition, Attempt]] = {}
+        self._running: dict[tuple[str, ...], tuple[Transition, Attempt]] = {}
 
     def of(self, item: str) -> ItemHistory:
         """Return what happened to this item, which is an empty history as long as nothing has happened."""
@@ -131,34 +99,38 @@ class History:
                 return lasted if unknown else denial.why
         return ""
 
-    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """Note an event and the actions that followed."""
+    def on_step(self, event: Event, actions: Sequence[Action], facts: Sequence[Fact]) -> None:
+        """Note an event, the actions that followed and what they mean."""
         match event:
             case Answered():
                 self._answered(event)
-            case HookEnded() | RunEnded():
-                self._ended(event)
             case RecordWritten(write, why_not):
                 self._record_written(write.item, why_not)
+        for _, name, fields in facts:
+            self.note(name, fields)
         for action in actions:
             match action:
-                case StartHook(context=context) if context.event == "check":
-                    pass
-                case StartHook() | StartRun():
-                    self._started(action)
-                case StopRun(started) if started in self._running:
-                    self._running[started][1].stop_requested = True
-                case RoleChanged():
-                    self.on_role(action)
                 case CannotStart(item, (fault, *_)):
                     how = f"{fault.why}: {fault.remedy}"
-                    present, past = (
-                        f"{fault.hook} cannot start: {how}",
-                        f"{fault.hook} could not start: {how}",
-                    )
+                    present, past = (f"{fault.hook} {can} start: {how}" for can in ("cannot", "could not"))
                     self._note_error(self.of(item), present, past, PREFLIGHT)
                 case CannotStart(item):
                     self._end_error(self.of(item), PREFLIGHT)
+
+    def note(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Note a fact, or an event of an earlier process.
+
+        Raises KeyError, TypeError or ValueError for an event that no process of this version has left.
+        """
+        match name:
+            case "role":
+                self._became(self.of(fields["item"]), Role(fields["role"]), fields)
+            case "hook-started" | "run-started" if fields["event_kind"] != "check":
+                self._began(fields)
+            case "run-stopping" if started := self._running.get(_key(fields)):
+                started[1].stop_requested = True
+            case "hook-succeeded" | "hook-failed" | "run-ended":
+                self._ended(fields, ok=name == "hook-succeeded")
 
     # --- Consul and the disk ---------------------------------------------------------------------
 
@@ -180,19 +152,17 @@ class History:
         if isinstance(outcome, Denied):
             since = history.denied[kind].since if kind in history.denied else now
             history.denied[kind] = Denial(since, now, outcome.why)
-        if isinstance(outcome, Unknown | Denied | Refused | Ineligible | SessionAltered):
-            ended_by = CONSUL if isinstance(outcome, Unknown) else kind
-            present, past = (f"{text}{outcome.why}" for text in TROUBLES[type(outcome)])
-            self._note_error(history, present, past, ended_by)
+        if isinstance(outcome, Trouble):
+            failure, ended_by = FAILURES[type(outcome)], CONSUL if isinstance(outcome, Unknown) else kind
+            self._note_error(history, failure.present + outcome.why, failure.past + outcome.why, ended_by)
         else:
             self._end_error(history, kind)
 
     def _record_written(self, item: str, why_not: str) -> None:
         history = self.of(item)
         if why_not:
-            self._note_error(
-                history, f"cannot be recorded: {why_not}", f"could not be recorded: {why_not}", RECORD
-            )
+            present, past = (f"{can} be recorded: {why_not}" for can in ("cannot", "could not"))
+            self._note_error(history, present, past, RECORD)
         elif history.unrecorded:
             self._end_error(history, RECORD)
         history.unrecorded = why_not
@@ -209,47 +179,39 @@ class History:
 
     # --- hooks -----------------------------------------------------------------------------------
 
-    def _started(self, start: StartHook | StartRun) -> None:
-        context, history = start.context, self.of(start.context.name)
-        is_run = isinstance(start, StartRun)
-        event = "run" if is_run else context.event
-        transition = self.transition(history, event, context.reason, context.transition)
-        hook, number = ("run", 1) if isinstance(start, StartRun) else (start.hook.name, start.attempt)
+    def _began(self, fields: Mapping[str, Any]) -> None:
+        hook, number, event = _attempt_of(fields)
+        history = self.of(fields["item"])
+        transition = self._transition(history, event, fields["reason"], fields.get("transition", ""))
         attempt = Attempt(hook, number, event, self._wall(), self._clock())
         transition.attempts.append(attempt)
-        self._running[start] = (transition, attempt)
-        if not is_run:
+        self._running[_key(fields)] = (transition, attempt)
+        if event != "run":
             history.last_hook = attempt
         history.transitions_json = ""
 
-    def _ended(self, event: HookEnded | RunEnded) -> None:
-        of = event.started.context.event
-        history = self.of(event.started.context.name)
-        if isinstance(event, HookEnded):
-            self._hook_ended(history, event, of)
-        begun = self._running.pop(event.started, None)
-        if begun is None:  # a check, of which no attempts are kept
-            return
-        transition, attempt = begun
-        now = self._clock()
-        attempt.ok = event.ok if isinstance(event, HookEnded) else attempt.stop_requested
-        attempt.duration_s, attempt.detail = now - attempt.began, event.detail
-        if transition is not history.current:
-            transition.duration_s = now - transition.began
-        history.transitions_json = ""
-        if isinstance(event, RunEnded) and not attempt.ok:
-            self._failed(history, f"{attempt.hook} ended: {event.detail}", of)
+    def _ended(self, fields: Mapping[str, Any], *, ok: bool) -> None:
+        """Note the end of a hook or of the run child. A success ends an error of a hook for the same event.
 
-    def _hook_ended(self, history: ItemHistory, event: HookEnded, of: str) -> None:
-        """Note the end of a hook. A success ends an error of an earlier hook for the same event."""
-        if event.ok:
-            self._end_error(history, of)
-            return
-        self._failed(history, failure_of(event), of)
-        if of in LOSE_SIDE:
-            history.lose_failure = failure_of(event)
+        The end of the run child is a success if it was asked for, as an earlier process did while it lost.
+        """
+        hook, _, event = _attempt_of(fields)
+        history, detail = self.of(fields["item"]), fields.get("detail", "")
+        if event != "check":  # of which no attempts are kept
+            (transition, attempt), now = self._running.pop(_key(fields)), self._clock()
+            if event == "run":
+                ok = attempt.stop_requested or history.role is Role.LOSING
+            attempt.ok, attempt.duration_s, attempt.detail = ok, now - attempt.began, detail
+            if transition is not history.current:
+                transition.duration_s = now - transition.began
+            history.transitions_json = ""
+        if not ok:
+            text = f"{hook} {'ended' if event == 'run' else 'failed'}: {detail}"
+            self._note_error(history, text, text, fields["event_kind"])
+        elif event != "run":
+            self._end_error(history, event)
 
-    def transition(self, history: ItemHistory, event: str, reason: str, id_: str) -> Transition:
+    def _transition(self, history: ItemHistory, event: str, reason: str, id_: str) -> Transition:
         """Return the transition to which these hooks belong, which is begun if there is none."""
         if event in ("acquire", "lose"):
             transition = self._enter(history, event, reason)
@@ -261,30 +223,27 @@ class History:
                 return transition
         return self._add(history, Transition(event, reason, self._wall(), self._clock(), id_))
 
-    def _failed(self, history: ItemHistory, text: str, of: str) -> None:
-        self._note_error(history, text, text, of)
-
     # --- roles -----------------------------------------------------------------------------------
 
-    def on_role(self, became: RoleChanged) -> None:
-        """Note that the role of an item has changed."""
-        history = self.of(became.item)
-        if became.role is Role.ACQUIRING:
-            self._enter(history, "acquire", became.reason)
-            history.lose_failure = ""
-        elif became.role is Role.HOLDING:
-            self._enter(history, "acquire", became.reason).reason = became.reason  # adopted by now
+    def _became(self, history: ItemHistory, role: Role, fields: Mapping[str, Any]) -> None:
+        reason = fields.get("reason", "")
+        if role is Role.ACQUIRING:
+            self._enter(history, "acquire", reason)
+        elif role is Role.HOLDING:
+            self._enter(history, "acquire", reason).reason = reason  # adopted by now
             self._leave(history)
-        elif became.role is Role.LOSING:
-            lost = self._enter(history, "lose", became.reason)
-            lost.reason = became.reason  # may have become known since the transition began
+        elif role is Role.LOSING:
+            lost = self._enter(history, "lose", reason)
+            lost.reason = reason  # may have become known since the transition began
         elif history.role in (Role.ACQUIRING, Role.HOLDING):  # without a hook there is no role LOSING
-            self._enter(history, "lose", became.reason)
-        if became.role not in HOLDING:
+            self._enter(history, "lose", reason)
+        if role not in HOLDING:
             self._leave(history)
-        if became.reason == Reason.LEASE_EXPIRED:
+        if reason == Reason.LEASE_EXPIRED:
             history.expired = True
-        history.role, history.since = became.role, self._wall()
+        if role is Role.STUCK:
+            history.why_stuck = fields.get("why", "")
+        history.role, history.since = role, self._wall()
         history.transitions_json = ""
 
     def _enter(self, history: ItemHistory, event: str, reason: str) -> Transition:
@@ -302,3 +261,15 @@ class History:
     def _add(self, history: ItemHistory, transition: Transition) -> Transition:
         history.transitions.appendleft(transition)
         return transition
+
+
+def _attempt_of(fields: Mapping[str, Any]) -> tuple[str, int, str]:
+    """Return the name of the hook, the number of its attempt, and its event. The run child has no fields."""
+    if "hook" not in fields:
+        return "run", 1, "run"
+    return fields["hook"], int(fields["attempt"]), fields["event_kind"]
+
+
+def _key(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what tells a hook from all others that are under way."""
+    return fields["item"], fields.get("transition", ""), fields.get("hook", "run")

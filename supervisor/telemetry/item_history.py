@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from supervisor.core.actions import Role
+from supervisor.telemetry.stuck_texts import FAILED_BEFORE
 
 TRANSITIONS_MAX = 20  # of an item: the transitions that a page shows; older ones are in the log
 ATTEMPTS_MAX = 20  # of a transition: the newest attempts show whether retries help
@@ -95,7 +96,7 @@ class ItemHistory:
     expired: whether it has ceased to hold because its lease expired, and they have not answered since.
     seen_at: when the newest answer that shows who holds was true, by the same clock.
     unrecorded: why its newest record could not be written. Blank: it was written.
-    lose_failure: which hook of the lose side failed last, and how. Blank: none since the item was acquired.
+    why_stuck: why it was stuck when it was so last.
     denied: the refusals (403) by the kind of request, until Consul answers that kind otherwise.
     current: the acquire or lose that is not over. None: there is none.
     transitions_json: the transitions as JSON, kept by ``status``. Blank: a transition has changed since.
@@ -112,7 +113,7 @@ class ItemHistory:
     expired: bool = False
     seen_at: float = float("-inf")
     unrecorded: str = ""
-    lose_failure: str = ""
+    why_stuck: str = FAILED_BEFORE
     denied: dict[str, Denial] = field(default_factory=dict)
     current: Transition | None = None
     transitions_json: str = ""

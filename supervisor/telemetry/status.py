@@ -19,10 +19,11 @@ from supervisor.core.outcomes import View
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.formats.durations import format_duration
 from supervisor.telemetry.event_log import Event
-from supervisor.telemetry.history import ALTERED, History
+from supervisor.telemetry.facts import ALTERED
+from supervisor.telemetry.formatting import bounded, when
+from supervisor.telemetry.history import History
 from supervisor.telemetry.item_history import Attempt, ItemHistory, LastError, Transition
-from supervisor.telemetry.shown import bounded, when
-from supervisor.telemetry.stuck import remedy, why_stuck
+from supervisor.telemetry.stuck_texts import remedy
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
 VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
@@ -233,7 +234,7 @@ class Status:
 def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterator[str]:
     tenure = contender.tenure
     if contender.role is Role.STUCK:
-        yield f"is stuck: {why_stuck(history.lose_failure)}; {remedy(contender.settings.name)}"
+        yield f"is stuck: {history.why_stuck}; {remedy(contender.settings.name)}"
     expired = tenure is not None and not tenure.believes and tenure.reason is Reason.LEASE_EXPIRED
     cut_off_s = max(0.0, contender.lease.cut_off_s)
     if expired or history.expired:

@@ -129,10 +129,7 @@ class SystemdNotifier:
 
 
 def _path(address: str) -> str:
-    """Return the address for the socket call.
-
-    Its first byte is zero for an abstract socket, which begins with @.
-    """
+    """Return the address for the socket call, with a zero in place of the @ of an abstract socket."""
     return "\0" + address[1:] if address.startswith("@") else address
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 
 from supervisor.config import HttpSettings
-from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits
+from supervisor.http_server import HttpServer, Limits
 from supervisor.telemetry.log import Level
 from supervisor.web.routes import Routes
 
@@ -33,9 +33,8 @@ class Listener:
 
     def __init__(self, settings: HttpSettings, routes: Routes, log: LogLine, limits: Limits = LIMITS) -> None:
         self._settings = settings
-        self._routes = routes
         self._log = log
-        self._server = HttpServer(self._handle, limits)
+        self._server = HttpServer(routes.answer, limits)
         self._retry: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -68,6 +67,3 @@ class Listener:
             return False
         self._log("info", f"listening on {HttpSettings(host, port)}")
         return True
-
-    async def _handle(self, request: HttpRequest) -> HttpAnswer:
-        return await self._routes.answer(request)

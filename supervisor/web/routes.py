@@ -41,10 +41,11 @@ class Routes:
         self._page = load_page()
         self._metrics = metrics
         self._scraping = asyncio.Lock()
-        self._pages: dict[str, Callable[[], HttpAnswer]] = {
-            "/": lambda: self._page,
-            "/v1/status": self._all,
-            "/healthz": self._health,
+        self._pages: dict[str, Callable[[str], HttpAnswer]] = {  # by path, from the query
+            "/": lambda query: self._page,
+            "/v1/status": lambda query: HttpAnswer(200, status.body(), (JSON, NO_STORE)),
+            "/v1/events": self._events,
+            "/healthz": lambda query: self._health(),
         }
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:
@@ -56,18 +57,14 @@ class Routes:
                 ALLOW,
             )
         path, _, query = request.target.partition("?")
-        if path == "/v1/events":
-            found = self._events(query)
-        else:
-            found = await self._scraped(request) if path == "/metrics" else self._find(path)
+        found = await self._scraped(request) if path == "/metrics" else self._find(path, query)
         if request.method == "OPTIONS":
             return HttpAnswer(found.status, headers=(*found.headers, ALLOW))
         return found
 
-    def _find(self, path: str) -> HttpAnswer:
-        page = self._pages.get(path)
-        if page is not None:
-            return page()
+    def _find(self, path: str, query: str) -> HttpAnswer:
+        if path in self._pages:
+            return self._pages[path](query)
         for prefix in HOLDER_PATHS:
             if path.startswith(prefix):
                 return self._holder(path.removeprefix(prefix))
@@ -82,9 +79,6 @@ class Routes:
                 body += piece
                 await asyncio.sleep(0)  # urgent work goes before the next piece
         return HttpAnswer(200, bytes(body), (("Content-Type", content_type), NO_STORE))
-
-    def _all(self) -> HttpAnswer:
-        return HttpAnswer(200, self._status.body(), (JSON, NO_STORE))
 
     def _events(self, query: str) -> HttpAnswer:
         asked = NEWEST.fullmatch(query)

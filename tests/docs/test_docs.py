@@ -18,7 +18,7 @@ import yaml
 
 from docs import commands, devagent, reference
 from supervisor.check.findings import Finding, Level
-from supervisor.check.report import Checked, refused_verdict, report, verdict
+from supervisor.check.report import Checked, as_text, refused_verdict, verdict
 from supervisor.config import Problem, load
 from supervisor.config import files as config_source
 from supervisor.config.yaml_reader import NODES_MAX
@@ -44,8 +44,8 @@ from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
 from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.telemetry.event_log import EVENTS_MAX
 from supervisor.telemetry.log.journald import VALUE_BYTES_MAX
-from supervisor.telemetry.log.names import Name
 from supervisor.telemetry.log.sentences import sentence
+from supervisor.telemetry.names import Name
 from tests.consul.web.reader import Reader
 from tests.processes.test_check_command import Ansible, Refused
 from tests.support.consul import HOST, Agent, free_ports
@@ -499,7 +499,7 @@ def test_the_election_of_the_sum_loads_without_a_warning(shown: str, tmp_path: P
 
 @SHOWN.by(LEASE, "The sum", "text")
 def test_the_documented_sum_is_the_one_that_check_prints(shown: str, tmp_path: Path) -> None:
-    assert shown in report(load(example(tmp_path), {}, "node1"))
+    assert shown in as_text(Checked(load(example(tmp_path), {}, "node1")))
 
 
 def test_the_drawing_of_the_lease_is_to_scale(tmp_path: Path) -> None:

@@ -5,16 +5,18 @@ import os
 from typing import Any
 
 from supervisor.filesystem.writing import NonBlockingWriter
+from supervisor.telemetry.facts import Facts
 from supervisor.telemetry.log import Level, Log
 
 
 class Written:
-    """A log and all that was written to it."""
+    """A log and all that was written to it. ``on_step`` takes note of a step."""
 
     def __init__(self, level: Level = "debug", form: str = "json", *, journal: bool = False) -> None:
         self.now = 0.0
         self._file = os.fdopen(os.memfd_create("log"), "rb")
         self.log = Log(level, form, lambda: self.now, NonBlockingWriter(self._file.fileno()), journal=journal)
+        self.on_step = Facts(lambda: self.now, self.log.on_step).on_step
 
     def __del__(self) -> None:
         self._file.close()

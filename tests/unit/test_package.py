@@ -229,3 +229,44 @@ def test_no_two_classes_have_one_name() -> None:
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in found.items() if count > 1] == []
+
+
+def test_there_is_no_definition_that_nothing_names() -> None:
+    """Tests and docs count as users. A method of a class with a base may be called by the base."""
+    trees = [ast.parse(file.read_text()) for file in MODULES]
+    named = {name for tree in trees for name in names_used(tree)}
+    others = (file for folder in ("tests", "docs", "bench") for file in (ROOT / folder).rglob("*.py"))
+    words = set(re.findall(r"\w+", "".join(file.read_text() for file in others)))
+    assert [
+        each for tree in trees for each in definitions(tree) if each not in named and each not in words
+    ] == []
+
+
+def names_used(tree: ast.AST) -> Iterator[str]:
+    """Yield each name that is read, imported, or part of a text, such as the function of a command."""
+    docs = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docs:
+            yield from re.findall(r"\w+", node.value)
+
+
+def definitions(tree: ast.Module) -> Iterator[str]:
+    """Yield the functions, classes and constants of a module, and the methods of its classes."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        for target in getattr(node, "targets", [getattr(node, "target", None)]):
+            if isinstance(target, ast.Name) and target.id != "__all__":
+                yield target.id
+        if isinstance(node, ast.ClassDef) and not node.bases:
+            yield from (
+                each.name
+                for each in node.body
+                if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name[:2] != "__"
+            )

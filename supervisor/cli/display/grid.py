@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from supervisor.cli.display.text import pad, shrink_to_fit, truncate, width
+from supervisor.cli.display.text import fit, pad, shrink_to_fit, width
 
 GAP = "  "
 
@@ -40,7 +40,7 @@ def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | N
         GAP.join(pad(row[at], size) for at, size in zip(shown, widths, strict=True)).rstrip()
         for row in [[column.title for column in columns], *rows]
     ]
-    return lines if room is None else [truncate(line, room) for line in lines]
+    return [fit(line, room) for line in lines]
 
 
 def _widths(

@@ -4,11 +4,10 @@ The functions are pure. All text of Consul is escaped, because any program may h
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from textwrap import wrap
+from collections.abc import Sequence
 
 from supervisor.cli.display.grid import Column, grid
-from supervisor.cli.display.text import escape, truncate
+from supervisor.cli.display.text import escape, fit, wrapped
 from supervisor.consul.members import Member, Members, Part, SupervisorSession
 from supervisor.core.outcomes import KeyView, ListedSession
 from supervisor.formats.durations import format_duration
@@ -24,7 +23,6 @@ ORPHANS = (
     "supervisors share one Consul agent, it may belong to one that waits, which makes another session when "
     "this one is destroyed."
 )
-_NOTE_COLUMNS_MIN = 20
 _ITEM = Column("ITEM", 8)
 _MEMBER = (
     Column("PART"),
@@ -46,10 +44,10 @@ _SESSION = (
 
 def member_lines(item: Members, room: int | None) -> list[str]:
     """Return the lines about the members of one item."""
-    lines = [truncate(line, room) if room is not None else line for line in [_headline(item)]]
+    lines = [fit(_headline(item), room)]
     if item.members:
         lines += ["", *grid(_MEMBER, [_cells(member) for member in item.members], room)]
-    return [*lines, "", *notes_lines(_notes([item]), room)]
+    return [*lines, "", *wrapped(_notes([item]), room)]
 
 
 def cluster_lines(items: Sequence[Members], room: int | None) -> list[str]:
@@ -61,7 +59,7 @@ def cluster_lines(items: Sequence[Members], room: int | None) -> list[str]:
         if not item.members:
             nobody = "nobody" if item.is_complete else "not known"
             rows.append([name, nobody, *[NONE] * (len(_MEMBER) - 1)])
-    return [*grid((_ITEM, *_MEMBER), rows, room), "", *notes_lines(_notes(items), room)]
+    return [*grid((_ITEM, *_MEMBER), rows, room), "", *wrapped(_notes(items), room)]
 
 
 def session_lines(sessions: Sequence[SupervisorSession], room: int | None) -> list[str]:
@@ -90,14 +88,6 @@ def part_of(session: SupervisorSession) -> str:
     if session.named:
         return f"not known: the token may not read the keys of {', '.join(session.named)}"
     return "not known: no item of the configuration has this name"
-
-
-def notes_lines(notes: Sequence[str], room: int | None) -> list[str]:
-    """Return each note, in as many lines as it needs."""
-    if room is None:
-        return list(notes)
-    wide = max(room, _NOTE_COLUMNS_MIN)
-    return [line for note in notes for line in wrap(note, wide, subsequent_indent="  ")]
 
 
 def members_json(items: Sequence[Members]) -> str:
@@ -205,10 +195,5 @@ def _times(listed: ListedSession | None) -> tuple[str, str]:
 
 def _notes(items: Sequence[Members]) -> list[str]:
     several = len(items) > 1
-    return [*(escape(note) for note in _own_notes(items, several)), NO_SESSION]
-
-
-def _own_notes(items: Sequence[Members], several: bool) -> Iterator[str]:
-    for item in items:
-        for note in item.notes:
-            yield f"{item.settings.name}: {note}" if several else note
+    own = ((item.settings.name, note) for item in items for note in item.notes)
+    return [*(escape(f"{name}: {note}" if several else note) for name, note in own), NO_SESSION]

@@ -6,16 +6,14 @@ that the document's version has, and on no value in it, because values come from
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from textwrap import wrap
 from typing import Any
 
 from supervisor import __version__
 from supervisor.cli.display.grid import Column, grid
-from supervisor.cli.display.text import escape, truncate
+from supervisor.cli.display.text import escape, fit, wrapped
 from supervisor.formats.json_values import holder_node
 
 RECENT_S = 300.0  # how long an error that is over is still shown
-_NOTE_COLUMNS_MIN = 20
 HOLDS, HOLDS_NOT = "*", " "
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 _ROLE_COLOURS = {
@@ -38,19 +36,19 @@ def lines(status: Status, columns: int | None, *, colours: bool) -> list[str]:
     rows = [[text(item, now) for text in _CELLS.values()] for item in items]
     head, *body = grid([*_CELLS], rows, None if columns is None else max(0, columns - len(f"{HOLDS} ")))
     page = [
-        _one_line(_summary(status, now), columns),
+        fit(_summary(status, now), columns),
         "",
-        painted(_one_line(f"{HOLDS_NOT} {head}", columns), DIM, colours),
+        painted(fit(f"{HOLDS_NOT} {head}", columns), DIM, colours),
     ]
     for item, line in zip(items, body, strict=True):
-        text = _one_line(f"{HOLDS if item['holds'] else HOLDS_NOT} {line}", columns)
+        text = fit(f"{HOLDS if item['holds'] else HOLDS_NOT} {line}", columns)
         colour = _ROLE_COLOURS.get(item["role"], f"{BOLD};{GREEN}" if item["holds"] else "")
         page.append(painted(text, colour, colours))
     notes = list(_notes(status, now, with_errors=_ERROR.title not in head))
     if notes:
         page.append("")
     return page + [
-        painted(line, colour, colours) for colour, text in notes for line in _wrapped(text, columns)
+        painted(line, colour, colours) for colour, text in notes for line in wrapped([text], columns)
     ]
 
 
@@ -76,21 +74,6 @@ def _exact(length_s: float) -> str:
     if length_s < 1:
         return f"{max(0, round(length_s * 1000))}ms"
     return f"{length_s:.1f}s" if length_s < 10 else duration(length_s)
-
-
-# --- layout --------------------------------------------------------------------------------------
-
-
-def _one_line(text: str, columns: int | None) -> str:
-    return text if columns is None else truncate(text, columns)
-
-
-def _wrapped(text: str, columns: int | None) -> list[str]:
-    """Return a note in as many lines as it needs, because a note must be shown whole."""
-    if columns is None:
-        return [text]
-    lines = wrap(text, max(columns, _NOTE_COLUMNS_MIN), subsequent_indent="  ")
-    return [truncate(line, columns) for line in lines]
 
 
 def painted(text: str, colour: str, colours: bool) -> str:

@@ -5,9 +5,11 @@ It also replaces those that reverse or join letters, because a cell must have th
 """
 
 from collections.abc import Sequence
+from textwrap import wrap
 from unicodedata import combining, east_asian_width
 
 ELLIPSIS = "…"
+_NOTE_COLUMNS_MIN = 20
 _EMOJI_FORM = "\ufe0f"  # makes the letter before it two columns wide on some terminals
 
 
@@ -39,6 +41,19 @@ def truncate(text: str, columns: int) -> str:
         if used < columns:
             end = at + 1
     return text
+
+
+def fit(text: str, room: int | None) -> str:
+    """Return the text in at most ``room`` columns. None: the whole text."""
+    return text if room is None else truncate(text, room)
+
+
+def wrapped(notes: Sequence[str], room: int | None) -> list[str]:
+    """Return each note in as many lines as it needs, because a note must be shown whole."""
+    if room is None:
+        return list(notes)
+    wide = max(room, _NOTE_COLUMNS_MIN)
+    return [truncate(line, room) for note in notes for line in wrap(note, wide, subsequent_indent="  ")]
 
 
 def pad(text: str, columns: int) -> str:

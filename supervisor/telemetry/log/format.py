@@ -12,7 +12,7 @@ import structlog
 
 from supervisor.filesystem.writing import NonBlockingWriter
 from supervisor.telemetry.log.journald import JournalWriter
-from supervisor.telemetry.log.names import PRIORITIES, Level, Name
+from supervisor.telemetry.names import PRIORITIES, Level, Name
 
 Write = Callable[[Level, Name, Mapping[str, Any]], None]
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from supervisor.filesystem.writing import LAST_WAIT_MS, WAITING_BYTES_MAX, NonBlockingWriter, Retry
-from supervisor.telemetry.log.names import PRIORITIES, Level, Name
 from supervisor.telemetry.log.sentences import sentence, texts
+from supervisor.telemetry.names import PRIORITIES, Level, Name
 
 JOURNAL = "/run/systemd/journal/socket"
 PREFIX = "CONSUL_SUPERVISOR_"

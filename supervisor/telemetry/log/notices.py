@@ -7,7 +7,7 @@ unchanged within SETTLE_S counts as one.
 from collections.abc import Callable
 from typing import Any
 
-from supervisor.telemetry.log.names import Level, Name
+from supervisor.telemetry.names import Level, Name
 
 SETTLE_S = 2.0  # a reconnection and the reads after it take less
 

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from supervisor.telemetry.log.names import Level, Name
+from supervisor.telemetry.facts import FAILURES
+from supervisor.telemetry.names import Level, Name
 
 GATHER_S = 5.0  # after the first line: by then every item has met the same failure
 REPEAT_S = 60.0  # between lines of one failure that spreads or flaps
@@ -42,13 +43,7 @@ class Kind:
 
 
 KINDS: dict[Name, Kind] = {
-    "consul-silent": Kind("warning", "consul-answers", FORGET_S),
-    "consul-fails": Kind("warning", "consul-answers", FORGET_S),
-    "consul-throttled": Kind("warning", "consul-answers", FORGET_S),
-    "consul-denied": Kind("error", "consul-answers", FORGET_S),
-    "consul-refused": Kind("error", "consul-answers", FORGET_S),
-    "not-eligible": Kind("warning", "consul-answers", FORGET_S),
-    "session-altered": Kind("error", "consul-answers", FORGET_S),
+    **{each.line: Kind(each.level, "consul-answers", FORGET_S) for each in FAILURES.values()},
     "check-failed": Kind("warning", "check-recovered"),
     "journal-failed": Kind("error", "journal-recovered"),
     "events-failed": Kind("warning", "events-recovered"),
@@ -117,7 +112,7 @@ class _Failure:
         fields = _item_fields(items) | {
             "kinds": sorted({what for _, what in self.failing if what}),
             "why": self.why,
-            "lasts_s": round(now - self.began_at, 3) if self.lines else None,
+            "lasts_s": now - self.began_at if self.lines else None,
             "times_unsaid": self.unlogged - 1 or None,
         }
         self.logged_at, self.unlogged, self.news, self.lines = now, 0, False, self.lines + 1
@@ -149,10 +144,7 @@ class RecurringFailures:
             self._log(name, now)
 
     def recovered(self, name: Name, item: str, what: str = "", *, since: float | None = None) -> None:
-        """Note that something did not fail.
-
-        ``since``: when the request was sent, which counts as the end. None: now.
-        """
+        """Note that something did not fail. ``since``: when its request was sent, which counts. None: now."""
         if name not in self.going_on:
             return
         failure, at = self._failures[name], self._clock() if since is None else since
@@ -188,16 +180,13 @@ class RecurringFailures:
         self._write(KINDS[name].level, name, self._failures[name].line_fields(now))
 
     def _end(self, name: Name, at: float) -> None:
-        """End a failure, and write the end if the failure had a line.
-
-        A failure without a line is counted in the next line.
-        """
+        """End a failure, and write that. A failure that had no line is counted in the next line."""
         failure = self._failures[name]
         self.going_on.discard(name)
         if not failure.lines:
             return
-        duration_s = round(max(0.0, at - failure.began_at), 3)
-        fields = {"after": name, "duration_s": duration_s, "failures": failure.failures}
+        lasted_s = max(0.0, at - failure.began_at)
+        fields = {"after": name, "duration_s": lasted_s, "failures": failure.failures}
         self._write("info", KINDS[name].over, _item_fields(sorted(failure.items)) | fields)
         failure.lines = failure.unlogged = 0
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from supervisor.hooks.output import printable
-from supervisor.telemetry.log.names import Name
+from supervisor.telemetry.names import Name
 
 _FAILS = ": {why}[; for {lasts_s} s now][; {times_unsaid} times since the last line]"
 _ENDED = "[ after {duration_s} s][, attempt {later_attempt}][: {detail}]"

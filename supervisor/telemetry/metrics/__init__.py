@@ -10,7 +10,7 @@ which is global to the process.
 """
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import InfoMetricFamily, Metric
@@ -18,10 +18,8 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from supervisor import __version__
-from supervisor.core.actions import Action
-from supervisor.core.events import Event
 from supervisor.telemetry.history import History
-from supervisor.telemetry.metrics.counters import Totals
+from supervisor.telemetry.metrics.counters import Counters
 from supervisor.telemetry.metrics.gauges import PREFIX, of_items, of_semaphores, single
 from supervisor.telemetry.status import Status
 
@@ -34,6 +32,7 @@ class Metrics(Collector):
 
     clock: the core's clock, from which durations are taken, in seconds.
     wall: Unix time.
+    counters: what has happened, which is told of each step.
     """
 
     def __init__(
@@ -43,16 +42,12 @@ class Metrics(Collector):
         self._history = history
         self._clock = clock
         self._wall = wall
-        self._totals = Totals(clock)
+        self.counters = Counters(clock)
         self._loaded_at = wall()
         self._load_succeeded = True
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
-
-    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """Count an event and the actions that followed."""
-        self._totals.on_step(event, actions)
 
     def reloaded(self, ok: bool) -> None:
         """Note a reload. ``ok``: its configuration is in force, and was not refused."""
@@ -84,7 +79,7 @@ class Metrics(Collector):
         items, now = self._status.items(), self._clock()
         yield from of_items(items.values(), self._status.view, now)
         yield from of_semaphores(items.values(), self._status.view)
-        yield from self._totals.families(items)
+        yield from self.counters.families(items)
         yield from self._of_consul(now)
         yield from self._of_daemon()
 

@@ -8,41 +8,34 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
+from typing import Any
 
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from supervisor.consul.endpoints import endpoint_of
-from supervisor.core.actions import REASONS, Action, KillHook, Role, RoleChanged, StartHook
+from supervisor.core.actions import REASONS, Action, Role
 from supervisor.core.contender import Contender
-from supervisor.core.events import Answered, Event, HookEnded, Stalled
-from supervisor.core.outcomes import Denied, Failed, Outcome, Refused, SessionAltered, Throttled, Unknown
+from supervisor.core.events import Answered, Event, Stalled
+from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import HOOK_EVENTS, ItemSettings
+from supervisor.telemetry.facts import FAILURES, Fact
 from supervisor.telemetry.metrics.gauges import ITEM, PREFIX, Labels, labels_of
 
 HAS_LOCK = (Role.ACQUIRING, Role.HOLDING)
 COUNTED = ("acquire", "lose")  # the events whose transitions are counted
 WATCH = "watch"
 TIMED = ("read", "renew", "write")  # a watch lasts until something changes
-ERRORS: dict[type[Outcome], str] = {
-    Unknown: "no-answer",
-    Failed: "failed",
-    Throttled: "throttled",
-    Denied: "denied",
-    Refused: "refused",
-    SessionAltered: "altered",
-}
+ERRORS = [each.error for each in FAILURES.values() if each.error is not None]
 HOOK_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)  # 5 s and 30 s: default timeouts
 CONSUL_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)  # 3 s: the longest
 
 
-class Totals:
+class Counters:
     """The counters and histograms of one daemon. ``clock`` is the core's clock, in seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._roles: dict[str, Role] = {}
-        self._begun: dict[Labels, float] = {}
         self._killed: set[Labels] = set()
         self._transitions: Counter[Labels] = Counter()
         self._hook_failures: Counter[Labels] = Counter()
@@ -53,44 +46,42 @@ class Totals:
 
     # --- what happens ------------------------------------------------------------------------------
 
-    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """Count an event and the actions that followed."""
+    def on_step(self, event: Event, actions: Sequence[Action], facts: Sequence[Fact]) -> None:
+        """Count an event and the facts that followed from it."""
         match event:
             case Answered(request, outcome):
                 self._answered(request, outcome)
-            case HookEnded():
-                self._hook_ended(event)
             case Stalled(late_s):
                 self._stalled_s += late_s
-        for action in actions:
-            match action:
-                case StartHook():
-                    self._begun[_of_hook(action)] = self._clock()
-                case KillHook(started):
-                    self._killed.add(_of_hook(started))
-                case RoleChanged(item, role, reason):
-                    self._became(item, role, reason)
+        for _, name, fields in facts:
+            match name:
+                case "hook-succeeded" | "hook-failed":
+                    self._hook_ended(fields, ok=name == "hook-succeeded")
+                case "hook-killed":
+                    self._killed.add(_of_hook(fields))
+                case "role":
+                    self._became(fields)
 
     def _answered(self, request: Request, outcome: Outcome) -> None:
         operation = endpoint_of(request).operation
-        if (error := ERRORS.get(type(outcome))) is not None:
-            self._errors[operation, error] += 1
+        failure = FAILURES.get(type(outcome))
+        if failure is not None and failure.error is not None:
+            self._errors[operation, failure.error] += 1
         if operation != WATCH and not isinstance(outcome, Unknown):
             self._exchanges[operation].observe(self._clock() - request.at)
 
-    def _hook_ended(self, event: HookEnded) -> None:
-        hook = _of_hook(event.started)
-        self._hooks[hook].observe(self._clock() - self._begun.pop(hook))
-        if not event.ok and hook not in self._killed:
+    def _hook_ended(self, fields: Mapping[str, Any], *, ok: bool) -> None:
+        hook = _of_hook(fields)
+        self._hooks[hook].observe(fields["duration_s"])
+        if not ok and hook not in self._killed:
             self._hook_failures[hook] += 1
         self._killed.discard(hook)
 
-    def _became(self, item: str, role: Role, reason: str) -> None:
+    def _became(self, fields: Mapping[str, Any]) -> None:
         """Count a transition with its first reason, because a counter cannot move a count later."""
-        had, has = self._roles.get(item) in HAS_LOCK, role in HAS_LOCK
-        self._roles[item] = role
+        had, has = fields["former_role"] in HAS_LOCK, fields["role"] in HAS_LOCK
         if had != has:
-            self._transitions[item, "acquire" if has else "lose", reason] += 1
+            self._transitions[fields["item"], "acquire" if has else "lose", fields["reason"]] += 1
 
     # --- what is scraped ---------------------------------------------------------------------------
 
@@ -107,8 +98,6 @@ class Totals:
         for known in (self._transitions, self._hook_failures, self._hooks):
             for labels in [labels for labels in known if labels[0] not in items]:
                 del known[labels]
-        for item in self._roles.keys() - items.keys():
-            del self._roles[item]
 
     def _of_transitions(self, items: Mapping[str, Contender]) -> CounterMetricFamily:
         meaning = "How often the lock or slot came to this node, and how often it went."
@@ -143,7 +132,7 @@ class Totals:
         meaning = "Requests to Consul without an answer (no-answer), or with an error as the answer."
         errors = CounterMetricFamily(f"{PREFIX}_consul_errors", meaning, labels=("operation", "error"))
         for operation in (*TIMED, WATCH):
-            for error in ERRORS.values():
+            for error in ERRORS:
                 errors.add_metric((operation, error), self._errors[operation, error])
         yield errors
 
@@ -173,9 +162,9 @@ class _Durations:
         family.add_metric(labels, buckets, self._sum_s)
 
 
-def _of_hook(started: StartHook) -> Labels:
+def _of_hook(fields: Mapping[str, Any]) -> Labels:
     """Return the item and event of a hook, of which there are never two under way."""
-    return started.context.name, started.context.event
+    return fields["item"], fields["event_kind"]
 
 
 def _hook_events(settings: ItemSettings) -> Iterator[str]:

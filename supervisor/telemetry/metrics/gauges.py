@@ -63,34 +63,26 @@ def _gauge(
     return family
 
 
-def _lease_s(contender: Contender, now: float) -> float:
-    return lease_left_s(contender, now) or 0.0
-
-
-def _lease_room_s(contender: Contender, now: float) -> float:
-    return contender.lease.room_s if contender.settings.contend else 0.0
-
-
-def _is_stuck(contender: Contender, now: float) -> bool:
-    return contender.role is Role.STUCK
-
-
-def _is_paused(contender: Contender, now: float) -> bool:
-    return contender.paused
-
-
-def _is_noticed(contender: Contender, now: float) -> bool:
-    return bool(contender.last_notice)
-
-
 _LEASE = "How long this node goes on believing that it holds without news from Consul; 0 when it does not."
 _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
     ("holding", "1 while this node holds: on_acquire is done and the lease valid.", Contender.may_act),
-    ("lease_seconds", _LEASE, _lease_s),
-    ("lease_room_seconds", "The whole lease, as it is just after news from Consul.", _lease_room_s),
-    ("stuck", "1 when on_lose failed and the item waits for `recover`.", _is_stuck),
-    ("paused", "1 while this node does not contend because of `pause`.", _is_paused),
-    ("notice", "1 while the log and status have a notice about the item.", _is_noticed),
+    ("lease_seconds", _LEASE, lambda each, now: lease_left_s(each, now) or 0.0),
+    (
+        "lease_room_seconds",
+        "The whole lease, as it is just after news from Consul.",
+        lambda each, now: each.lease.room_s if each.settings.contend else 0.0,
+    ),
+    (
+        "stuck",
+        "1 when on_lose failed and the item waits for `recover`.",
+        lambda each, now: each.role is Role.STUCK,
+    ),
+    ("paused", "1 while this node does not contend because of `pause`.", lambda each, now: each.paused),
+    (
+        "notice",
+        "1 while the log and status have a notice about the item.",
+        lambda each, now: bool(each.last_notice),
+    ),
 )
 _GAUGES_OF_SLOTS: tuple[tuple[str, str, Callable[[SemaphoreLock], float]], ...] = (
     ("limit", "The largest number of holders, as the configuration declares.", lambda slots: slots.limit),

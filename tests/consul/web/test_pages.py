@@ -14,8 +14,8 @@ from supervisor.core.creation import new_contender
 from supervisor.core.requests import Roster
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.http_server import HttpRequest
+from supervisor.telemetry.formatting import DETAIL_CHARS_MAX
 from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
-from supervisor.telemetry.shown import DETAIL_CHARS_MAX
 from supervisor.telemetry.status import VALUE_BYTES_MAX, VERSION
 from supervisor.web.listener import LIMITS, RETRY_S
 from supervisor.web.routes import METHODS
@@ -107,7 +107,7 @@ def test_the_documented_paths_are_those_that_are_served() -> None:
     stage = Stage(tenure=TENURE)
     for path in first_codes(PAGE, "path"):
         assert stage.code(path.replace("NAME", "n")) == 200, path
-    others = {"/leader/NAME", "/holder/NAME", "/metrics", "/v1/events"}
+    others = {"/leader/NAME", "/holder/NAME", "/metrics"}
     assert {*stage.routes._pages} | others == set(first_codes(PAGE, "path"))
     assert "are GET, HEAD and OPTIONS." in PAGE.read_text() and METHODS == ("GET", "HEAD", "OPTIONS")
     assert stage.code("/none") == 404

@@ -22,10 +22,11 @@ from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhoo
 from supervisor.core.tenure import Phase, Tenure
 from supervisor.formats.durations import format_duration
 from supervisor.http_server import HttpRequest
+from supervisor.telemetry.facts import Facts
+from supervisor.telemetry.formatting import DETAIL_CHARS_MAX, when
 from supervisor.telemetry.history import DENIED_S, History
 from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
 from supervisor.telemetry.metrics import Metrics
-from supervisor.telemetry.shown import DETAIL_CHARS_MAX, when
 from supervisor.telemetry.status import VALUE_BYTES_MAX, DaemonInfo, Status
 from supervisor.web import Routes
 from tests.unit.core.play import ROOM_S, contender
@@ -43,6 +44,7 @@ class Stage:
         one = new_contender(contender(), spread=0.0, instance="i")
         self.node = Contenders([replace(one, **changes)])
         self.history = History(lambda: NOON + self.now, lambda: self.now)
+        self.happens = Facts(lambda: self.now, self.history.on_step).on_step
         facts = DaemonInfo("0.1.0", "vm", 1, None, "http://127.0.0.1:8500")
         self.status = Status(self.node, self.history, facts, lambda: NOON + self.now, lambda: self.now)
         metrics = Metrics(self.status, self.history, lambda: self.now, lambda: NOON + self.now)
@@ -74,17 +76,17 @@ class Stage:
     ) -> StartHook:
         context = HookContext(event, "n", "k", Reason.ACQUIRED, f"t{number}-{event}")
         start = StartHook(hook, attempt, context)
-        self.history.on_step(e.Tick(), [start])
+        self.happens(e.Tick(), [start])
         return start
 
     def ends(self, start: StartHook, *, ok: bool = True, detail: str = "exit 0") -> None:
-        self.history.on_step(e.HookEnded(start, ok, detail), [])
+        self.happens(e.HookEnded(start, ok, detail), [])
 
     def becomes(self, role: Role, reason: str = "") -> None:
-        self.history.on_step(e.Tick(), [a.RoleChanged("n", role, reason)])
+        self.happens(e.Tick(), [a.RoleChanged("n", role, reason)])
 
     def answers(self, outcome: o.Outcome) -> None:
-        self.history.on_step(e.Answered(r.ReadKey("n", self.now, 3.0, "k"), outcome), [])
+        self.happens(e.Answered(r.ReadKey("n", self.now, 3.0, "k"), outcome), [])
 
 
 # --- whether it holds ----------------------------------------------------------------------------
@@ -213,11 +215,11 @@ def test_a_run_child_is_a_transition_that_fails_unless_its_end_was_requested() -
     for asked in (True, False):
         stage = Stage()
         run = a.StartRun(contender_run(), HookContext("acquire", "n", "k", Reason.ACQUIRED, "s-run"))
-        stage.history.on_step(e.Tick(), [run])
+        stage.happens(e.Tick(), [run])
         assert stage.item["transitions"][0]["hooks"][0]["result"] == "running"
         assert stage.item["last_hook"] is None
-        stage.history.on_step(e.Tick(), [a.StopRun(run)] if asked else [])
-        stage.history.on_step(e.RunEnded(run, "exit 1"), [])
+        stage.happens(e.Tick(), [a.StopRun(run)] if asked else [])
+        stage.happens(e.RunEnded(run, "exit 1"), [])
         assert stage.item["transitions"][0]["hooks"][0]["result"] == ("ok" if asked else "failed")
 
 
@@ -269,7 +271,7 @@ def test_an_error_of_silence_is_over_when_consul_answers() -> None:
 def test_an_error_of_a_denied_request_is_over_when_a_request_of_that_kind_is_answered() -> None:
     stage = Stage()
     stage.answers(o.Denied("Permission denied"))
-    stage.history.on_step(
+    stage.happens(
         e.Answered(r.RenewSession("n", stage.now, 3.0, "s", SessionSettings("ours")), o.SessionAlive()), []
     )
     assert stage.item["last_error"]["text"] == "Consul refuses: Permission denied"
@@ -290,9 +292,9 @@ def test_an_error_of_a_hook_is_over_when_one_for_that_event_succeeds(event: str)
 def test_an_error_of_a_record_is_over_when_a_record_is_written() -> None:
     stage = Stage()
     write = a.WriteRecord("n", a.EMPTY_RECORD, contender())
-    stage.history.on_step(e.RecordWritten(write, "no space left"), [])
+    stage.happens(e.RecordWritten(write, "no space left"), [])
     assert stage.item["last_error"]["text"] == "cannot be recorded: no space left"
-    stage.history.on_step(e.RecordWritten(write, ""), [])
+    stage.happens(e.RecordWritten(write, ""), [])
     assert stage.item["last_error"]["text"] == "could not be recorded: no space left"
 
 
@@ -333,7 +335,7 @@ def test_a_refused_token_is_red_until_it_is_accepted_or_not_needed_any_more() ->
 def test_one_denied_key_beside_readable_ones_stays_red() -> None:
     stage = Stage()
     stage.answers(o.Denied("Permission denied"))
-    stage.history.on_step(
+    stage.happens(
         e.Answered(r.RenewSession("n", stage.now, 3.0, "s", SessionSettings("n")), o.SessionAlive()), []
     )
     assert stage.code("/healthz") == 503
@@ -364,7 +366,7 @@ def test_only_an_answer_of_the_servers_shows_that_they_answer() -> None:
         stage.now = 100.0 + after_s
         stage.answers(o.Failed("500 No cluster leader"))
         agent = r.ReadMaintenance("n", stage.now, 3.0)
-        stage.history.on_step(e.Answered(agent, o.InMaintenance()), [])
+        stage.happens(e.Answered(agent, o.InMaintenance()), [])
         assert stage.told["healthy"] is healthy and stage.told["consul"]["answered_s_ago"] == after_s
         assert stage.item["last_error"]["over_at"] is None
     assert stage.told["troubles"] == [
@@ -383,14 +385,14 @@ def test_a_watch_that_ends_unchanged_proves_nothing_about_the_time_after_a_failu
     stage.now += 10.0
     stage.answers(o.Failed("500 No cluster leader"))
     stage.now += 20.0
-    stage.history.on_step(e.Answered(watch, o.KeyView(5)), [])
+    stage.happens(e.Answered(watch, o.KeyView(5)), [])
     assert stage.told["healthy"] is False and stage.told["consul"]["answered_s_ago"] == 30.0
     later = replace(watch, at=stage.now)
     stage.now += 30.0
-    stage.history.on_step(e.Answered(later, o.KeyView(5)), [])
+    stage.happens(e.Answered(later, o.KeyView(5)), [])
     assert stage.told["healthy"] is True and stage.told["consul"]["answered_s_ago"] == 0.0
     stage.answers(o.Failed("500 No cluster leader"))
-    stage.history.on_step(e.Answered(later, o.KeyView(6)), [])
+    stage.happens(e.Answered(later, o.KeyView(6)), [])
     assert stage.told["consul"]["answered_s_ago"] == 0.0
 
 
@@ -471,6 +473,7 @@ def test_a_stuck_item_names_the_hook_that_failed_and_the_command() -> None:
     assert stage.status.problems() == [f"{before}{then}"]
     hook = replace(HOOK, name="on_lose[0]")
     stage.ends(stage.begins("lose", hook=hook), ok=False, detail="exit 1")
+    stage.becomes(Role.STUCK)
     assert stage.status.problems() == [f"n is stuck: on_lose[0] failed: exit 1{then}"]
 
 

@@ -10,9 +10,10 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.lane import NEVER
-from supervisor.telemetry.history import TROUBLES, History
-from supervisor.telemetry.log.names import Name
-from supervisor.telemetry.metrics.counters import ERRORS, Totals
+from supervisor.telemetry.facts import FAILURES, Facts
+from supervisor.telemetry.history import History
+from supervisor.telemetry.metrics.counters import Counters
+from supervisor.telemetry.names import Name
 from tests.support.log_written import Written
 from tests.unit.answers.__main__ import name_of, table
 from tests.unit.answers.replies import BOTH, CONSUL, HOPS, REPLIES, REQUESTS, Reply, good, outcomes
@@ -31,16 +32,16 @@ def test_every_class_of_request_has_a_row() -> None:
 @pytest.mark.parametrize("request_", REQUESTS, ids=name_of)
 def test_every_answer_has_an_outcome(request_: r.Request) -> None:
     """Log, status and metrics must have words for each outcome."""
-    written, totals = Written(), Totals(lambda: 0.0)
+    written, counters = Written(), Counters(lambda: 0.0)
     history = History(lambda: 0.0, lambda: 0.0)
+    facts = Facts(lambda: 0.0, written.log.on_step, counters.on_step, history.on_step)
     for name, outcome in outcomes(request_).items():
         assert isinstance(outcome, o.Outcome), name
-        for observer in (written.log, totals, history):
-            observer.on_step(e.Answered(request_, outcome), (request_,))
+        facts.on_step(e.Answered(request_, outcome), (request_,))
         if isinstance(outcome, SAYS_NOTHING):
             last = history.of("n").last_error
-            assert last is not None and last.text == f"{TROUBLES[type(outcome)][0]}{outcome.why}"
-            assert outcome.why.strip() and type(outcome) in {*ERRORS, o.Ineligible}, name
+            assert last is not None and last.text == FAILURES[type(outcome)].present + outcome.why
+            assert outcome.why.strip(), name
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=name_of)

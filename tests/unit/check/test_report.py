@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.check.findings import Finding, Level
-from supervisor.check.report import Checked, faults_text, refused_verdict, report, verdict
+from supervisor.check.report import Checked, as_text, faults_text, refused_verdict, verdict
 from supervisor.config import Config, Problem, load
 from supervisor.config.problems import PROBLEMS_MAX
 from tests.support.examples import CONFIGS
@@ -14,7 +14,7 @@ from tests.support.examples import CONFIGS
 def printed(tmp_path: Path, text: str) -> str:
     file = tmp_path / "c.yaml"
     file.write_text(text)
-    return report(load(file, {}, "node1")).replace(str(file), "c.yaml")
+    return as_text(Checked(load(file, {}, "node1"))).replace(str(file), "c.yaml")
 
 
 def test_the_figures_of_an_election(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from supervisor.check.report import report
+from supervisor.check.report import Checked, as_text
 from supervisor.config import Config, ConfigError, load
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "configs"
@@ -33,7 +33,7 @@ def outcome(folder: Path, content: bytes) -> Config | ConfigError:
     begun_at = time.monotonic()
     try:
         config = load(file, ENVIRON, "node1")
-        assert report(config)
+        assert as_text(Checked(config))
         return config
     except ConfigError as error:
         assert error.problems

@@ -9,10 +9,11 @@ from supervisor.core.actions import HookContext, Reason, Role, RoleChanged, Star
 from supervisor.core.events import HookEnded, StepDownAsked, Tick
 from supervisor.core.settings import Command, Hook
 from supervisor.telemetry.event_log import BYTES_MAX, EVENTS_MAX, EventLog
+from supervisor.telemetry.facts import Facts
+from supervisor.telemetry.formatting import DETAIL_CHARS_MAX, unix_time, when
 from supervisor.telemetry.history import History
 from supervisor.telemetry.log import KEPT, Level
-from supervisor.telemetry.past import Past
-from supervisor.telemetry.shown import DETAIL_CHARS_MAX, unix_time, when
+from supervisor.telemetry.replay import Replay
 from tests.support.log_written import Written
 
 NOON = 1_790_000_000.0
@@ -110,7 +111,7 @@ def test_events_are_kept_whatever_the_level_of_the_log() -> None:
 
 def test_a_role_names_the_role_before_it_and_the_reason_of_a_step_down() -> None:
     written, found = lines_kept()
-    log = written.log
+    log = written
     log.on_step(Tick(), [RoleChanged("app", Role.ACQUIRING, Reason.ACQUIRED)])
     log.on_step(Tick(), [RoleChanged("app", Role.HOLDING, Reason.ACQUIRED)])
     log.on_step(StepDownAsked("app", 5.0, note="why"), [RoleChanged("app", Role.LOSING, Reason.STEP_DOWN)])
@@ -136,14 +137,13 @@ class Process:
         self.now = NOON
         self.history = History(lambda: self.now, lambda: self.now - NOON + 50.0)
         self.written = Written()
-        self.written.log._clock = lambda: self.now
+        self.on_step = Facts(lambda: self.now, self.written.log.on_step, self.history.on_step).on_step
         self.events: list[dict[str, Any]] = []
         self.written.log.keep = lambda name, fields: self.events.append(self.history.events.add(name, fields))
 
     def does(self, after_s: float, event: Any, *actions: Any) -> None:
         self.now += after_s
-        self.written.log.on_step(event, actions)
-        self.history.on_step(event, actions)
+        self.on_step(event, actions)
 
     def runs(
         self, event: str, hook: str, took_s: float, *, ok: bool = True, reason: Reason, id_: str
@@ -193,12 +193,12 @@ def a_life() -> Process:
 def next_history(process: Process, *, after_s: float) -> History:
     """Return the history of the next process, which begins ``after_s`` later and has read the events."""
     now = process.now + after_s
-    past, history = Past(), History(lambda: now, lambda: 7.0)
+    past, history = Replay(), History(lambda: now, lambda: 7.0)
     for event in json.loads(process.history.events.body())["events"]:
-        past.replay(event)
-    past.end()
-    history.events.prepend(past.events)
-    history.recall("app", past.of("app"))
+        past.event(event)
+    past.history.end_all()
+    history.events.prepend(past.history.events)
+    history.recall("app", past.history.of("app").transitions)
     return history
 
 
@@ -237,6 +237,6 @@ def test_a_hook_that_goes_on_with_an_earlier_transition_counts_from_its_begin() 
     ],
 )
 def test_an_event_of_another_version_makes_no_transition(broken: dict[str, Any]) -> None:
-    past = Past()
-    past.replay(broken)
-    assert list(past.of("app")) == [] and len(listed(past.events)) == 1
+    past = Replay()
+    past.event(broken)
+    assert list(past.history.of("app").transitions) == [] and len(listed(past.history.events)) == 1

@@ -18,6 +18,7 @@ from supervisor.core.events import HookEnded, Tick
 from supervisor.core.settings import Command, Hook
 from supervisor.filesystem.writing import WAITING_BYTES_MAX, NonBlockingWriter
 from supervisor.hooks.output import HookLine
+from supervisor.telemetry.facts import Facts
 from supervisor.telemetry.log import Log, Name
 from supervisor.telemetry.log.journald import VALUE_BYTES_MAX, JournalWriter
 from supervisor.telemetry.log.sentences import SENTENCES, sentence
@@ -44,6 +45,7 @@ class Journal:
         self._stderr = os.fdopen(os.memfd_create("stderr"), "rb")
         outlet = NonBlockingWriter(self._stderr.fileno())
         self.log = Log("debug", form, lambda: 0.0, outlet, journal=journal, journal_socket=self.path)
+        self.on_step = Facts(lambda: 0.0, self.log.on_step).on_step
 
     def starts(self, buffer_bytes: int = 1 << 20) -> None:
         """Listen on the path, with a new socket."""
@@ -114,7 +116,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 def test_a_line_has_a_sentence_and_a_field_for_each_value(journal: Journal) -> None:
-    journal.log.on_step(Tick(), [RoleChanged("app", Role.LOSING, Reason.LEASE_EXPIRED, "s", 7, "s-lose")])
+    journal.on_step(Tick(), [RoleChanged("app", Role.LOSING, Reason.LEASE_EXPIRED, "s", 7, "s-lose")])
     assert journal.line() == {
         "MESSAGE": "app: losing (lease-expired)",
         "PRIORITY": "4",
@@ -358,7 +360,7 @@ def test_a_closed_standard_error_and_no_journald_raise_no_error(tmp_path: Path) 
 
 def test_a_failed_hook_reads_as_a_sentence(journal: Journal) -> None:
     start = StartHook(LOSE, 1, CONTEXT)
-    journal.log.on_step(HookEnded(start, ok=False, detail="exit 1"), [])
+    journal.on_step(HookEnded(start, ok=False, detail="exit 1"), [])
     line = journal.line()
     assert (line["MESSAGE"], line["PRIORITY"]) == ("app: on_lose[0] failed: exit 1", "3")
     assert (line["CONSUL_SUPERVISOR_EVENT_KIND"], line["CONSUL_SUPERVISOR_HOOK"]) == ("lose", "on_lose[0]")

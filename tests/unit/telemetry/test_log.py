@@ -78,7 +78,7 @@ def test_a_reload_may_change_level_and_format_and_keeps_journal_priorities() -> 
 def test_the_console_format_begins_with_item_and_hook() -> None:
     written = Written(form="console")
     start = StartHook(LOSE, 1, CONTEXT)
-    written.log.on_step(Tick(), [start])
+    written.on_step(Tick(), [start])
     said = " ".join(written.text.split())
     assert "hook-started item=app hook=on_lose[0] event_kind=lose reason=step-down" in said
 
@@ -92,7 +92,7 @@ CONTEXT = HookContext("lose", "app", "k", Reason.STEP_DOWN, "s-lose", "s", fenci
 @pytest.mark.parametrize("reason", list(Reason), ids=str)
 def test_a_loss_without_a_request_is_a_warning(reason: Reason) -> None:
     written = Written()
-    written.log.on_step(Tick(), [RoleChanged("app", Role.LOSING, reason)])
+    written.on_step(Tick(), [RoleChanged("app", Role.LOSING, reason)])
     requested = reason in ("step-down", "shutdown", "config-changed")
     (line,) = written.lines()
     assert (line["level"], line["reason"]) == ("info" if requested else "warning", reason)
@@ -100,25 +100,25 @@ def test_a_loss_without_a_request_is_a_warning(reason: Reason) -> None:
 
 def test_the_line_of_a_hook_follows_that_of_its_role() -> None:
     written = Written()
-    written.log.on_step(Tick(), [StartHook(LOSE, 1, CONTEXT), RoleChanged("app", Role.LOSING, "step-down")])
+    written.on_step(Tick(), [StartHook(LOSE, 1, CONTEXT), RoleChanged("app", Role.LOSING, "step-down")])
     assert written.events() == ["role", "hook-started"]
 
 
 def test_the_line_of_a_stuck_item_has_the_reason_and_the_remedy() -> None:
     written = Written()
     stuck = RoleChanged("app", Role.STUCK, "step-down")
-    written.log.on_step(HookEnded(StartHook(LOSE, 1, CONTEXT), ok=False, detail="exit 1"), [stuck])
+    written.on_step(HookEnded(StartHook(LOSE, 1, CONTEXT), ok=False, detail="exit 1"), [stuck])
     line = written.lines()[-1]
     remedy = "see that nothing of it still acts, then run: consul-supervisor recover app"
     assert (line["level"], line["why"]) == ("error", "on_lose[0] failed: exit 1")
     assert line["remedy"] == remedy
-    written.log.on_step(Tick(), [Finished("app", clean=False)])
+    written.on_step(Tick(), [Finished("app", clean=False)])
     assert written.lines()[-1]["remedy"] == remedy.replace(", then", ", start the supervisor again, then")
 
 
 def test_the_kind_of_a_request_is_logged_in_words() -> None:
     written = Written()
-    written.log.on_step(Tick(), [ReadSlots("app", 0.0, 1.0, "app")])
+    written.on_step(Tick(), [ReadSlots("app", 0.0, 1.0, "app")])
     assert written.lines()[-1]["kind"] == "read slots"
 
 
@@ -127,11 +127,11 @@ def test_a_notice_that_comes_and_goes_within_seconds_is_logged_once() -> None:
     comings = [(0.0, "odd"), (0.2, ""), (0.5, "odd"), (0.9, ""), (1.1, "odd"), (9.0, "odder"), (10.0, "")]
     for now, notice in (*comings, (11.9, None)):
         written.now = now
-        written.log.on_step(Tick(), [] if notice is None else [NoticeChanged("app", notice)])
+        written.on_step(Tick(), [] if notice is None else [NoticeChanged("app", notice)])
     told = [(line["event"], line.get("why")) for line in written.lines()]
     assert told == [("notice", "odd"), ("notice", "odder")]
     written.now = 12.9  # the end of notices is looked for once a second
-    written.log.on_step(Tick(), [])
+    written.on_step(Tick(), [])
     assert written.events()[2:] == ["notice-over"]
 
 

@@ -48,7 +48,7 @@ def renewal(item: str = "app") -> RenewSession:
 
 
 def answered(written: Written, request: Request, outcome: Outcome) -> None:
-    written.log.on_step(Answered(request, outcome), ())
+    written.on_step(Answered(request, outcome), ())
 
 
 def an_hour(peer: Callable[[int, int], Outcome]) -> Written:
@@ -159,12 +159,12 @@ def test_the_end_of_an_item_does_not_log_the_end_of_its_trouble() -> None:
     written = Written(level="info")
     answered(written, renewal(), REFUSED)
     answered(written, renewal("other"), REFUSED)
-    written.log.on_step(Tick(), (Finished("app", clean=True),))
+    written.on_step(Tick(), (Finished("app", clean=True),))
     answered(written, renewal("other"), SessionAlive())
     assert written.events() == ["consul-silent", "consul-answers"]
     written.now = REPEAT_S
     answered(written, renewal(), REFUSED)
-    written.log.on_step(Tick(), (Finished("app", clean=True),))
+    written.on_step(Tick(), (Finished("app", clean=True),))
     answered(written, read("other"), WELL)
     assert written.events() == ["consul-silent", "consul-answers", "consul-silent"]
 
@@ -183,7 +183,7 @@ def removed_while_it_fails(*others: str) -> Written:
     written.now = 2.0
     answered(written, renewal(), REFUSED)
     written.now = 3.0
-    written.log.on_step(Tick(), (Finished("app", clean=True),))
+    written.on_step(Tick(), (Finished("app", clean=True),))
     return written
 
 
@@ -243,7 +243,7 @@ def test_after_a_removal_a_trouble_without_answers_is_forgotten_in_time() -> Non
     """A failure that begins hours later has no part in the former one."""
     written = removed_while_it_fails("other")
     written.now = 2.0 + FORGET_S + 1
-    written.log.on_step(Tick(), ())
+    written.on_step(Tick(), ())
     answered(written, read_sent_at(2.0 + FORGET_S), WELL)
     answered(written, read_sent_at(2.0 + FORGET_S), REFUSED)
     begin, next_begin = written.lines()
@@ -254,10 +254,10 @@ def test_a_stop_never_logs_that_consul_answers() -> None:
     """Each item ends while Consul is silent, also an item that Consul had answered once."""
     written = removed_while_it_fails("other", "third")
     for item in ("third", "other"):
-        written.log.on_step(Tick(), (Finished(item, clean=True),))
+        written.on_step(Tick(), (Finished(item, clean=True),))
     for second in range(4, int(FORGET_S) + 5):
         written.now = float(second)
-        written.log.on_step(Tick(), ())
+        written.on_step(Tick(), ())
     assert written.events() == ["consul-silent"]
 
 
@@ -335,7 +335,7 @@ class Alone:
 
     def observe(self, event: Event, actions: list[Action]) -> None:
         self._written.now = self.now()
-        self._written.log.on_step(event, actions)
+        self._written.on_step(event, actions)
 
 
 class Peer:
@@ -401,6 +401,6 @@ def test_the_output_of_all_hooks_together_is_bounded_as_journald_needs() -> None
     events = Counter(written.events())
     assert events["hook-output"] == 3 * OUTPUT_LINES_MAX and events["role"] == 30
     written.now = 60.0
-    written.log.on_step(Tick(), ())
+    written.on_step(Tick(), ())
     dropped = sum(line["count"] for line in written.lines() if line["event"] == "hook-output-dropped")
     assert dropped == 300_000 - 3 * OUTPUT_LINES_MAX

@@ -26,6 +26,7 @@ from supervisor.core.creation import new_contender
 from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
 from supervisor.core.tenure import REASON_WITHIN_S
 from supervisor.http_server import HttpRequest
+from supervisor.telemetry.facts import Facts
 from supervisor.telemetry.history import History
 from supervisor.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
 from supervisor.telemetry.metrics.counters import COUNTED
@@ -50,6 +51,7 @@ class MeteredNode:
         facts = DaemonInfo(__version__, "vm1", 1, None, "http://127.0.0.1:8500")
         self.status = Status(self.node, self.history, facts, self.wall, self.clock)
         self.metrics = Metrics(self.status, self.history, self.clock, self.wall)
+        self.on_step = Facts(self.clock, self.history.on_step, self.metrics.counters.on_step).on_step
         self.under_way: list[r.Request] = []
         self.started: list[a.StartHook] = []
         self.happens(e.Tick())
@@ -68,8 +70,7 @@ class MeteredNode:
                 self.under_way.append(action)
             elif isinstance(action, a.StartHook):
                 self.started.append(action)
-        self.history.on_step(event, actions)
-        self.metrics.on_step(event, actions)
+        self.on_step(event, actions)
         for action in actions:
             if isinstance(action, a.WriteRecord):
                 self.happens(e.RecordWritten(action))
@@ -227,7 +228,7 @@ def test_a_loss_whose_reason_becomes_known_later_counts_once() -> None:
     scene.acquires()
     scene.hook_ends()
     for reason in (a.Reason.LOCK_GONE, a.Reason.SESSION_INVALIDATED):
-        scene.metrics.on_step(e.Tick(), [a.RoleChanged("n", a.Role.LOSING, reason)])
+        scene.on_step(e.Tick(), [a.RoleChanged("n", a.Role.LOSING, reason)])
     assert transitions(scene) == {("acquire", "acquired"): 1, ("lose", "lock-gone"): 1}
 
 
@@ -308,8 +309,8 @@ def test_a_hook_that_the_daemon_killed_does_not_count_as_failed() -> None:
     scene.hook_ends(ok=False)
     assert scene.value("hook_failures_total", event="lose") == 1
     again = a.StartHook(UP, 1, a.HookContext("acquire", "n", "k", a.Reason.ACQUIRED, "t"))
-    scene.metrics.on_step(e.Tick(), [again])
-    scene.metrics.on_step(e.HookEnded(again, ok=False), [])
+    scene.on_step(e.Tick(), [again])
+    scene.on_step(e.HookEnded(again, ok=False), [])
     assert scene.value("hook_failures_total", event="acquire") == 1
 
 
@@ -360,12 +361,12 @@ def test_a_scrape_shows_a_refused_token_until_consul_accepts_it() -> None:
 def test_reads_renewals_and_writes_are_counted_apart() -> None:
     scene = MeteredNode(contender())
     read, renew = r.ReadSlots("n", 0.0, 1.0, "p"), r.RenewSession("n", 0.0, 1.0, "s", SessionSettings("n"))
-    scene.metrics.on_step(e.Answered(read, OURS), [])
-    scene.metrics.on_step(e.Answered(r.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
-    scene.metrics.on_step(e.Answered(r.ReadSession("n", 0.0, 1.0, "s"), o.SessionInfo(None)), [])
-    scene.metrics.on_step(e.Answered(renew, o.SessionAlive()), [])
-    scene.metrics.on_step(e.Answered(r.WatchSlots("n", 0.0, 1.0, "p", 1, 30.0, False), OURS), [])
-    scene.metrics.on_step(e.Answered(r.Release("n", 0.0, 1.0, "k", "s", b""), o.Done()), [])
+    scene.on_step(e.Answered(read, OURS), [])
+    scene.on_step(e.Answered(r.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
+    scene.on_step(e.Answered(r.ReadSession("n", 0.0, 1.0, "s"), o.SessionInfo(None)), [])
+    scene.on_step(e.Answered(renew, o.SessionAlive()), [])
+    scene.on_step(e.Answered(r.WatchSlots("n", 0.0, 1.0, "p", 1, 30.0, False), OURS), [])
+    scene.on_step(e.Answered(r.Release("n", 0.0, 1.0, "k", "s", b""), o.Done()), [])
     counts = [
         scene.value("consul_request_duration_seconds_count", operation=each)
         for each in ("read", "renew", "write")
