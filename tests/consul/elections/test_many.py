@@ -95,13 +95,3 @@ def test_all_elections_go_over_to_the_other_node_and_run_each_hook_once(cast: Ca
     assert cast.led_by("b") == MANY
     assert b.stop() == 0
     assert cast.told("b", "on_lose") == each("shutdown")
-
-
-@pytest.mark.long
-def test_an_election_taken_by_force_is_lost_and_no_other_one(cast: Cast, agent: Agent, unique: str) -> None:
-    a = cast.join("a")
-    until(lambda: cast.told("a", "on_acquire") == each("acquired"), "a leads all")
-    agent.kv_delete(f"{unique}/e007/leader")
-    until(lambda: cast.told("a", "on_lose") == ["e007 key-deleted"], "it is told")
-    until(lambda: cast.led_by("a") == MANY, "it leads all again")
-    assert a.stop() == 0

@@ -100,17 +100,6 @@ def test_another_key_is_released_and_the_new_one_taken_in_order(scene: Scene) ->
 
 
 @pytest.mark.long
-def test_a_removed_election_is_wound_up_and_an_added_one_begins(scene: Scene) -> None:
-    a = scene.leader("a")
-    rewrite(scene, a, f"{scene.name}-2", key=f"{scene.key}/2")
-    assert reload(a) == (0, [f"{scene.name}: removed", f"{scene.name}-2: added"])
-    a.wait_line("role", item=f"{scene.name}-2", role="holding")
-    assert entry(scene)["Session"] == ""
-    code, why = operate(a, "pause", scene.name)
-    assert code == 2 and f"there are {scene.name}-2" in why
-
-
-@pytest.mark.long
 def test_a_reload_beside_a_stuck_election_does_not_wait_for_the_operator(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
@@ -179,18 +168,6 @@ def test_a_change_that_the_process_cannot_follow_is_refused_whole(
     code, said = reload(a)
     assert code == 78 and key in said[-1] and remedy in said[-1]
     assert scene.wait_leader() == "a"
-
-
-@pytest.mark.long
-def test_step_down_hands_over_and_the_node_rests(scene: Scene) -> None:
-    a = scene.leader("a")
-    b = scene.waiter("b")
-    assert operate(a, "step-down", scene.name, "--for", "2s") == (0, "")
-    assert scene.wait_leader(but="a") == "b"
-    assert scene.calls("a") == ["acquire acquired", "lose step-down"]
-    assert operate(a, "step-down", scene.name)[0] == 1
-    assert b.stop() == 0
-    assert scene.wait_leader(but="b") == "a"
 
 
 @pytest.mark.long

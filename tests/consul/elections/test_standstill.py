@@ -56,21 +56,6 @@ def test_a_session_that_ended_while_consul_was_stopped_was_released_by_no_node(o
 
 
 @pytest.mark.long
-def test_a_waiter_that_was_stopped_takes_no_key_by_old_news(scene: Scene) -> None:
-    """The key was free for a moment during the stop, and another session holds it now."""
-    a = scene.leader("a")
-    b, c = scene.waiter("b"), scene.waiter("c")
-    with stopped(b):
-        assert a.stop() == 0
-        assert scene.wait_leader(but="a") == "c"
-        passes(2.6)
-    b.wait_line("event-loop-stalled")
-    scene.wait_told_leader("b", "c")
-    assert scene.calls("b") == []
-    assert c.running
-
-
-@pytest.mark.long
 def test_nothing_follows_an_on_acquire_that_ended_during_a_stop_on_old_news(scene: Scene) -> None:
     a = scene.node(
         "a", on_acquire=[scene.hook("a", "acquire", "sleep 0.5"), scene.hook("a", "second")], **LONG

@@ -66,14 +66,6 @@ def test_a_key_that_is_taken_away_ends_the_command(lockers: Lockers, how: str) -
     lockers.assert_nothing_left()
 
 
-def test_a_plain_put_over_the_key_is_no_loss(lockers: Lockers) -> None:
-    lockers.holder(body='until [ -e "$RECORDS.go" ]; do sleep 0.02; done')
-    lockers.agent.kv_put(lockers.key, b"other")
-    time.sleep(0.3)
-    assert lockers.lines("a", "term") == []
-    assert lockers.session()
-
-
 def test_a_command_that_ends_with_0_after_a_loss_is_no_success(lockers: Lockers) -> None:
     holder = lockers.holder(*SHORT_TERM, body=f"trap 'exit 0' TERM; note ready; {SLEEP}")
     lockers.wait_line("a", "ready")

@@ -40,30 +40,6 @@ def test_a_full_semaphore_ends_an_attempt_with_1(either_lockers: Lockers) -> Non
     until(lambda: len(lockers.agent.kv_list(f"{lockers.prefix}/")) == 3, "only the holders have a key")
 
 
-def test_one_shot_slots_follow_each_other(lockers: Lockers) -> None:
-    for _ in range(3):
-        assert lockers.start("-n", "1", "--wait", "0", key=lockers.prefix, argv=["true"]).end() == (0, "", "")
-
-
-def test_a_free_slot_goes_to_a_waiter(lockers: Lockers) -> None:
-    holder = lockers.holder("-n", "1", key=lockers.prefix)
-    waiter = lockers.start("-n", "1", name="b", key=lockers.prefix)
-    until(lambda: len(lockers.agent.kv_list(f"{lockers.prefix}/")) == 3, "it stands in line")
-    holder.signal(signal.SIGTERM)
-    assert (holder.wait(), waiter.wait()) == (143, 0)
-    (ended,), (begun,) = lockers.lines("a", "term"), lockers.lines("b", "begin")
-    assert ended.at <= begun.at
-
-
-def test_the_smaller_of_two_limits_counts(lockers: Lockers) -> None:
-    """Conflict of limits: the record in Consul keeps its limit, and the difference is reported."""
-    lockers.holder("-n", "1", key=lockers.prefix)
-    code, _, error = lockers.start("-n", "3", "--wait", "0", name="b", key=lockers.prefix).end()
-    assert code == 1 and "3 here and 1 in Consul" in error
-    assert "in the file" not in error and "; `limit`, or Limit in .lock, changes that in Consul" in error
-    assert lockers.lines("b") == []
-
-
 def test_a_record_of_another_program_is_reported_once(lockers: Lockers) -> None:
     lockers.agent.kv_put(f"{lockers.prefix}/.lock", b"precious", flags=7)
     code, _, error = lockers.start("-n", "3", "--wait", "0", key=lockers.prefix).end()

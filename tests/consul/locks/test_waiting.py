@@ -60,13 +60,6 @@ def test_a_waiter_holds_as_soon_as_the_holder_releases(either_lockers: Lockers) 
     assert ended.at <= begun.at < ended.at + patient(1.0)
 
 
-def test_one_shot_locks_follow_each_other(lockers: Lockers) -> None:
-    """Each process makes its own session, and leaves none."""
-    for _ in range(5):
-        assert lockers.start("--wait", "0", argv=["true"]).wait() == 0
-    assert lockers.is_waiting(0)
-
-
 # --- no Consul --------------------------------------------------------------------------------------------
 
 

@@ -42,12 +42,3 @@ def test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again(scene
     until(lambda: scene.line() == ["d"], "d stands in line again", within_s=5)
     assert scene.nodes["b"].stop() == 0
     scene.wait_holders("c", "d", "e")
-
-
-@pytest.mark.long
-def test_a_waiter_that_stops_leaves_the_line(scene: SlotScene) -> None:
-    *_, d = scene.full()
-    key = scene.contender_key("d")
-    assert d.stop() == 0
-    assert scene.agent.kv_get(key) is None and not scene.sessions_of("d")
-    assert scene.calls("d") == []

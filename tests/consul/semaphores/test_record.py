@@ -223,15 +223,3 @@ def test_the_longest_prune_delay_of_the_contenders_counts(scene: SlotScene) -> N
     assert destroyed_at + 7 - TICK_S <= scene.next_begin("d").at < destroyed_at + 7 + patient(5)
     c.signal(signal.SIGCONT)
     scene.wait(node="c", event="lose", stage="end")
-
-
-@pytest.mark.long
-def test_a_foreign_holder_without_a_session_is_pruned_after_the_prune_delay(scene: SlotScene) -> None:
-    """A name that is no session keeps its slot until then."""
-    nobody = "00000000-0000-0000-0000-000000000000"
-    assert scene.put_lock(json.dumps({"Limit": 1, "Holders": {nobody: True}}).encode())
-    scene.node("a")
-    until(lambda: scene.contenders(), "it stands in line, and has asked who has vanished")
-    in_line_at = boottime()
-    assert scene.next_begin("a").at >= in_line_at + PRUNE_DELAY_S - 1
-    assert list(scene.lock()["Holders"]) == [scene.session_of("a")]

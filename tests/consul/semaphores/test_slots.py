@@ -150,15 +150,3 @@ def test_a_frozen_holder_that_loses_its_key_keeps_its_slot_for_the_prune_delay(
 
 
 # --- crash and restart -----------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_a_slot_that_went_to_another_node_means_on_lose_at_the_restart(scene: SlotScene) -> None:
-    scene.restarts = scene.overlap = True  # no supervisor stops the application of a dead one
-    _, b, _, _ = scene.full()
-    b.kill()
-    scene.next_begin("d")
-    b.start()
-    scene.wait(node="b", event="lose", stage="end")
-    assert scene.calls("b") == ["acquire acquired", "lose crashed"]
-    until(lambda: scene.line() == ["b"], "b waits")
