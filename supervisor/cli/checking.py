@@ -112,11 +112,11 @@ def _with_warnings(config: "Config", here: bool, path: "Path", *, alone: "Path |
     """
     from dataclasses import replace
 
-    from supervisor.check.file_modes import audit
     from supervisor.config import ConfigError, environment_file
-    from supervisor.preflight.places import unstartable
+    from supervisor.preflight.file_modes import audit
+    from supervisor.preflight.problems import unstartable
 
-    found = unstartable(config, os.environ, here=here)
+    found = run_async(unstartable(config, os.environ, here=here))
     refused = tuple(one for one in found if here and (alone is None or one.file == str(alone)))
     if refused:
         raise ConfigError(refused)
