@@ -7,8 +7,8 @@ Each package's own docstring has a line for each of its modules.
     drill/        three supervisors and the embedded agent: `drill` rehearses a file, `demo` shows a failover
     lock_command/ one lock around one command, without a configuration, a daemon or a record
     daemon/       wires the core to the world: the loop, records, listeners, reloads
-    preflight/    finds out, in a process of its own, whether the hooks can start on this machine
-    check/        what `check` reports: figures, file modes, findings about the real Consul
+    preflight/    whether a configuration fits this machine: hooks that can start, modes of files
+    check/        what `check` reports: figures, findings about the real Consul
     web/          reading over HTTP: status, health, metrics, the page
     telemetry/    what is reported of a running daemon: log, metrics, history, status, systemd
     consul/       Consul's HTTP API: requests of the core as messages, responses as outcomes

@@ -2,7 +2,6 @@
 
     report.py      figures of the leases, warnings and findings, as text and as JSON
     plan.py        the inverse of the figures: the session block that meets an operator's wishes
-    file_modes.py  warns when other users can read our secrets or replace what we run
     connection.py  check --connect: requests to the real Consul, none of which changes anything
     findings.py    the meaning of each of Consul's answers, with its remedy
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from supervisor.check.file_modes import audit
 from supervisor.check.report import (
     Checked,
     as_json,
@@ -22,6 +21,7 @@ from supervisor.check.report import (
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 from supervisor.cli.terminal import fail, report, run_async
 from supervisor.config import Config, ConfigError, environment_file, load, load_drop_in
+from supervisor.preflight.file_modes import audit
 
 if TYPE_CHECKING:
     from supervisor.check.findings import Finding
@@ -107,9 +107,9 @@ def _with_warnings(config: Config, here: bool, path: Path, *, alone: Path | None
         drop-in's folder are warnings only.
     Raises ConfigError.
     """
-    from supervisor.preflight.places import unstartable
+    from supervisor.preflight.problems import unstartable
 
-    found = unstartable(config, os.environ, here=here)
+    found = run_async(unstartable(config, os.environ, here=here))
     refused = tuple(one for one in found if here and (alone is None or one.file == str(alone)))
     if refused:
         raise ConfigError(refused)

@@ -88,13 +88,13 @@ def _load_at_start(path: Path) -> Config:
     A shortage of processes or memory must not keep a node from adopting its tenures. Raises ConfigError, and
     NoAnswer when loading takes too long.
     """
-    from supervisor.daemon.loading import NotLoaded
+    from supervisor.filesystem.forked import ChildFailed
 
     try:
         return run_async(_load_beside_imports(path))
     except NoAnswer:
         raise
-    except (NotLoaded, OSError):
+    except (ChildFailed, OSError):
         return _load_here(path)
 
 

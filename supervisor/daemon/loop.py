@@ -43,6 +43,7 @@ from supervisor.core.events import (
 )
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Request
+from supervisor.core.settings import ItemSettings
 from supervisor.daemon.events import Events
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
@@ -50,7 +51,7 @@ from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
 from supervisor.hooks import Hooks
 from supervisor.journal.fsync import Flush
-from supervisor.preflight.lookout import Lookout
+from supervisor.preflight.monitor import HookMonitor
 from supervisor.runtime import signals
 from supervisor.runtime.background import Background
 from supervisor.runtime.clock import boottime
@@ -129,7 +130,7 @@ class Daemon:
         self._listeners = Listeners(
             config, contenders, execute, log, boottime, node_name=node_name, path=path
         )
-        self._lookout = Lookout(self.dispatch, log, environ, path)
+        self._monitor = HookMonitor(self.dispatch, log, environ, path, self._on_unhandled_exception)
         self._notifier = SystemdNotifier(contenders, environ, boottime, self._warn_systemd)
         history, metrics = self._listeners.history, self._listeners.metrics
         history.refused = refused
@@ -180,11 +181,11 @@ class Daemon:
         if self._listeners.history.refused:
             self._refused(self._listeners.history.refused)
         self.dispatch(Tick())
-        asyncio.get_running_loop().call_soon(self._preload_users, 0)
+        self._background.start(self._preload_users(self._items_to_preload))
         if self._only_wind_up:
             self.dispatch(StopAsked())
-        else:  # after the first step, so that no adoption waits for the lookout
-            loop.call_soon(self._start_lookout)
+        else:  # after the first step, so that no adoption waits for the monitor
+            loop.call_soon(self._start_monitor)
         self._background.start(self._events.restore())
         await self._ended.wait()
         await self._close()
@@ -195,15 +196,15 @@ class Daemon:
         self._log.finish()
         return EXIT_DONE if clean else EXIT_NOT_CLEAN
 
-    def _start_lookout(self) -> None:
+    def _start_monitor(self) -> None:
         if not self._stopping:
-            self._lookout.follow(self._config)
+            self._monitor.follow(self._config)
 
-    def _preload_users(self, number: int) -> None:
+    async def _preload_users(self, items: Sequence[ItemSettings]) -> None:
         """Look up the users of one item's hooks, then of the next item's, with other work between them."""
-        if number < len(self._items_to_preload) and not self._ended.is_set():
-            self._hooks.preload_users(self._items_to_preload[number])
-            asyncio.get_running_loop().call_later(0.0, self._preload_users, number + 1)
+        for settings in items:
+            await self._hooks.preload_users(settings)
+            await asyncio.sleep(0)
 
     def dispatch(self, event: Event) -> None:
         """Run one step, unless the daemon has ended."""
@@ -266,7 +267,7 @@ class Daemon:
         if not self._stopping:
             self._stopping = self._ignores_second_stop = True
             asyncio.get_running_loop().call_soon(self._accept_second_stop)
-            self._lookout.close()
+            self._monitor.close()
             self.dispatch(StopAsked())
             return
         if self._ignores_second_stop:
@@ -285,7 +286,7 @@ class Daemon:
 
     async def _close(self) -> None:
         await self._listeners.close()
-        self._lookout.close()
+        self._monitor.close()
         if self._timer is not None:
             self._timer.cancel()
         self._background.cancel()
@@ -354,8 +355,7 @@ class Daemon:
         self._config = config
         self._records.follow(config)
         self._hooks.inherit(self._inherited())
-        self._items_to_preload = config.items
-        asyncio.get_running_loop().call_soon(self._preload_users, 0)
+        self._background.start(self._preload_users(config.items))
         if self._listeners.follow(config, {*contenders.by_name, *wanted}):
             self._background.start(self._listeners.move())
         self._client.follow(config)
@@ -365,7 +365,7 @@ class Daemon:
             if effect in (ReloadEffect.UNCHANGED, ReloadEffect.CHANGES)
         ]
         self.dispatch(ConfigLoaded(wanted_of(config, going_on), secrets.token_hex(8)))
-        self._lookout.follow(config)
+        self._monitor.follow(config)
         return reloaded
 
     def _inherited(self) -> dict[str, str]:

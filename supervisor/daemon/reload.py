@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from supervisor.config import Config, ConfigError
 from supervisor.core.reload import ReloadEffect
-from supervisor.daemon.loading import NotLoaded
+from supervisor.filesystem.forked import ChildFailed
 
 STATE_DIR = "state_dir"
 KILLED = (
@@ -56,7 +56,7 @@ async def read_again(load: Callable[[], Awaitable[Config]], running: Config) -> 
     """
     try:
         config = await load()
-    except (NotLoaded, OSError) as error:
+    except (ChildFailed, OSError) as error:
         raise CannotReload(f"cannot reload: {_why(error)}; nothing changes", faulty=False) from None
     except ConfigError as error:
         lines = tuple(str(error).splitlines())
@@ -68,9 +68,9 @@ async def read_again(load: Callable[[], Awaitable[Config]], running: Config) -> 
     return config
 
 
-def _why(error: NotLoaded | OSError) -> str:
+def _why(error: ChildFailed | OSError) -> str:
     """Return why the configuration could not be read, without a word about its content."""
-    if isinstance(error, NotLoaded):
+    if isinstance(error, ChildFailed):
         return str(error)
     if error.filename is None:
         return f"no process can be started to read the configuration: {error.strerror}"

@@ -41,7 +41,7 @@ class Child:
 
         Raises OSError when no child can be started, and NoAnswer when too many children hang already.
         """
-        _reap()
+        reap()
         if list(_unreaped.values()).count(path) >= HUNG_MAX:
             raise NoAnswer(path)
         self.path = path
@@ -107,11 +107,11 @@ class Child:
             self._reaped = True
         for fd in (self.pidfd, self._result, self._error):
             os.close(fd)
-        _reap()
+        reap()
 
 
-def _reap() -> None:
-    """Reap each killed child that has ended by now."""
+def reap() -> None:
+    """Reap each killed child that has ended by now. The start and the end of another child do so, too."""
     for pid in tuple(_unreaped):
         with suppress(ChildProcessError):
             if os.waitpid(pid, os.WNOHANG)[0] == 0:

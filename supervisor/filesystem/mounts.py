@@ -152,3 +152,8 @@ def _table() -> Mounts:
     if not _shared:
         _shared.append(Mounts())
     return _shared[0]
+
+
+def read_anew() -> None:
+    """Forget the table, because this process is a fork that has closed its descriptors."""
+    _shared.clear()

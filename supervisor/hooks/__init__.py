@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
+from typing import Any
 
 from supervisor.core.actions import LOSE_SIDE, KillHook, StartHook, StartRun, StopRun
 from supervisor.core.events import HookEnded, RunEnded
@@ -54,7 +55,7 @@ class Postponed:
     timer: asyncio.TimerHandle
 
 
-UnderWay = HookProcess | asyncio.Task[tuple[bool, str]] | Postponed | None
+UnderWay = HookProcess | asyncio.Task[Any] | Postponed | None
 
 
 class Hooks:
@@ -91,7 +92,7 @@ class Hooks:
         self._delayed = delayed
         self._attached = attached
         self._environ = base_environment(environ) if attached is None else dict(environ)
-        self._privileges = Privileges(environ)
+        self._privileges = Privileges()
         self._clock = clock
         self._webhooks = Webhooks()
         self._spare = Spare()
@@ -109,7 +110,7 @@ class Hooks:
         """Let hooks that begin from now on inherit this environment, without the daemon's own variables."""
         self._environ = base_environment(environ)
 
-    def preload_users(self, settings: ItemSettings) -> None:
+    async def preload_users(self, settings: ItemSettings) -> None:
         """Look up the users of the item's hooks now.
 
         A user directory may be out of reach when on_lose is due. A user that is not found causes no error
@@ -120,7 +121,7 @@ class Hooks:
         for command, dies_with_us in commands:
             # The start of the hook reports this error, unless the user exists by then.
             with suppress(PrivilegesRefused, OSError, ValueError):
-                self._privileges.identity(command, dies_with_us=dies_with_us)
+                await self._privileges.look_up(command, dies_with_us=dies_with_us)
 
     def start(self, action: StartHook) -> None:
         """Start an attempt. Its command is being executed when this returns, unless it cannot start yet."""
@@ -177,13 +178,38 @@ class Hooks:
         except (PrivilegesRefused, OSError, ValueError) as error:
             self._cannot_start(action, requested_at, error)
             return
-        if isinstance(action, StartHook):
+        if child is None:
+            self._look_up_user(action, requested_at)
+        elif isinstance(action, StartHook):
             hook = action.hook
             left_s = requested_at + hook.timeout_s - self._clock()
             child.terminate_after(max(0.0, left_s), _timed_out(hook.timeout_s), hook.kill_after_s)
 
-    def _spawn_with_spare(self, action: Started) -> HookProcess:
-        """Spawn the action. When descriptors are short, a hook that ends a tenure may use those kept back."""
+    def _look_up_user(self, action: Started, requested_at: float) -> None:
+        command, dies_with_us = _what(action)[0], self._dies_with_us(action)
+        task = asyncio.create_task(self._privileges.look_up(command, dies_with_us=dies_with_us))
+        self._under_way[action] = task
+        task.add_done_callback(partial(self._looked_up, action, requested_at))
+
+    def _looked_up(self, action: Started, requested_at: float, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            self._end(action, False, "stopped before it could start", began=False)
+            return
+        error = task.exception()
+        if error is None:
+            self._try_again(action, requested_at, requested_at, "the directory of users answered too late")
+        elif isinstance(error, PrivilegesRefused | OSError | ValueError):
+            if lacks_descriptors(error) and action.context.event in LOSE_SIDE:
+                self._spare.release()
+            self._cannot_start(action, requested_at, error)
+        else:
+            raise error  # so that the loop's exception handler ends the daemon
+
+    def _spawn_with_spare(self, action: Started) -> HookProcess | None:
+        """Spawn the action. When descriptors are short, a hook that ends a tenure may use those kept back.
+
+        None: its user has to be looked up first.
+        """
         try:
             return self._spawn(action)
         except OSError as error:
@@ -192,11 +218,15 @@ class Hooks:
         with self._spare.released():
             return self._spawn(action)
 
-    def _spawn(self, action: Started) -> HookProcess:
+    def _dies_with_us(self, action: Started) -> bool:
+        return self._attached is None and isinstance(action, StartRun)
+
+    def _spawn(self, action: Started) -> HookProcess | None:
         command, name, attempt = _what(action)
+        identity = self._privileges.identity(command, dies_with_us=self._dies_with_us(action))
+        if identity is None:
+            return None
         event_facts = self._facts(action, attempt)
-        dies_with_us = self._attached is None and isinstance(action, StartRun)
-        identity = self._privileges.identity(command, dies_with_us=dies_with_us)
         env = {**self._environ, **identity.env, **dict(command.env), **as_environment(event_facts)}
         child = HookProcess(
             command,
@@ -233,14 +263,12 @@ class Hooks:
         asyncio.get_running_loop().call_soon(ended)
 
     def _try_again(self, action: Started, requested_at: float, due_at: float, why: str) -> None:
-        if action.begin_by < inf and self._clock() > due_at + LATE_S:
+        if action.begin_by < inf and self._clock() > min(due_at + LATE_S, action.begin_by):
             self._end(action, False, f"cannot start: {why}", began=False)
             return
         self._try(action, requested_at)
 
-    def _call_off(
-        self, action: Started, under_way: asyncio.Task[tuple[bool, str]] | Postponed | None
-    ) -> None:
+    def _call_off(self, action: Started, under_way: asyncio.Task[Any] | Postponed | None) -> None:
         """Cancel a start that has no process. None: its end is about to be reported already."""
         if isinstance(under_way, Postponed):
             under_way.timer.cancel()

@@ -7,11 +7,11 @@ configuration declares, so rights that cannot be had are refused.
 
 import os
 import pwd
-import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from supervisor.core.settings import Command
+from supervisor.filesystem.children import Child
 from supervisor.filesystem.mounts import program_of, which
 
 LOOKUP_S = 1.0
@@ -19,7 +19,27 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class PrivilegesRefused(Exception):
-    """The configuration declares rights that cannot be had here. The message names them and the reason."""
+    """The configuration declares rights that cannot be had here.
+
+    setting: the key that declares them. Blank: no single one does.
+    """
+
+    def __init__(self, setting: str, why: str, remedy: str) -> None:
+        self.setting, self.why, self.remedy = setting, why, remedy
+        super().__init__(f"{why}: {remedy}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """The user and group of a command, as in credentials(7).
+
+    differ: whether this process has other rights. Else they need nothing.
+    user: None: the user stays, and there are no supplementary groups.
+    """
+
+    differ: bool = False
+    user: pwd.struct_passwd | None = None
+    gid: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +55,13 @@ class RunAs:
 
 
 class Privileges:
-    """The identities of commands, each looked up once.
+    """How commands are run as their users and groups, each looked up once."""
 
-    A user directory that hangs (LDAP) delays the caller by ``LOOKUP_S`` for each user not seen yet, and that
-    user is refused.
-    """
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._path = environ.get("PATH", SYSTEM_PATH)
+    def __init__(self) -> None:
         self._known: dict[tuple[str | None, str | None, bool], RunAs] = {}
 
-    def identity(self, command: Command, *, dies_with_us: bool = False) -> RunAs:
-        """Return how to run the command as its user and group.
+    def identity(self, command: Command, *, dies_with_us: bool = False) -> RunAs | None:
+        """Return how to run the command as its user and group. None: they have to be looked up first.
 
         With a user, the command has the user's primary group unless another is declared, and the user's
         supplementary groups. With a group only, it has that group and no supplementary groups. Raises
@@ -55,79 +70,100 @@ class Privileges:
         dies_with_us: whether the kernel kills the command when this process ends (PR_SET_PDEATHSIG in
             prctl(2)).
         """
-        rights = (command.user, command.group, dies_with_us)
-        if rights not in self._known:
-            self._known[rights] = self._identity(*rights)
-        return self._known[rights]
+        declared = (command.user, command.group, dies_with_us)
+        if declared not in self._known and command.user is None and command.group is None:
+            self._known[declared] = _run_as(Rights(), dies_with_us)
+        return self._known.get(declared)
 
-    def _identity(self, user: str | None, group: str | None, dies_with_us: bool) -> RunAs:
-        entry = None if user is None else _user(user)
-        gid = _group(group) if group is not None else entry.pw_gid if entry is not None else None
-        options = [*_ids(entry, gid), *(["--pdeathsig", "KILL"] if dies_with_us else [])]
-        prefix = (self._setpriv(), *options, "--") if options else ()
-        return RunAs(prefix, {} if entry is None else _login(entry))
+    async def look_up(self, command: Command, *, dies_with_us: bool = False) -> None:
+        """Look up the user and group by children (``getent``), because a directory of users may hang (LDAP).
 
-    def _setpriv(self) -> str:
-        program = which("setpriv", self._path) or which("setpriv", SYSTEM_PATH)
-        if program is None:
-            raise PrivilegesRefused(
-                "setpriv is not installed, and run, user and group need it: install util-linux"
-            )
-        return program
+        Raises PrivilegesRefused, also when the directory does not answer within LOOKUP_S, and OSError when no
+        child can be started.
+        """
+        if self.identity(command, dies_with_us=dies_with_us) is None:
+            user = None if command.user is None else await _user(command.user)
+            gid = None if command.group is None else await _group(command.group)
+            known = _run_as(rights_of(user, gid), dies_with_us)
+            self._known[command.user, command.group, dies_with_us] = known
 
 
-def _ids(entry: pwd.struct_passwd | None, gid: int | None) -> list[str]:
-    """Return setpriv's options to become that user and group.
-
-    Empty: this process is that user and group already.
-
-    Raises PrivilegesRefused.
-    """
-    if entry is None and gid is None:
-        return []
-    uid = os.geteuid() if entry is None else entry.pw_uid
-    if os.geteuid() == 0:
-        user = [] if entry is None else ["--reuid", str(uid)]
-        return [*user, "--regid", str(gid), "--clear-groups" if entry is None else "--init-groups"]
-    if (uid, gid) == (os.geteuid(), os.getegid()):
-        return []
-    raise PrivilegesRefused(
-        f"only root may run a hook as another user or group: user id {uid}, group id {gid}"
-    )
+def rights_of(user: pwd.struct_passwd | None, gid: int | None) -> Rights:
+    """Return the rights of a command with this user and group, if any. Raises PrivilegesRefused."""
+    if user is not None and gid is None:
+        gid = user.pw_gid
+    if gid is None:
+        return Rights()
+    uid = os.geteuid() if user is None else user.pw_uid
+    differ = os.geteuid() == 0 or (uid, gid) != (os.geteuid(), os.getegid())
+    if differ and os.geteuid() != 0:
+        setting, remedy = "group" if user is None else "user", "run the supervisor as root, or remove it"
+        why = f"only root may run a hook as another user or group: user id {uid}, group id {gid}"
+        raise PrivilegesRefused(setting, why, remedy)
+    return Rights(differ, user, gid)
 
 
-def _user(name: str) -> pwd.struct_passwd:
-    login, password, uid, gid, gecos, home, shell = _entry("passwd", "user", name, fields=7)
+def setpriv() -> str:
+    """Return the path of setpriv. Raises PrivilegesRefused."""
+    program = which("setpriv", _path()) or which("setpriv", SYSTEM_PATH)
+    if program is None:
+        why = "setpriv is not installed, and run, user and group need it"
+        raise PrivilegesRefused("", why, "install util-linux")
+    return program
+
+
+def unknown(what: str, name: str) -> PrivilegesRefused:
+    """Return the refusal of a user or group that does not exist. ``what``: the key that names it."""
+    return PrivilegesRefused(what, f"unknown {what} {name!r}", f"add the {what}, or correct {what}")
+
+
+def _run_as(rights: Rights, dies_with_us: bool) -> RunAs:
+    options = ["--pdeathsig", "KILL"] if dies_with_us else []
+    user = rights.user
+    if rights.differ:
+        reuid = [] if user is None else ["--reuid", str(user.pw_uid)]
+        groups = "--clear-groups" if user is None else "--init-groups"
+        options = [*reuid, "--regid", str(rights.gid), groups, *options]
+    return RunAs((setpriv(), *options, "--") if options else (), {} if user is None else _login(user))
+
+
+def _path() -> str:
+    return os.environ.get("PATH", SYSTEM_PATH)
+
+
+async def _user(name: str) -> pwd.struct_passwd:
+    login, password, uid, gid, gecos, home, shell = await _entry("passwd", "user", name, fields=7)
     return pwd.struct_passwd((login, password, int(uid), int(gid), gecos, home, shell))
 
 
-def _group(name: str) -> int:
-    return int(_entry("group", "group", name, fields=4)[2])
+async def _group(name: str) -> int:
+    return int((await _entry("group", "group", name, fields=4))[2])
 
 
-def _entry(database: str, what: str, name: str, *, fields: int) -> list[str]:
-    """Return the fields of one entry of the user directory, found by a child (``getent``).
-
-    A lookup inside this process could not be given up when the directory hangs. Raises PrivilegesRefused.
-    """
-    search = os.environ.get("PATH", SYSTEM_PATH)
+async def _entry(database: str, what: str, name: str, *, fields: int) -> list[str]:
+    """Return the fields of one entry of the directory of users. Raises PrivilegesRefused."""
+    child = Child(f"{what} {name}", partial(_getent, database, name))
     try:
-        done = subprocess.run(
-            [program_of("getent", search), database, "--", name],
-            capture_output=True,
-            text=True,
-            timeout=LOOKUP_S,
-            check=False,
-            env={"PATH": search},  # without the secrets of our environment
-        )
-    except subprocess.TimeoutExpired:
-        raise PrivilegesRefused(
-            f"the directory of {what}s did not answer for {name!r} within {LOOKUP_S:g} s"
-        ) from None
-    entry = done.stdout.rstrip("\n").split(":")
-    if done.returncode != 0 or len(entry) != fields:
-        raise PrivilegesRefused(f"unknown {what} {name!r}")
+        if not await child.comes_to_end(LOOKUP_S):
+            why = f"the directory of {what}s did not answer for {name!r} within {LOOKUP_S:g} s"
+            raise PrivilegesRefused(what, why, "see whether it can be reached")
+        code, entry = child.wait(), child.result().decode(errors="replace").rstrip("\n").split(":")
+    finally:
+        child.close()
+    if code != 0 or len(entry) != fields:
+        raise unknown(what, name)
     return entry
+
+
+def _getent(database: str, name: str, out: int, err: int) -> int:
+    argv = [program_of("getent", _path()), database, "--", name]
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, out, 1),
+        (os.POSIX_SPAWN_DUP2, err, 2),
+    ]
+    environ = {"PATH": _path()}  # without the secrets of our environment
+    return os.posix_spawn(argv[0], argv, environ, file_actions=actions, setpgroup=0)
 
 
 def _login(entry: pwd.struct_passwd) -> dict[str, str]:

@@ -102,7 +102,7 @@ async def rehearse(
         clock=clock,
     )
     try:
-        hooks.preload_users(settings)
+        await hooks.preload_users(settings)
         began_at = clock()
         hooks.start(start)
         while (line := await lines.get()) is not None:

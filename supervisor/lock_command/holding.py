@@ -142,7 +142,6 @@ class Holding:
         listen(loop, {**heard, signal.SIGCHLD: self._on_child})
         self._manner.explain(f"waiting for {self._settings.key}")
         self.dispatch(Tick())
-        self._hooks.preload_users(self._settings)  # while Consul answers, and not when the lock is acquired
         if self._manner.wait_s:
             loop.call_later(self._manner.wait_s, self._on_wait_over)
         await self._ended.wait()

@@ -17,13 +17,12 @@ import psutil
 import pytest
 
 from supervisor.config import Config, ConfigError, load, schema_text
-from supervisor.daemon.loading import NotLoaded, load_in_child
+from supervisor.daemon.loading import load_in_child
 from supervisor.daemon.reload import CannotReload, read_again
 from supervisor.filesystem.children import NoAnswer
+from supervisor.filesystem.forked import ChildFailed
 from tests.support.supervisor import until
 
-# A worker of pytest-xdist has threads of its own; a daemon has one.
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 GOOD = "elections: {app: {key: k, on_lose: [{shell: ':', env: {A: b}}]}, web: {value: {a: 1}}}"
 BAD = "elections: {app: {keey: k}, web: {session: {ttl: 10}}}"
 
@@ -92,7 +91,7 @@ def test_the_loop_goes_on_while_a_child_loads() -> None:
         while not task.done():
             await asyncio.sleep(0.001)
             count += 1
-        assert isinstance(task.exception(), NotLoaded)
+        assert isinstance(task.exception(), ChildFailed)
         return count
 
     def slow(seconds: float) -> Config:
@@ -115,12 +114,12 @@ def living_children() -> set[int]:
 
 
 def test_a_load_that_is_killed_is_reported_as_killed() -> None:
-    with pytest.raises(NotLoaded, match="ended with -9: it was killed"):
+    with pytest.raises(ChildFailed, match="ended with -9: it was killed"):
         in_child(is_killed)
 
 
 def test_a_load_that_fails_is_reported_with_the_end_of_its_trace() -> None:
-    with pytest.raises(NotLoaded, match="ended with 1: RuntimeError: such a bug"):
+    with pytest.raises(ChildFailed, match="ended with 1: RuntimeError: such a bug"):
         in_child(partial(ends_with, "such a bug"))
 
 
@@ -166,7 +165,7 @@ def test_a_loading_child_holds_no_lock_of_the_daemon(tmp_path: Path) -> None:
             open_files = {os.readlink(name) for name in names if os.path.lexists(name)}
             return ends_with(" ".join(sorted(open_files - {f"/proc/{os.getpid()}/fd"})))
 
-        with pytest.raises(NotLoaded) as told:
+        with pytest.raises(ChildFailed) as told:
             in_child(work)
         assert os.fstat(held) and "lock" not in str(told.value)
         assert str(told.value).count("memfd:") == 2 and "socket:" not in str(told.value)
@@ -183,7 +182,7 @@ def test_a_signal_to_a_loading_child_does_not_reach_the_daemon() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:
-        with pytest.raises(NotLoaded, match="the child goes on"):
+        with pytest.raises(ChildFailed, match="the child goes on"):
             in_child(work)
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -40,8 +40,8 @@ FLOORS = {
     "lock_command": "config consul core errors formats hooks runtime",
     "daemon": "config consul control core filesystem formats hooks http_server journal preflight runtime"
     " telemetry web",
-    "preflight": "check config core hooks telemetry",
-    "check": "config consul core filesystem formats transport",
+    "preflight": "config core filesystem hooks runtime telemetry transport",
+    "check": "config consul core formats transport",
     "web": "config core http_server telemetry",
     "telemetry": "consul core filesystem formats hooks",
     "consul": "config core errors filesystem formats transport",

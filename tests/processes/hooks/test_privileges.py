@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
-from supervisor.hooks.privileges import Privileges, PrivilegesRefused
+from supervisor.hooks.privileges import Privileges, PrivilegesRefused, RunAs
 from tests.processes.hooks.trial import shell, trial
 from tests.support.programs import run_program
 
@@ -78,11 +78,11 @@ def test_an_unknown_user_or_group_is_refused_by_name() -> None:
         async with trial() as one:
             assert await one.run(shell("true", user="no-such-user")) == (
                 False,
-                "cannot start: unknown user 'no-such-user'",
+                "cannot start: unknown user 'no-such-user': add the user, or correct user",
             )
             assert await one.run(shell("true", group="no-such-group")) == (
                 False,
-                "cannot start: unknown group 'no-such-group'",
+                "cannot start: unknown group 'no-such-group': add the group, or correct group",
             )
 
     asyncio.run(main())
@@ -92,30 +92,32 @@ def test_without_setpriv_the_refusal_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("supervisor.hooks.privileges.SYSTEM_PATH", str(tmp_path))
-    privileges = Privileges({"PATH": str(tmp_path)})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    privileges = Privileges()
     with pytest.raises(PrivilegesRefused, match="install util-linux"):
         privileges.identity(Command(("/bin/true",)), dies_with_us=True)
-    assert privileges.identity(Command(("/bin/true",))).prefix == ()
+    assert privileges.identity(Command(("/bin/true",))) == RunAs()
 
 
 def test_without_root_another_user_is_refused_before_anything_runs() -> None:
     """These tests may run as root, so the child becomes nobody first."""
     program = (
-        "import os, pwd\n"
+        "import asyncio, os, pwd\n"
         "from supervisor.core.settings import Command\n"
         "from supervisor.hooks.privileges import Privileges, PrivilegesRefused\n"
         "if os.geteuid() == 0:\n"
         "    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        "print(Privileges(os.environ).identity(Command(('true',), user='nobody')).prefix)\n"
+        "privileges = Privileges()\n"
+        "asyncio.run(privileges.look_up(Command(('true',), user='nobody')))\n"
+        "print(privileges.identity(Command(('true',), user='nobody')).prefix)\n"
         "try:\n"
-        "    print(Privileges(os.environ).identity(Command(('true',), user='root')))\n"
+        "    asyncio.run(privileges.look_up(Command(('true',), user='root')))\n"
         "except PrivilegesRefused as refused:\n"
         "    print(refused)\n"
     )
     ran = run_program(program)
-    assert ran.stdout == "()\nonly root may run a hook as another user or group: user id 0, group id 0\n", (
-        ran.stderr
-    )
+    why = "only root may run a hook as another user or group: user id 0, group id 0"
+    assert ran.stdout == f"()\n{why}: run the supervisor as root, or remove it\n", ran.stderr
 
 
 @pytest.fixture
@@ -138,7 +140,7 @@ def run_as(name: str, then: Callable[[], None] = lambda: None) -> tuple[bool, st
 
     async def main() -> tuple[bool, str]:
         async with trial() as one:
-            one.hooks.preload_users(settings)
+            await one.hooks.preload_users(settings)
             then()
             return await one.run(hook.call)
 
@@ -159,8 +161,27 @@ def test_a_directory_of_users_that_hangs_fails_the_hook_after_a_second(directory
     assert not ok and f"did not answer for '{NOBODY.pw_name}' within 1 s" in detail
 
 
+def test_the_loop_goes_on_while_a_user_is_looked_up_and_the_hook_can_be_stopped(directory: Path) -> None:
+    """A directory of users that hangs would otherwise stop every other item for a second."""
+    directory.touch()
+
+    async def main() -> None:
+        async with trial() as one:
+            started_at = asyncio.get_running_loop().time()
+            start = one.start(shell("true", user=NOBODY.pw_name))
+            await asyncio.sleep(0.01)
+            assert asyncio.get_running_loop().time() - started_at < 1.0 and one.ends == []
+            one.kill(start)
+            assert await one.outcome(start) == (False, "stopped before it could start")
+
+    asyncio.run(main())
+
+
 def test_a_missing_user_is_no_fault_before_its_hook_runs() -> None:
-    assert run_as("nobody-such") == (False, "cannot start: unknown user 'nobody-such'")
+    assert run_as("nobody-such") == (
+        False,
+        "cannot start: unknown user 'nobody-such': add the user, or correct user",
+    )
 
 
 def test_a_failed_look_up_ahead_does_not_end_the_daemon(

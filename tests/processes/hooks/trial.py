@@ -14,6 +14,7 @@ import psutil
 from supervisor.core.actions import HookContext, KillHook, Reason, StartHook, StartRun, StopRun
 from supervisor.core.events import Event, HookEnded, RunEnded
 from supervisor.core.settings import Command, Hook, Run, Webhook
+from supervisor.filesystem.children import reap
 from supervisor.hooks import HookLine, Hooks
 from tests.support.patience import PATIENCE_S
 
@@ -133,6 +134,7 @@ async def trial(environ: Mapping[str, str] | None = None) -> AsyncIterator[Trial
         one.inside_call = False
         await one.hooks.close()
         await asyncio.sleep(0.005)  # longer than the time of any timer that should have been cancelled
+    reap()
     assert raised == []
     assert one.hooks.running == 0
     children, files, threads = (now - then for now, then in zip(_possessions(), before, strict=True))

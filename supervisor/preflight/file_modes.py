@@ -13,9 +13,7 @@ import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from supervisor.config import Config, Problem
 from supervisor.core.settings import Command, Tls, Webhook
@@ -34,59 +32,40 @@ def audit(
 ) -> tuple[Problem, ...]:
     """Return the warnings about the configuration at ``path`` and the files that it names.
 
-    A file that this user may not look at is passed over.
+    A file that this user may not look at is passed over. The call may hang when a file system does.
     in_use: whether the configuration is in use on this machine. Only then a secret or TLS file that cannot
         be read is a warning.
     also_secret: files with secrets that the configuration does not name.
     """
-    return answer(question(path, config, in_use=in_use, also_secret=also_secret))
-
-
-def question(path: Path, config: Config, *, in_use: bool, also_secret: Sequence[Path] = ()) -> dict[str, Any]:
-    """Return the files to look at, as plain values that ``answer`` takes in another process."""
+    audit = _Audit(in_use)
+    for file in _files_of(path):
+        audit.check_executable(file)
+        audit.check_token_readable(file, config.consul.token)
     hooks = [
         (f"{item.kind}s.{item.name}.{hook.name}", hook.call) for item in config.items for hook in item.hooks
     ]
     commands = [call for _, call in hooks if isinstance(call, Command)]
     commands += [item.run.command for item in config.items if item.run is not None]
     own = (call.argv[0] for call in commands if call.user is None and call.argv[0].startswith("/"))
+    for program in list(dict.fromkeys(own))[:PROGRAMS_MAX]:
+        audit.check_executable(Path(program))
     webhooks = [(place, call) for place, call in hooks if isinstance(call, Webhook)]
     tls = [("consul.tls", config.consul.tls), *((f"{place}.tls", call.tls) for place, call in webhooks)]
     secrets = [
         ("consul.token_file", config.consul.token_file),
         *((f"{place}.secret_file", call.secret_file) for place, call in webhooks),
         *((f"{setting}.key_file", each.key_file) for setting, each in tls),
+        *(("", str(file)) for file in also_secret),
     ]
-    return {
-        "path": str(path),
-        "in_use": in_use,
-        "token": config.consul.token,
-        "programs": list(dict.fromkeys(own))[:PROGRAMS_MAX],
-        "secrets": [
-            *((setting, name) for setting, name in secrets if name is not None),
-            *(("", str(file)) for file in also_secret),
-        ],
-        "tls": [(setting, asdict(each)) for setting, each in tls if _tls_files(each)],
-        "state_dir": config.state_dir,
-        "control": None if config.control is None else config.control.path,
-    }
-
-
-def answer(question: dict[str, Any]) -> tuple[Problem, ...]:
-    """Return the warnings about the files of a ``question``. The call may hang when a file system does."""
-    audit = _Audit(question["in_use"])
-    for file in _files_of(Path(question["path"])):
-        audit.check_executable(file)
-        audit.check_token_readable(file, question["token"])
-    for program in question["programs"]:
-        audit.check_executable(Path(program))
-    for setting, name in question["secrets"]:
-        audit.check_secret(Path(name), setting)
-    for setting, tls in question["tls"]:
-        audit.check_tls_loads(Tls(**tls), setting)
-    audit.check_state_dir(Path(question["state_dir"]))
-    if question["control"] is not None:
-        audit.check_folders(Path(question["control"]), "control_socket")
+    for setting, name in secrets:
+        if name is not None:
+            audit.check_secret(Path(name), setting)
+    for setting, each in tls:
+        if _tls_files(each):
+            audit.check_tls_loads(each, setting)
+    audit.check_state_dir(Path(config.state_dir))
+    if config.control is not None:
+        audit.check_folders(Path(config.control.path), "control_socket")
     return tuple(audit.problems)
 
 

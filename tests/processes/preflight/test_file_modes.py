@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from supervisor.check.file_modes import FAR_STATE, audit
 from supervisor.config import load
+from supervisor.preflight.file_modes import FAR_STATE, audit
 from tests.support.consul import Agent
 from tests.support.hung import hung
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, until

@@ -1,11 +1,8 @@
-"""The program that looks: each reason why a hook cannot start, and no other fault."""
+"""The probes: each reason why a hook cannot start, and no other fault."""
 
-import json
-import marshal
+import asyncio
 import os
 import pwd
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,40 +12,33 @@ from typing import Any
 import pytest
 
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings, Tls, Webhook
-from supervisor.preflight import command
-from supervisor.preflight.questions import question_of, tls_looks
-from tests.support.supervisor import PATIENCE_S
+from supervisor.preflight.needs import probes_of, tls_probes
+from supervisor.preflight.probe_run import Answer, make_probes
+from supervisor.preflight.probes import Fault, FileProbe, Probe, ProgramProbe
+from tests.support.patience import PATIENCE_S
 
 PATH = "/usr/bin:/bin"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root looks as another user")
-Faults = list[list[str]]
 
 
-def look(**more: Any) -> dict[str, Any]:
-    usual = {"program": "true", "path": PATH, "cwd": None, "user": None, "group": None, "setpriv": False}
-    return {**usual, **more}
+def probe(program: str = "true", path: str = PATH, **more: Any) -> ProgramProbe:
+    return ProgramProbe(program, path, **more)
 
 
-def answers(*looks: dict[str, Any], within_s: float = 5.0, strict: bool = True) -> dict[int, Faults]:
-    question = marshal.dumps({"looks": list(looks), "within_s": within_s, "strict": strict})
-    done = subprocess.run(
-        command(alone=True),
-        input=question,
-        capture_output=True,
-        check=False,
-        timeout=PATIENCE_S,
-        env={},
-        process_group=0,
-    )
-    assert done.returncode in (0, -signal.SIGKILL) and done.stderr == b"", done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert sorted(index for index, _ in lines) == list(range(len(looks))), "each is answered once"
-    return dict(lines)
+def answers(*probes: Probe, within_s: float = 5.0, strict: bool = True) -> dict[int, list[Fault]]:
+    found: list[Answer] = []
+
+    async def answered(answers: list[Answer]) -> None:
+        found.extend(answers)
+
+    asyncio.run(make_probes(probes, answered, strict=strict, within_s=within_s))
+    assert sorted(index for index, _ in found) == list(range(len(probes))), "each is answered once"
+    return dict(found)
 
 
 def found(**more: Any) -> list[str]:
     """Return the reasons, without the remedies."""
-    return [why for _, why, _ in answers(look(**more))[0]]
+    return [why for _, why, _ in answers(probe(**more))[0]]
 
 
 @pytest.fixture
@@ -61,8 +51,8 @@ def program(tmp_path: Path) -> Path:
 
 def test_a_hook_that_can_start_has_no_fault(program: Path, tmp_path: Path) -> None:
     me = pwd.getpwuid(os.geteuid()).pw_name
-    looks = (look(), look(program=str(program)), look(program="./program", cwd=str(tmp_path)))
-    assert answers(*looks, look(user=me), look(setpriv=True)) == {index: [] for index in range(5)}
+    probes = (probe(), probe(program=str(program)), probe(program="./program", cwd=str(tmp_path)))
+    assert answers(*probes, probe(user=me), probe(dies_with_us=True)) == {index: [] for index in range(5)}
 
 
 def test_each_reason_why_a_hook_cannot_start_is_reported(program: Path, tmp_path: Path) -> None:
@@ -119,23 +109,22 @@ def test_a_program_is_checked_as_the_user_of_its_hook() -> None:
 def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     missing, there = str(tmp_path / "missing"), tmp_path / "there"
     there.write_text("secret")
-    looks = [{"file": str(name), "setting": "secret_file"} for name in (missing, there, tmp_path)]
-    faults = answers(*looks)
-    assert faults[0][0][:2] == ["secret_file", f"cannot read {missing}: No such file or directory"]
+    faults = answers(*(FileProbe("secret_file", str(name)) for name in (missing, there, tmp_path)))
+    assert [*faults[0][0]][:2] == ["secret_file", f"cannot read {missing}: No such file or directory"]
     assert faults[1] == [] and faults[2][0][1] == f"cannot read {tmp_path}: it is not a regular file"
 
 
 def test_a_folder_of_authorities_is_checked_as_a_folder(tmp_path: Path) -> None:
     missing, file = str(tmp_path / "missing"), tmp_path / "file"
     file.touch()
-    looks = [each for name in (missing, str(file), str(tmp_path)) for each in tls_looks(Tls(ca_path=name))]
-    faults = answers(*looks)
+    probes = [each for name in (missing, str(file), str(tmp_path)) for each in tls_probes(Tls(ca_path=name))]
+    faults = answers(*probes)
     why = f"cannot read {missing}: No such file or directory"
-    assert faults[0] == [["CONSUL_CAPATH", why, "make it, or correct CONSUL_CAPATH"]]
+    assert [*faults[0][0]] == ["CONSUL_CAPATH", why, "make it, or correct CONSUL_CAPATH"]
     assert faults[1][0][1] == f"cannot read {file}: it is not a folder" and faults[2] == []
 
 
-def test_a_look_that_hangs_does_not_delay_the_other_looks(
+def test_a_probe_that_hangs_does_not_delay_the_other_probes(
     tmp_path: Path, hangs: Callable[[Path], None]
 ) -> None:
     scripts = [tmp_path / name for name in ("one", "two")]
@@ -143,7 +132,7 @@ def test_a_look_that_hangs_does_not_delay_the_other_looks(
         hangs(script)
     began_at = time.monotonic()
     faults = answers(
-        *(look(program=str(script)) for script in scripts), look(), look(program="/x"), within_s=1.5
+        *(probe(program=str(script)) for script in scripts), probe(), probe(program="/x"), within_s=1.5
     )
     assert time.monotonic() - began_at < PATIENCE_S / 2
     for index, script in enumerate(scripts):
@@ -152,8 +141,8 @@ def test_a_look_that_hangs_does_not_delay_the_other_looks(
     assert faults[2] == [] and faults[3][0][1] == "no such program: /x"
 
 
-def test_equal_looks_are_made_once_and_hold_no_secret() -> None:
-    """1,000 items with the same programs need only a few looks."""
+def test_equal_probes_are_made_once_and_hold_no_secret() -> None:
+    """1,000 items with the same programs need only a few probes."""
     hooks = (
         Hook("a", Command(("/bin/sh", "-c", "x"), env=(("SECRET", "s3cr3t"),)), 1.0),
         Hook("b", Webhook("https://s3cr3t/", headers=(("a", "s3cr3t"),), tls=Tls(ca_file="/ca")), 1.0),
@@ -162,16 +151,16 @@ def test_equal_looks_are_made_once_and_hold_no_secret() -> None:
         ElectionSettings(f"n{number}", "k", b"s3cr3t", SessionSettings("n"), on_lose=hooks)
         for number in range(1000)
     )
-    question = question_of(items, {"PATH": PATH, "CONSUL_HTTP_TOKEN": "s3cr3t"})
-    assert len(question.looks) == 2 and len(question.needs) == 2000
-    assert b"s3cr3t" not in question.asked(strict=True)
+    wanted = probes_of(items, {"PATH": PATH, "CONSUL_HTTP_TOKEN": "s3cr3t"})
+    assert len(wanted.probes) == 2 and len(wanted.needs) == 2000
+    assert "s3cr3t" not in str(wanted.probes)
 
 
 def test_hooks_of_observers_and_on_change_do_not_keep_a_node_from_contending() -> None:
     hook = Hook("h", Command(("true",)), 1.0)
     seen = ElectionSettings("seen", "k", b"", SessionSettings("n"), contend=False, on_change=(hook,))
     held = ElectionSettings("held", "h", b"", SessionSettings("n"), on_change=(hook,), on_lose=(hook,))
-    needs = question_of((seen, held), {}).needs
+    needs = probes_of((seen, held), {}).needs
     assert [(need.item, need.path[2], need.needed) for need in needs] == [
         ("seen", "on_change", False),
         ("held", "on_lose", True),
