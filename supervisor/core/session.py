@@ -1,12 +1,7 @@
 """One Consul session, which serves one tenure: its writes only go forward.
 
-    ABSENT -> CREATING -> LIVE -> RELEASING -> DESTROYING -> ABSENT    a whole session
-    CREATING -> ABSENT      the create was refused or has no answer
-    LIVE -> DESTROYING      the session has tried for nothing, so it has nothing to release
-    LIVE -> ABSENT          this process ends, and can have neither a record nor a release
-    RELEASING -> ABSENT     Consul did not answer until the session had certainly expired
-
-A session acquires while it is LIVE and verified, any number of times, and in no other stage.
+``TRANSITIONS`` draws its stages. A session acquires while it is LIVE and verified, any number of times, and
+in no other stage.
 
 Consul may apply a write seconds after its client gave up on it. So an acquire is never sent after a
 release or a destroy, each write is repeated until it is answered, and the destroy, which no late acquire
@@ -21,7 +16,7 @@ from typing import Any
 
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER, Lane
-from supervisor.core.machine import ImpossibleTransition
+from supervisor.core.machine import next_state
 from supervisor.core.outcomes import (
     Created,
     Done,
@@ -63,12 +58,41 @@ class Stage(StrEnum):
     DESTROYING = "destroying"
 
 
-TRANSITIONS: Mapping[Stage, frozenset[Stage]] = {
-    Stage.ABSENT: frozenset({Stage.CREATING}),
-    Stage.CREATING: frozenset({Stage.ABSENT, Stage.LIVE}),
-    Stage.LIVE: frozenset({Stage.RELEASING, Stage.DESTROYING, Stage.ABSENT}),
-    Stage.RELEASING: frozenset({Stage.DESTROYING, Stage.ABSENT}),
-    Stage.DESTROYING: frozenset({Stage.ABSENT}),
+class StageEnd(StrEnum):
+    """The cause that ends a stage."""
+
+    CREATE_SENT = "the create is sent"
+    CREATED = "Consul has created it"
+    NOT_CREATED = "the create was refused or has no answer"
+    NEVER_TRIED = "it is given up, and has tried for nothing"
+    GIVEN_UP = "it is given up"
+    RELEASE_OVER = "the release is over"
+    DESTROY_OVER = "the destroy is over"
+    ABANDONED = "it is left to its TTL"  # it has expired, or this process can neither record nor release
+
+
+TRANSITIONS: Mapping[Stage, Mapping[StageEnd, Stage]] = {
+    Stage.ABSENT: {
+        StageEnd.CREATE_SENT: Stage.CREATING,
+    },
+    Stage.CREATING: {
+        StageEnd.CREATED: Stage.LIVE,
+        StageEnd.NOT_CREATED: Stage.ABSENT,
+        StageEnd.ABANDONED: Stage.ABSENT,
+    },
+    Stage.LIVE: {
+        StageEnd.GIVEN_UP: Stage.RELEASING,
+        StageEnd.NEVER_TRIED: Stage.DESTROYING,
+        StageEnd.ABANDONED: Stage.ABSENT,
+    },
+    Stage.RELEASING: {
+        StageEnd.RELEASE_OVER: Stage.DESTROYING,
+        StageEnd.ABANDONED: Stage.ABSENT,
+    },
+    Stage.DESTROYING: {
+        StageEnd.DESTROY_OVER: Stage.ABSENT,
+        StageEnd.ABANDONED: Stage.ABSENT,
+    },
 }
 
 
@@ -147,7 +171,7 @@ class Session:
         """Send nothing more: the next process, or Consul, ends the session ``abandoned_id``."""
         if self.stage is Stage.ABSENT:
             return replace(NO_SESSION, abandoned_id=abandoned_id)
-        return become(self, Stage.ABSENT, abandoned_id=abandoned_id)
+        return become(self, StageEnd.ABANDONED, abandoned_id=abandoned_id)
 
     def end(self, now: float, *, final_attempt: bool) -> "Session":
         """Give the session up: release what it may hold, then destroy it."""
@@ -219,14 +243,13 @@ class Session:
 NO_SESSION = Session()
 
 
-def become(session: Session, stage: Stage, **changes: Any) -> Session:
-    """Return the session in its next stage, with these changes of other fields.
+def become(session: Session, cause: StageEnd, **changes: Any) -> Session:
+    """Return the session in the stage that follows for this cause, with these changes of other fields.
 
     An ABSENT session keeps nothing of the one before except ``changes``. No other line of the core sets the
     stage of a session, except where a process that starts goes on with the session on record.
     """
-    if stage not in TRANSITIONS[session.stage]:
-        raise ImpossibleTransition(f"a session does not go from {session.stage} to {stage}")
+    stage = next_state(TRANSITIONS, session.stage, cause)
     return replace(NO_SESSION if stage is Stage.ABSENT else session, stage=stage, **changes)
 
 
@@ -235,7 +258,7 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
     match session.stage:
         case Stage.ABSENT:
             create = CreateSession(terms.item, now, terms.exchange_s, terms.settings)
-            return become(session, Stage.CREATING, write=session.write.begin(create)), create
+            return become(session, StageEnd.CREATE_SENT, write=session.write.begin(create)), create
         case Stage.DESTROYING:
             destroy = DestroySession(terms.item, now, terms.exchange_s, session.id)
             return replace(session, write=session.write.begin(destroy)), destroy
@@ -252,17 +275,16 @@ def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, 
 def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
     """Process the answer to a create, which names only the session's ID."""
     if isinstance(outcome, Created):
-        renew = Lane(due_at=now)
-        live = become(session, Stage.LIVE, id=outcome.session, write=session.write.finish(), renew=renew)
+        write, renew = session.write.finish(), Lane(due_at=now)
+        live = become(session, StageEnd.CREATED, id=outcome.session, write=write, renew=renew)
         return _toward_end(live, now) if session.ending else live
     if session.ending:
-        return become(session, Stage.ABSENT)
+        return become(session, StageEnd.NOT_CREATED)
+    pause_s = {Refused: REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}.get(type(outcome), terms.retry_s)
     if terms.settings.ttl_s is None and isinstance(outcome, Unknown):
         # Consul may have created the session, and no TTL will ever end it.
         pause_s = max(CREATE_WITHOUT_TTL_RETRY_S, terms.retry_s)
-        return become(session, Stage.ABSENT, write=Lane(due_at=now + pause_s))
-    pause_s = {Refused: REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}.get(type(outcome), terms.retry_s)
-    return become(session, Stage.ABSENT, write=Lane(due_at=now + pause_s))
+    return become(session, StageEnd.NOT_CREATED, write=Lane(due_at=now + pause_s))
 
 
 def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_at: float) -> Session:
@@ -283,9 +305,10 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
         case Stage.RELEASING if isinstance(outcome, LostRace):
             return session  # another write came first, so the release waits for a read
         case Stage.RELEASING if answered or session.final_attempt:
-            return _destroying(session, now + DESTROY_PAUSE_S if answered else now)
+            due_at = now + DESTROY_PAUSE_S if answered else now
+            return _destroying(session, StageEnd.RELEASE_OVER, due_at)
         case Stage.DESTROYING if answered or session.final_attempt:
-            return become(session, Stage.ABSENT, abandoned_id="" if answered else session.id)
+            return become(session, StageEnd.DESTROY_OVER, abandoned_id="" if answered else session.id)
         case _:
             return replace(session, write=session.write.schedule_at(now + terms.retry_s))
 
@@ -295,9 +318,9 @@ def _toward_end(session: Session, now: float) -> Session:
     if session.write.pending is not None:
         return session
     if not session.tried:
-        return _destroying(session, now)
-    return become(session, Stage.RELEASING, write=session.write.schedule_at(now), renew=Lane())
+        return _destroying(session, StageEnd.NEVER_TRIED, now)
+    return become(session, StageEnd.GIVEN_UP, write=session.write.schedule_at(now), renew=Lane())
 
 
-def _destroying(session: Session, due_at: float) -> Session:
-    return become(session, Stage.DESTROYING, write=session.write.schedule_by(due_at), renew=Lane())
+def _destroying(session: Session, cause: StageEnd, due_at: float) -> Session:
+    return become(session, cause, write=session.write.schedule_by(due_at), renew=Lane())
