@@ -15,11 +15,11 @@ from supervisor.consul.calls import Call, get, transaction, waiting
 from supervisor.consul.permissions import PERMISSION_DENIED
 from supervisor.consul.responses import (
     MalformedResponse,
+    error_text,
     index_of,
     is_filtered,
     json_of,
     number,
-    said,
     text,
     value_of,
     why,
@@ -122,7 +122,7 @@ def not_written(
     LostRace: another contender changed ``.lock`` first, our session does not hold its contender key, or a
     holder that was to be pruned lives.
     """
-    words = said(response)
+    words = error_text(response)
     if "invalid session" in words:
         return SessionGone()
     if PERMISSION_DENIED in words:

@@ -163,8 +163,8 @@ class StopRun:
     started: StartRun
 
 
-class Step(StrEnum):
-    """The progress of a contender when a record was made, in the order of a tenure.
+class Point(StrEnum):
+    """The point that a contender had reached when a record was made, in the order of a tenure.
 
     NONE: nothing is left to do.
     SESSION: no hook is left to run, and a session is left to release and destroy.
@@ -192,7 +192,7 @@ class Record:
         the session.
     """
 
-    step: Step = Step.NONE
+    step: Point = Point.NONE
     key: str = ""
     session: str = ""
     token: int = 0

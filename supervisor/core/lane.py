@@ -11,7 +11,7 @@ from supervisor.core.frozen import replace
 from supervisor.core.requests import Request
 
 NEVER = float("inf")  # a time that does not come
-LONG_AGO = -NEVER  # a time before all others: due at once, long over, or not set
+LONG_AGO = -NEVER  # a time before all others: what was planned for it is due at once, or is long over
 
 
 @dataclass(frozen=True, slots=True)

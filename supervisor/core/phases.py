@@ -14,10 +14,10 @@ from supervisor.core.sequence import Sequence
 from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure import BELIEVING, Phase, PhaseEnd, Tenure
 
-Begun = tuple[Tenure, tuple[Action, ...]]
+Advanced = tuple[Tenure, tuple[Action, ...]]
 
 
-def advance(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def advance(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     """Begin what is due now, and pass through the phases that have nothing to wait for."""
     actions: list[Action] = []
     while True:
@@ -28,7 +28,7 @@ def advance(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
             return tenure, tuple(actions)
 
 
-def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     sequence = tenure.hooks.settle(settings.on_acquire, now, stop_at_failure=True)
     tenure = replace(tenure, hooks=sequence)
     if sequence.running is not None:
@@ -54,7 +54,7 @@ def goes_on(tenure: Tenure, lease: Lease, now: float) -> bool:
     return tenure.phase is Phase.HOLDING and _news_is_fresh(tenure, lease, now)
 
 
-def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     if not is_adopted(tenure, lease, now):
         return tenure, ()
     tenure = replace(tenure, reason=Reason.ADOPTED)
@@ -63,7 +63,7 @@ def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
     return tenures.become(tenure, PhaseEnd.ON_ACQUIRE_DUE), ()
 
 
-def _become_holding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _become_holding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     over = PhaseEnd.ON_ACQUIRE_OVER
     holding = tenures.become(tenure, over, began=True, began_before=tenure.began, held_at=now)
     if settings.run is None:
@@ -82,7 +82,7 @@ def _begin_by(tenure: Tenure, lease: Lease) -> float:
     return tenure.contact + lease.fresh_s
 
 
-def _stopping(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _stopping(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     waits = tenure.hooks.running is not None or tenure.run is not None
     if waits and tenure.killing:
         return tenure, ()
@@ -97,7 +97,7 @@ def _stopping(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
     return tenures.become(tenure, PhaseEnd.ALL_STOPPED, hooks=Sequence()), ()
 
 
-def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     """Run on_lose, or on_lose_failure as the last resort; a retry leaves time for all that may follow."""
     hooks, after_s = settings.on_lose_failure, 0.0
     if tenure.phase is Phase.LOSING:
@@ -113,7 +113,7 @@ def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
     return tenures.become(tenure, PhaseEnd.HOOK_FAILED, hooks=Sequence()), ()
 
 
-def _waiting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _waiting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     return tenure, ()
 
 
@@ -129,7 +129,7 @@ _PHASES = {
 }
 
 
-def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Begun:
+def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Advanced:
     hooks = {
         Phase.ACQUIRING: settings.on_acquire,
         Phase.LOSING: settings.on_lose,

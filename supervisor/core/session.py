@@ -41,7 +41,7 @@ from supervisor.core.requests import (
 from supervisor.core.settings import SessionSettings
 
 DESTROY_PAUSE_S = 0.05  # a destroy right behind the release slows the next holder's acquire by 1 ms
-REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
+CREATE_REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
 ALTERED_RETRY_S = 2.0  # three requests each time: few enough for Consul, and soon after the proxy is repaired
 CREATE_WITHOUT_TTL_RETRY_S = 10.0
 CREATE_SPACING_S = 1.0  # sessions that die at once (a flapping check) are not made in a tight loop
@@ -123,8 +123,8 @@ class Session:
         anyway.
     tried: an acquire was sent, so the session holds the key, or may still come to hold it.
     last_value: the value that the session gave the key with its acquire, or has given it since.
-    rewrite_at: when the key gets its value once more, because the last rewrite has no answer. LONG_AGO: no
-        rewrite is needed.
+    rewrite_at: when the key gets its value once more, because the last rewrite has no answer. NEVER: it
+        has an answer.
     prepared: the next acquire has been made ready to be sent.
     dead: Consul reported that the session does not exist. The session is destroyed nevertheless, because a
         server that has just restarted may report this of a living one.
@@ -142,7 +142,7 @@ class Session:
     verified: bool = False
     tried: bool = False
     last_value: bytes | None = None
-    rewrite_at: float = LONG_AGO
+    rewrite_at: float = NEVER
     prepared: bool = False
     dead: bool = False
     ending: bool = False
@@ -156,13 +156,13 @@ class Session:
         """When a write or the renewal of this session is due."""
         return min(self.write.deadline, self.renew.deadline)
 
-    def wanted(self, at: float) -> "Session":
+    def plan_create(self, at: float) -> "Session":
         """Plan to create a session at that time; change nothing when there is one."""
         if self.stage is not Stage.ABSENT or self.write.due_at != NEVER:
             return self
         return replace(self, write=self.write.schedule_at(at))
 
-    def not_wanted(self) -> "Session":
+    def cancel_create(self) -> "Session":
         """Cancel the plan to create a session, and forget the result of the last create."""
         assert self.stage is Stage.ABSENT, f"a session is {self.stage}"
         return replace(NO_SESSION, abandoned_id=self.abandoned_id)
@@ -176,14 +176,14 @@ class Session:
     def end(self, now: float, *, final_attempt: bool) -> "Session":
         """Give the session up: release what it may hold, then destroy it."""
         if self.stage is Stage.ABSENT:
-            return self.not_wanted()
+            return self.cancel_create()
         since = min(self.ending_since, now)
         ended = replace(
             self, ending=True, ending_since=since, final_attempt=self.final_attempt or final_attempt
         )
         return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
 
-    def has_certainly_expired(self, terms: "Terms", now: float) -> bool:
+    def may_be_abandoned(self, terms: "Terms", now: float) -> bool:
         """Return whether the TTL and the lock-delay have surely passed since the last renewal.
 
         Then Consul has ended the session without a destroy, and guards its key no longer.
@@ -191,7 +191,7 @@ class Session:
         ttl_s = terms.settings.ttl_s
         return ttl_s is not None and now >= self.ending_since + 2 * ttl_s + terms.settings.lock_delay_s
 
-    def died(self) -> "Session":
+    def mark_dead(self) -> "Session":
         """Note that Consul has no such session, and renew it no more."""
         return replace(self, dead=True, renew=Lane())
 
@@ -200,6 +200,11 @@ class Session:
         if self.dead or self.stage is not Stage.LIVE:
             return self
         return replace(self, renew=self.renew.mark_stale().schedule_by(now))
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the session may send an attempt or a rewrite now."""
+        return self.stage is Stage.LIVE and not self.ending and self.write.pending is None
 
     def attempt(self, request: Request) -> "Session":
         """Note that an attempt to take the lock is under way."""
@@ -218,12 +223,14 @@ class Session:
     def rewritten(self, request: Rewrite, outcome: Outcome, now: float, retry_s: float) -> "Session":
         """Note the new value; without a success, plan the rewrite again."""
         if isinstance(outcome, Done):
-            return replace(self, last_value=request.value, rewrite_at=LONG_AGO)
+            return replace(self, last_value=request.value, rewrite_at=NEVER)
         return replace(self, rewrite_at=now + retry_s)
 
-    def is_value_stale(self, value: bytes) -> bool:
-        """Return whether the key that the session holds may have another value than this one."""
-        return self.last_value is not None and (self.last_value != value or self.rewrite_at != LONG_AGO)
+    def rewrite_due_at(self, value: bytes) -> float:
+        """Return when the key that the session holds gets this value. NEVER: it has it, or no key has any."""
+        if self.last_value in (None, value):
+            return self.rewrite_at
+        return LONG_AGO if self.rewrite_at == NEVER else self.rewrite_at
 
     def release(self, request: Request) -> "Session":
         """Note that a release is under way."""
@@ -280,7 +287,8 @@ def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
         return _toward_end(live, now) if session.ending else live
     if session.ending:
         return become(session, StageEnd.NOT_CREATED)
-    pause_s = {Refused: REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}.get(type(outcome), terms.retry_s)
+    pauses_s = {Refused: CREATE_REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}
+    pause_s = pauses_s.get(type(outcome), terms.retry_s)
     if terms.settings.ttl_s is None and isinstance(outcome, Unknown):
         # Consul may have created the session, and no TTL will ever end it.
         pause_s = max(CREATE_WITHOUT_TTL_RETRY_S, terms.retry_s)

@@ -174,7 +174,7 @@ class Tenure:
         reason_deadline = now + reason_within_s if reason_within_s else LONG_AGO
         return become(self, PhaseEnd.BELIEF_OVER, reason=reason, reason_deadline=reason_deadline)
 
-    def stalled(self, now: float) -> "Tenure":
+    def wait_for_new_contact(self, now: float) -> "Tenure":
         """Begin nothing more before a new contact, because this process has stood still."""
         return replace(self, fresh_since=now)
 
@@ -188,7 +188,7 @@ class Tenure:
         """Return whether on_lose still waits for a renewal to show why the lock was lost."""
         return self.phase is Phase.STOPPING and now < self.reason_deadline
 
-    def outlived(self) -> "Tenure":
+    def session_still_lives(self) -> "Tenure":
         """Note that the session lives: if the key does not show it, an operator has released the key."""
         gone = self.reason is Reason.LOCK_GONE
         return self.with_reason(Reason.RELEASED_BY_OPERATOR if gone else self.reason)

@@ -31,7 +31,7 @@ class Throttle:
     reads: int = 0
     writes: int = 0
 
-    def heard(self, request: Request, outcome: Outcome, *, holds: bool) -> Self:
+    def count(self, request: Request, outcome: Outcome, *, holds: bool) -> Self:
         """Count a request that has ended.
 
         holds: this node has a tenure.

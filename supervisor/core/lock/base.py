@@ -16,6 +16,7 @@ from supervisor.core.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.outcomes import Outcome, View
 from supervisor.core.requests import Request, Rewrite, Watch
 from supervisor.core.session import Session, Terms
+from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure import Tenure
 
 WAIT_S = 30.0  # an abandoned query stays counted by the agent until its wait runs out
@@ -102,6 +103,10 @@ class Lock(ABC):
     # --- the parts that a kind defines -------------------------------------------------------------
 
     @abstractmethod
+    def follows(self, settings: ItemSettings, now: float) -> Self:
+        """Go on by these settings, which also count for a lock that is free already."""
+
+    @abstractmethod
     def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
         """Return the lock as the observation shows it, and plan the attempt accordingly.
 
@@ -121,8 +126,8 @@ class Lock(ABC):
         """Return the view after an attempt that Consul has carried out; None when it has not."""
 
     @abstractmethod
-    def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
-        """Return the lock after an attempt that failed or has no answer, and plan the next one."""
+    def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
+        """Return the lock after an attempt or a release that failed or has no answer, and plan the next."""
 
     @abstractmethod
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Request | None:
@@ -157,6 +162,15 @@ class Lock(ABC):
     @abstractmethod
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """Return the lock with the answer to the request for a detail."""
+
+    def restored_from(self, tenure: Tenure) -> Self:
+        """Return the lock as it was when the tenure on record began, as far as the record tells."""
+        return self
+
+    @property
+    def guard_s(self) -> float:
+        """How long the other contenders surely wait for us when we vanish. NEVER: as long as in our file."""
+        return NEVER
 
     @property
     def is_complete(self) -> bool:

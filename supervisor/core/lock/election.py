@@ -36,7 +36,7 @@ from supervisor.core.lock.base import (
 from supervisor.core.outcomes import KeyView, LockDelayed, LostRace, Outcome, SessionInfo, View, Won
 from supervisor.core.requests import Acquire, ReadKey, ReadSession, Release, Request, Rewrite, WatchKey
 from supervisor.core.session import Session, Terms
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ElectionSettings, ItemSettings
 from supervisor.core.tenure import Tenure
 
 LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time until waiters see the lock free
@@ -95,8 +95,9 @@ class ElectionLock(Lock):
         )
         return f"{whose}, not a lock's; use another key, or delete this one if no program needs it"
 
-    def follows(self, settings: ElectionSettings) -> Self:
+    def follows(self, settings: ItemSettings, now: float) -> Self:
         """Go on by these settings; a new acquire_delay also counts for a key that is already free."""
+        assert isinstance(settings, ElectionSettings)
         more_s = settings.acquire_delay_s - self.acquire_delay_s
         key = replace(self, acquire_delay_s=settings.acquire_delay_s)
         if not self.is_free:
@@ -129,7 +130,7 @@ class ElectionLock(Lock):
         if self.is_free:
             return replace(self, view=view, free_at=max(observation.true_since, self.free_at))
         since = observation.true_since if observation.after_index else now
-        target = handover.target_of(view.value)
+        target = handover.hinted_session(view.value)
         is_target = bool(target) and target == our_session
         drawn_s = self._next_backoff_s
         backoff_s = 0.0 if is_target else drawn_s + self.acquire_delay_s
@@ -192,7 +193,7 @@ class ElectionLock(Lock):
         index = outcome.modify_index
         return KeyView(index, request.session, request.value, outcome.create_index, index, outcome.lock_index)
 
-    def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
+    def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
         """Plan the next attempt after one that a lock-delay refused, a rival won or Consul did not answer."""
         match outcome:
             case LockDelayed():
@@ -231,7 +232,7 @@ class ElectionLock(Lock):
         kept = self.view.value if self.view is not None else value
         if session.handover_to:
             kept = handover.hint_for(session.handover_to)
-        elif handover.target_of(kept):
+        elif handover.hinted_session(kept):
             kept = value
         return Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
 

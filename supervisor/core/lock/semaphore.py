@@ -43,7 +43,7 @@ from supervisor.core.requests import (
     WatchSlots,
 )
 from supervisor.core.session import Session, Terms
-from supervisor.core.settings import LOCK_SUFFIX, SemaphoreSettings
+from supervisor.core.settings import LOCK_SUFFIX, ItemSettings, SemaphoreSettings
 
 RACE_S = 0.05  # after a lost check-and-set, doubling
 RACE_S_MAX = 2.0
@@ -66,8 +66,9 @@ class SemaphoreLock(KnownSlots):
 
     # --- when an attempt can succeed -----------------------------------------------------------------
 
-    def follows(self, settings: SemaphoreSettings, now: float) -> Self:
+    def follows(self, settings: ItemSettings, now: float) -> Self:
         """Go on by these settings; a smaller limit may close a slot that was free."""
+        assert isinstance(settings, SemaphoreSettings)
         notifies = bool(settings.on_change) or not settings.contend
         slots = replace(self, limit=settings.limit, prune_delay_s=settings.prune_delay_s, notifies=notifies)
         return slots if slots.view is None else slots._with_attempt_time(slots.free_at, now)
@@ -177,7 +178,7 @@ class SemaphoreLock(KnownSlots):
             lock = LockKey(outcome.lock.create_index, outcome.lock.modify_index, request.roster)
         return SlotsView(view.index, lock, contenders)
 
-    def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
+    def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
         """Plan the next attempt after one that lost a race, was refused or had no answer.
 
         A lost race means that our view is old, so the slots are read anew before the next attempt. An attempt
