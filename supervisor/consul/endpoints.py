@@ -34,7 +34,7 @@ from supervisor.core.requests import (
     TakeSlot,
     WatchKey,
     WatchSlots,
-    WriteSemaphoreRecord,
+    WriteSlotRecord,
 )
 from supervisor.core.settings import LOCK_SUFFIX
 
@@ -122,7 +122,7 @@ def _writes_prefix(request: JoinSemaphore | TakeSlot | LeaveSemaphore) -> str:
     return _rule("key_prefix", f"{request.prefix}/", "write")
 
 
-def _writes_record(request: WriteSemaphoreRecord) -> str:
+def _writes_record(request: WriteSlotRecord) -> str:
     return _rule("key", f"{request.prefix}{LOCK_SUFFIX}", "write")
 
 
@@ -193,5 +193,5 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     JoinSemaphore: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
     TakeSlot: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
     LeaveSemaphore: ApiEndpoint("write", slots.step, _RECORD, _writes_prefix, line="releasing"),
-    WriteSemaphoreRecord: ApiEndpoint("write", slots.step, _RECORD, _writes_record),
+    WriteSlotRecord: ApiEndpoint("write", slots.step, _RECORD, _writes_record),
 }

@@ -56,7 +56,7 @@ class Change:
 
     def observe(self, view: View) -> "Change":
         """Take this as the newest state, unless it does not show the holders."""
-        if isinstance(view, SlotsView) and view.lock is not None and view.roster is None:
+        if isinstance(view, SlotsView) and view.lock is not None and view.slot_record is None:
             return self
         if view == self.newest:
             return self  # an equal value is then compared at no cost

@@ -7,7 +7,7 @@ without an answer may have been applied, now or seconds later.
 from dataclasses import dataclass
 
 from supervisor.core.actions import Holder
-from supervisor.core.requests import Roster
+from supervisor.core.requests import SlotRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +180,14 @@ class KeyView:
 class LockKey:
     """The key ``.lock`` of a semaphore.
 
-    roster: its content. None: the content is not that of a semaphore.
+    slot_record: its content. None: the content is not that of a semaphore.
     why: the reason for which the content is not that of a semaphore.
     is_lock: it is a lock, such as that of an election.
     """
 
     create_index: int
     modify_index: int
-    roster: Roster | None
+    slot_record: SlotRecord | None
     why: str = ""
     is_lock: bool = False
 
@@ -227,9 +227,14 @@ class SlotsView:
     filtered: bool = False
 
     @property
-    def roster(self) -> Roster | None:
+    def slot_record(self) -> SlotRecord | None:
         """The content of ``.lock``, which names the holders; None when there is none."""
-        return self.lock.roster if self.lock is not None else None
+        return self.lock.slot_record if self.lock is not None else None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The sessions that ``.lock`` names as holders, whether they live or not."""
+        return () if self.slot_record is None else self.slot_record.holders
 
     @property
     def leader(self) -> None:
@@ -247,7 +252,7 @@ class SlotsView:
         if not self.filtered or self.lock is None:
             return self.filtered
         alive = self.all_alive()
-        return self.roster is not None and any(each not in alive for each in self.roster.holders)
+        return any(each not in alive for each in self.named)
 
     def alive(self, session: str) -> ContenderKey | None:
         """Return the contender key of this session; None when the session does not live."""
@@ -263,20 +268,19 @@ class SlotsView:
 
     def excludes(self, session: str) -> bool:
         """Return whether ``.lock`` does not name this session, so that a rival may have its slot."""
-        return self.roster is not None and session not in self.roster.holders
+        return self.slot_record is not None and session not in self.named
 
     @property
     def holders(self) -> tuple[Holder, ...]:
         """The contenders that have a slot and live."""
-        named = () if self.roster is None else self.roster.holders
         alive = self.all_alive()
-        keys = (alive.get(session) for session in named)
+        keys = (alive.get(session) for session in self.named)
         return tuple(Holder(key.name, key.value) for key in keys if key is not None)
 
     def hold_of(self, session: str) -> Hold | None:
         """Return the hold of this session; None when it does not hold."""
         key, lock = self.alive(session), self.lock
-        if key is None or lock is None or lock.roster is None or session not in lock.roster.holders:
+        if key is None or lock is None or session not in self.named:
             return None
         return Hold(lock.modify_index, key.create_index, key.lock_index, key.value)
 

@@ -109,7 +109,7 @@ class Rewrite(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class SlotRecord:
     """The content of the key ``<prefix>/.lock`` of a semaphore.
 
     limit: how many slots there are. None: it names no limit.
@@ -174,16 +174,16 @@ class WatchSlots(SlotRequest):
 
 @dataclass(frozen=True, slots=True)
 class JoinSemaphore(SlotRequest):
-    """A transaction: our session locks our contender key and, with a roster, takes a slot.
+    """A transaction: our session locks our contender key and, with a record, takes a slot.
 
-    roster: the new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
+    slot_record: the new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
     index: 0: ``.lock`` must be absent.
     pruned: as in ``TakeSlot``.
     """
 
     session: str
     value: bytes
-    roster: Roster | None = None
+    slot_record: SlotRecord | None = None
     index: int = 0
     pruned: tuple[Pruned, ...] = ()
 
@@ -192,34 +192,34 @@ class JoinSemaphore(SlotRequest):
 class TakeSlot(SlotRequest):
     """A transaction: take a slot, if our session still holds our contender key.
 
-    roster: the new content of ``.lock``, written if its index still is ``index``.
-    pruned: the holders that the roster leaves out, written if the contender key of each is still like this.
+    slot_record: the new content of ``.lock``, written if its index still is ``index``.
+    pruned: the holders that the record leaves out, written if the contender key of each is still like this.
         So neither a false answer nor an old one prunes a holder that lives.
     """
 
     session: str
-    roster: Roster
+    slot_record: SlotRecord
     index: int
     pruned: tuple[Pruned, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveSemaphore(SlotRequest):
-    """A transaction: delete our contender key and, with a roster, give back our slot.
+    """A transaction: delete our contender key and, with a record, give back our slot.
 
-    roster: the new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
+    slot_record: the new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
     """
 
     session: str
-    roster: Roster | None = None
+    slot_record: SlotRecord | None = None
     index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class WriteSemaphoreRecord(SlotRequest):
+class WriteSlotRecord(SlotRequest):
     """An operator's change of ``.lock``, if its index still is ``index``."""
 
-    roster: Roster
+    slot_record: SlotRecord
     index: int
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import EMPTY_RECORD, Point, Record
 from supervisor.core.settings import ItemSettings, Settings
-from supervisor.formats.semaphore_record import SESSION
+from supervisor.formats.slot_record import SESSION
 from supervisor.hooks.abandoned import Group
 from supervisor.journal.checked_line import content_of, line_of
 from supervisor.journal.identity import MachineIdentity

@@ -23,7 +23,7 @@ def test_every_event_outcome_and_action_occurs_in_some_walk() -> None:
     """
     there_is = {*get_args(e.Event), *get_args(o.Outcome), *get_args(a.Action), *REQUESTS, *a.Role, *EDGES}
     shown = {kind for each in (*WALKS, *SEMAPHORE_WALKS) for kind in each.shows}
-    of_commands = {r.WriteSemaphoreRecord, r.ReadSessions, o.SessionsView}
+    of_commands = {r.WriteSlotRecord, r.ReadSessions, o.SessionsView}
     assert shown == there_is - of_commands - {r.Request, r.SlotRequest, e.ConfigLoaded, o.Failed}
 
 

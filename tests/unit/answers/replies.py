@@ -117,7 +117,7 @@ def good(request: Request) -> dict[str, Reply]:
             return {"none": _json({}), "maintenance": _json({"_node_maintenance": check})}
         case r.DestroySession():
             return {"done": Reply(200, b"true")}
-        case r.Release(value=b"") | r.LeaveSemaphore() | r.WriteSemaphoreRecord():
+        case r.Release(value=b"") | r.LeaveSemaphore() | r.WriteSlotRecord():
             return {"done": _written(getattr(request, "key", "k"), "")}
         case r.Release():
             return {"done": Reply(200, b"true"), "not held": Reply(200, b"false")}
@@ -167,7 +167,7 @@ def outcomes(request: Request) -> dict[str, o.Outcome]:
 
 
 _AS_ASKED = {"Name": "ours", "Behavior": "release", "NodeChecks": [], "TTL": "10s"}
-_WHO, _ROSTER = ("n", 0.0, 1.0), r.Roster(3, ("s",), 30.0)
+_WHO, _ROSTER = ("n", 0.0, 1.0), r.SlotRecord(3, ("s",), 30.0)
 REQUESTS: tuple[Request, ...] = (
     r.CreateSession(*_WHO, SessionSettings("ours")),
     r.RenewSession(*_WHO, "s", SessionSettings("ours")),
@@ -184,7 +184,7 @@ REQUESTS: tuple[Request, ...] = (
     r.JoinSemaphore(*_WHO, "p", "s", b"me", _ROSTER, 0),
     r.TakeSlot(*_WHO, "p", "s", _ROSTER, 60),
     r.LeaveSemaphore(*_WHO, "p", "s"),
-    r.WriteSemaphoreRecord(*_WHO, "p", _ROSTER, 60),
+    r.WriteSlotRecord(*_WHO, "p", _ROSTER, 60),
     r.ReadSlots(*_WHO, "p"),
     r.WatchSlots(*_WHO, "p", 5, 30.0, True),
 )

@@ -150,7 +150,7 @@ def test_every_request_of_the_daemon_is_pending_in_some_story() -> None:
     pending = {
         type(request) for story in STORIES for moment in moments(story) for request in moment.play.under_way
     }
-    only_of_commands = {r.WriteSemaphoreRecord, r.ReadSessions}
+    only_of_commands = {r.WriteSlotRecord, r.ReadSessions}
     assert {*ENDPOINTS} - pending == only_of_commands
 
 

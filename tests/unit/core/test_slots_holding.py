@@ -141,7 +141,7 @@ def test_a_prune_delay_from_before_the_tenure_does_not_shorten_the_lease() -> No
     """The write that takes the slot brings the holder's own prune delay, and no rival waits before it."""
     play = in_line(view("o1", at=lock(delay_s=0.001)))
     play.happens(0.6, e.Tick())
-    assert play.last(TAKE).roster.prune_delay_s == 30.0
+    assert play.last(TAKE).slot_record.prune_delay_s == 30.0
     play.does(0.7, TAKE, TAKEN, "start up#1: acquired, acquiring")
     assert play.contender.lease.lock_delay_s == 30.0
 
