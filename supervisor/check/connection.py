@@ -21,11 +21,12 @@ from supervisor.check.findings import AgentFacts, Finding, Level
 from supervisor.config import Config, ConsulSettings
 from supervisor.consul import permissions
 from supervisor.consul.codec import Codec
+from supervisor.consul.command_requests import ReadSessions
 from supervisor.consul.responses import MalformedResponse, error_text, json_of, why
 from supervisor.consul.sessions import NO_PATH
 from supervisor.consul.token import Token
 from supervisor.core.outcomes import Created, KeyView, Outcome
-from supervisor.core.requests import CreateSession, DestroySession, ReadKey, ReadSessions, Request
+from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 

@@ -32,7 +32,7 @@ def test_hook(options: argparse.Namespace) -> int:
     if item is None:
         return not_found("election or semaphore", config, options.config, options.name)
     # Late, because it imports everything that runs the daemon's hooks.
-    from supervisor.core.actions import REASONS
+    from supervisor.hooks.reasons import REASONS
     from supervisor.hooks.rehearsal import hooks_by_place, start_of
     from supervisor.runtime.clock import boottime
 

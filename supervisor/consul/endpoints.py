@@ -14,6 +14,7 @@ import requests
 from supervisor.consul import keys, maintenance, sessions
 from supervisor.consul import semaphore as slots
 from supervisor.consul.calls import Call, get, put
+from supervisor.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.consul.responses import MalformedResponse, failed, unreadable, why
 from supervisor.core.outcomes import Denied, Outcome
 from supervisor.core.requests import (
@@ -25,7 +26,6 @@ from supervisor.core.requests import (
     ReadKey,
     ReadMaintenance,
     ReadSession,
-    ReadSessions,
     ReadSlots,
     Release,
     RenewSession,
@@ -34,7 +34,6 @@ from supervisor.core.requests import (
     TakeSlot,
     WatchKey,
     WatchSlots,
-    WriteSlotRecord,
 )
 from supervisor.core.settings import LOCK_SUFFIX
 
@@ -73,7 +72,7 @@ def endpoint_of(request: Request) -> ApiEndpoint:
 
 def outcome_of(request: Request, response: requests.Response) -> Outcome:
     """Return the outcome of this answer, with Consul's text alone. Never raises, whatever a peer sends."""
-    if response.status_code == 403:
+    if response.status_code == 403:  # a transaction may say so with 409: see ``keys.not_locked``
         return Denied(why(response))
     decode = endpoint_of(request).decode.get(response.status_code)
     try:

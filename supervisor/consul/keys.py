@@ -70,7 +70,7 @@ def not_locked(request: Acquire | Release | Rewrite, response: requests.Response
         return LostRace()
     if "invalid session" in words:
         return SessionGone()
-    if PERMISSION_DENIED in words:
+    if PERMISSION_DENIED in words:  # a status of 403 never comes here: see ``endpoints.outcome_of``
         return Denied(why(response))
     return failed(response)
 

@@ -5,17 +5,11 @@ from typing import Self
 
 from supervisor.config import ConsulSettings
 from supervisor.consul.codec import Codec
+from supervisor.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.consul.endpoints import endpoint_of
 from supervisor.consul.token import Token
 from supervisor.core.outcomes import Denied, Done, KeyView, LostRace, Outcome, SessionsView, SlotsView, View
-from supervisor.core.requests import (
-    DestroySession,
-    ReadKey,
-    ReadSessions,
-    ReadSlots,
-    Request,
-    WriteSlotRecord,
-)
+from supervisor.core.requests import DestroySession, ReadKey, ReadSlots, Request
 from supervisor.core.settings import LOCK_SUFFIX, ItemSettings, SemaphoreSettings
 from supervisor.errors import NotPossible, PeerError
 from supervisor.transport import Endpoint, ExchangeFailed, Transport

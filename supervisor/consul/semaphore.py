@@ -12,6 +12,7 @@ from urllib.parse import quote
 import requests
 
 from supervisor.consul.calls import Call, get, transaction, waiting
+from supervisor.consul.command_requests import WriteSlotRecord
 from supervisor.consul.permissions import PERMISSION_DENIED
 from supervisor.consul.responses import (
     MalformedResponse,
@@ -45,7 +46,6 @@ from supervisor.core.requests import (
     SlotRecord,
     TakeSlot,
     WatchSlots,
-    WriteSlotRecord,
 )
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.formats import slot_record as rosters

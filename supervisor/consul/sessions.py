@@ -9,6 +9,7 @@ from typing import Any
 import requests
 
 from supervisor.consul.calls import Call, put
+from supervisor.consul.command_requests import ReadSessions
 from supervisor.consul.responses import (
     MalformedResponse,
     error_text,
@@ -31,7 +32,7 @@ from supervisor.core.outcomes import (
     SessionInfo,
     SessionsView,
 )
-from supervisor.core.requests import CreateSession, DestroySession, ReadSession, ReadSessions, RenewSession
+from supervisor.core.requests import CreateSession, DestroySession, ReadSession, RenewSession
 
 NAME_CHARS_MAX = 1024  # of a session's name, node and TTL, because any program may have written them
 NS_MAX = 2**63  # the largest duration of Go

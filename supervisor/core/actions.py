@@ -7,7 +7,6 @@ so it is matched by identity and not by order. Each ``WriteRecord`` is answered 
 before anything else happens.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
@@ -56,32 +55,6 @@ class Reason(StrEnum):
     VALUE_CHANGED = "value-changed"
     INITIAL = "initial"
     SCHEDULED = "scheduled"
-
-
-REASONS: Mapping[str, tuple[Reason, ...]] = {
-    "acquire": (Reason.ACQUIRED, Reason.ADOPTED),
-    "lose": (
-        Reason.SHUTDOWN,
-        Reason.STEP_DOWN,
-        Reason.SESSION_INVALIDATED,
-        Reason.RELEASED_BY_OPERATOR,
-        Reason.LOCK_GONE,
-        Reason.SESSION_ALTERED,
-        Reason.KEY_DELETED,
-        Reason.SLOT_REMOVED,
-        Reason.LEASE_EXPIRED,
-        Reason.ACQUIRE_FAILED,
-        Reason.RUN_EXITED,
-        Reason.UNHEALTHY,
-        Reason.MAINTENANCE,
-        Reason.CRASHED,
-        Reason.CONFIG_CHANGED,
-    ),
-    "lose-failure": (Reason.LOSE_FAILED,),
-    "change": (Reason.LEADER_CHANGED, Reason.VALUE_CHANGED, Reason.INITIAL),
-    "check": (Reason.SCHEDULED,),
-}
-"""The reasons of each event. The first is the usual one."""
 
 
 @dataclass(frozen=True, slots=True)

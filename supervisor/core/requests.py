@@ -63,11 +63,6 @@ class ReadSession(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadSessions(Request):
-    """``GET /v1/session/list``, for an operator's commands: no contender ever sends it."""
-
-
-@dataclass(frozen=True, slots=True)
 class ReadMaintenance(Request):
     """``GET /v1/agent/checks``: whether this node is in Consul's maintenance mode."""
 
@@ -213,14 +208,6 @@ class LeaveSemaphore(SlotRequest):
     session: str
     slot_record: SlotRecord | None = None
     index: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class WriteSlotRecord(SlotRequest):
-    """An operator's change of ``.lock``, if its index still is ``index``."""
-
-    slot_record: SlotRecord
-    index: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,13 @@ from math import inf
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from supervisor.consul.endpoints import endpoint_of
-from supervisor.core.actions import REASONS, Action, KillHook, Role, RoleChanged, StartHook
+from supervisor.core.actions import Action, KillHook, Role, RoleChanged, StartHook
 from supervisor.core.contender import Contender
 from supervisor.core.events import Answered, Event, HookEnded, Stalled
 from supervisor.core.outcomes import Denied, Failed, Outcome, Refused, SessionAltered, Throttled, Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import HOOK_EVENTS, ItemSettings
+from supervisor.hooks.reasons import REASONS
 from supervisor.telemetry.metrics.gauges import ITEM, PREFIX, Labels, labels_of
 
 HAS_LOCK = (Role.ACQUIRING, Role.HOLDING)

@@ -7,14 +7,8 @@ their order in a list and the shape of Consul's tree would be random as well.
 import random
 
 from supervisor.consul import semaphore
-from supervisor.core.requests import (
-    JoinSemaphore,
-    LeaveSemaphore,
-    Pruned,
-    SlotRecord,
-    TakeSlot,
-    WriteSlotRecord,
-)
+from supervisor.consul.command_requests import WriteSlotRecord
+from supervisor.core.requests import JoinSemaphore, LeaveSemaphore, Pruned, SlotRecord, TakeSlot
 from tests.consul.devagent.sequences import Sequence, Step, quick, timed
 
 FLAGS = semaphore.SEMAPHORE_FLAGS

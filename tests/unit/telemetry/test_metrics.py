@@ -20,11 +20,11 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.actions import REASONS
 from supervisor.core.contenders import Contenders
 from supervisor.core.creation import new_contender
 from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
 from supervisor.core.tenure import REASON_WITHIN_S
+from supervisor.hooks.reasons import REASONS
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.history import History
 from supervisor.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
