@@ -100,14 +100,12 @@ class StartHook:
     """Run one attempt (1, 2, ...) of one hook, which ends within ``hook.attempt_s``.
 
     An attempt that lacks the resources to start is tried again within its timeout.
-
-    begin_by: the attempt never begins after this time.
     """
 
     hook: Hook
     attempt: int
     context: HookContext
-    begin_by: float = inf
+    begin_by: float = inf  # the attempt never begins after this time
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +117,11 @@ class KillHook:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """Start the child that lives while this node leads.
-
-    begin_by: the child never begins after this time.
-    """
+    """Start the child that lives while this node leads."""
 
     run: Run
     context: HookContext
-    begin_by: float = inf
+    begin_by: float = inf  # the child never begins after this time
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +155,6 @@ class Record:
     """The facts about one contender that must survive a crash of this process.
 
     The fields are those of ``Tenure``. While the step is NONE, only ``paused`` means anything.
-
-    foreign: the record is from another boot or machine, so this process must not renew, release or destroy
-        the session.
     """
 
     step: Point = Point.NONE
@@ -177,6 +169,8 @@ class Record:
     previous_leader: bytes | None = None
     reason: Reason = Reason.ACQUIRED
     paused: bool = False
+    # The record is from another boot or machine, so this process must not renew, release or destroy the
+    # session.
     foreign: bool = False
     note: str = ""
 
@@ -195,14 +189,12 @@ class WriteRecord:
 
 @dataclass(frozen=True, slots=True)
 class RoleChanged:
-    """A change of the role, for the log and status.
-
-    session, token, transition: those that the hooks of the tenure receive. Blank or 0: there is no tenure.
-    """
+    """A change of the role, for the log and status."""
 
     item: str
     role: Role
     reason: str = field(default="")
+    # session, token, transition: those that the hooks of the tenure receive. Blank or 0: there is no tenure.
     session: str = field(default="")
     token: int = 0
     transition: str = field(default="")
@@ -210,13 +202,10 @@ class RoleChanged:
 
 @dataclass(frozen=True, slots=True)
 class NoticeChanged:
-    """A change of the notice about this item that an operator should read, for the log and status.
-
-    notice: the text. Blank: all is well again.
-    """
+    """A change of the notice about this item that an operator should read, for the log and status."""
 
     item: str
-    notice: str
+    notice: str  # the text. Blank: all is well again
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,26 +219,19 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class CannotStart:
-    """A change of the hooks that cannot start on this machine, for the log.
-
-    faults: the hooks that cannot start. Empty: all can again.
-    leads: this node has a tenure of the item nevertheless.
-    """
+    """A change of the hooks that cannot start on this machine, for the log."""
 
     item: str
-    faults: tuple[Fault, ...]
-    leads: bool
+    faults: tuple[Fault, ...]  # the hooks that cannot start. Empty: all can again
+    leads: bool  # this node has a tenure of the item nevertheless
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The contender has wound up after a stop.
-
-    clean: False: the contender is stuck, and an operator is needed.
-    """
+    """The contender has wound up after a stop."""
 
     item: str
-    clean: bool
+    clean: bool  # False: the contender is stuck, and an operator is needed
 
 
 Action = (

@@ -17,15 +17,11 @@ from supervisor.core.settings import CandidateCheck, ItemSettings
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The results of the check so far, and the check that runs.
-
-    passes: successes in a row, counted up to ``rise``.
-    fails: failures in a row, counted up to ``fall``.
-    """
+    """The results of the check so far, and the check that runs."""
 
     fit: bool
-    passes: int = 0
-    fails: int = 0
+    passes: int = 0  # successes in a row, counted up to ``rise``
+    fails: int = 0  # failures in a row, counted up to ``fall``
     running: StartHook | None = None
     killing: bool = False
     due_at: float = LONG_AGO

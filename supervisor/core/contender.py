@@ -28,59 +28,44 @@ from supervisor.core.throttle import Throttle
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One item of the file, as this process takes part in it.
-
-    spread, read_offset: those of ``Wanted``, so that neither a fleet nor one process sends its requests at
-        one time.
-    ineligible: a check that the session is bound to is critical.
-    renewal_unanswered: the last renewal had no answer.
-    altered: how the last session differed from the request. Blank: not at all.
-    own_losses: losses of our own making in a row.
-    rejoin_at: no session is wanted before this time, because of losses, or so that sessions are not made in a
-        tight loop.
-    winding_up: the contender ends in order: on_lose, release, destroy.
-    departing: the contender winds up, while this process goes on.
-    next_settings: the settings of the file, while a tenure that began by other settings is not adopted or
-        wound up yet.
-    retry_settings_at: ``next_settings`` go on record with the tenure not before this time.
-    rest_s: the rest that follows this tenure, because the contender steps down.
-    rests_until: no session is wanted before this time. LONG_AGO: there is no rest.
-    record_keeper: the newest record of this contender in the journal.
-    last_notice: the notice that was reported last.
-    reported: the role and the reason that the newest ``RoleChanged`` has named.
-    faults: the hooks that cannot start on this machine. None: they are not checked yet.
-    told_faults: the faults that were reported last.
-    throttle: the refusals by Consul's rate limits, which decide how long requests wait.
-    maintenance: the known state of Consul's maintenance mode, which candidate_check may respect.
-    """
+    """One item of the file, as this process takes part in it."""
 
     settings: ItemSettings
     lease: Lease
+    # spread, read_offset: those of ``Wanted``, so that neither a fleet nor one process sends its requests at
+    # one time.
     spread: float
     session: Session
     change: Change
     health: Health
     lock: Lock
     tenure: Tenure | None = None
-    ineligible: bool = False
-    renewal_unanswered: bool = False
-    altered: str = ""
-    own_losses: int = 0
+    ineligible: bool = False  # a check that the session is bound to is critical
+    renewal_unanswered: bool = False  # the last renewal had no answer
+    altered: str = ""  # how the last session differed from the request. Blank: not at all
+    own_losses: int = 0  # losses of our own making in a row
+    # No session is wanted before this time, because of losses, or so that sessions are not made in a tight
+    # loop.
     rejoin_at: float = LONG_AGO
-    winding_up: bool = False
-    departing: bool = False
+    winding_up: bool = False  # the contender ends in order: on_lose, release, destroy
+    departing: bool = False  # the contender winds up, while this process goes on
+    # The settings of the file, while a tenure that began by other settings is not adopted or wound up yet.
     next_settings: ItemSettings | None = None
-    retry_settings_at: float = LONG_AGO
-    rest_s: float = 0.0
-    rests_until: float = LONG_AGO
+    retry_settings_at: float = LONG_AGO  # ``next_settings`` go on record with the tenure not before this time
+    rest_s: float = 0.0  # the rest that follows this tenure, because the contender steps down
+    rests_until: float = LONG_AGO  # no session is wanted before this time. LONG_AGO: there is no rest
     paused: bool = False
-    record_keeper: RecordKeeper = RecordKeeper()
-    last_notice: str = ""
+    record_keeper: RecordKeeper = RecordKeeper()  # the newest record of this contender in the journal
+    last_notice: str = ""  # the notice that was reported last
+    # The role and the reason that the newest ``RoleChanged`` has named.
     reported: tuple[Role, str] = (Role.WAITING, "")
+    # The hooks that cannot start on this machine. None: they are not checked yet.
     faults: tuple[Fault, ...] | None = ()
-    told_faults: tuple[Fault, ...] = ()
+    told_faults: tuple[Fault, ...] = ()  # the faults that were reported last
     read_offset: float | None = None
+    # The refusals by Consul's rate limits, which decide how long requests wait.
     throttle: Throttle = Throttle()
+    # The known state of Consul's maintenance mode, which candidate_check may respect.
     maintenance: Maintenance = Maintenance()
 
     @property

@@ -18,24 +18,17 @@ from supervisor.core.settings import Hook, ItemSettings
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The lane of on_change.
+    """The lane of on_change."""
 
-    instance: names this process in the ids of transitions.
-    notified: the state that the hooks run for, or last ran for.
-    previous_leader: the last leader before ``notified``.
-    newest: the newest observed state.
-    begun: the hooks of the run that is under way, also when the file changes meanwhile.
-    count: numbers the runs in the ids of transitions.
-    """
-
-    instance: str
-    notified: View | None = None
-    previous_leader: bytes | None = None
-    newest: View | None = None
+    instance: str  # names this process in the ids of transitions
+    notified: View | None = None  # the state that the hooks run for, or last ran for
+    previous_leader: bytes | None = None  # the last leader before ``notified``
+    newest: View | None = None  # the newest observed state
     context: HookContext | None = None
+    # The hooks of the run that is under way, also when the file changes meanwhile.
     begun: tuple[Hook, ...] = ()
     hooks: Sequence = Sequence()
-    count: int = 0
+    count: int = 0  # numbers the runs in the ids of transitions
     killing: bool = False
 
     @property

@@ -21,16 +21,11 @@ RECORD_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough 
 
 @dataclass(frozen=True, slots=True)
 class RecordKeeper:
-    """The record in the journal, and the record that could not be written.
+    """The record in the journal, and the record that could not be written."""
 
-    kept: the record in the journal. None: this process has not written it yet.
-    outdated: the record was written with settings that are no longer in force.
-    refused: the record that could not be written, to be tried again at ``due_at``.
-    """
-
-    kept: Record | None = None
-    outdated: bool = False
-    refused: Record | None = None
+    kept: Record | None = None  # the record in the journal. None: this process has not written it yet
+    outdated: bool = False  # the record was written with settings that are no longer in force
+    refused: Record | None = None  # the record that could not be written, to be tried again at ``due_at``
     due_at: float = NEVER
 
     @property

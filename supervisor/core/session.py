@@ -98,57 +98,42 @@ TRANSITIONS: Mapping[Stage, Mapping[StageEnd, Stage]] = {
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The figures that all exchanges of one contender share.
-
-    retry_s: the pause after a request without an answer.
-    urgent_retry_s: the pause after a renewal without an answer.
-    spread: the contender's own number in [0, 1).
-    """
+    """The figures that all exchanges of one contender share."""
 
     item: str
     key: str
     settings: SessionSettings
     exchange_s: float
-    retry_s: float
-    urgent_retry_s: float
-    spread: float
+    retry_s: float  # the pause after a request without an answer
+    urgent_retry_s: float  # the pause after a renewal without an answer
+    spread: float  # the contender's own number in [0, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One session, and the lanes of its writes and renewals.
-
-    verified: a renewal has shown that Consul has the session as it was requested. The session does not try
-        for the lock before that. So its first renewal follows the create at once, while this node waits
-        anyway.
-    tried: an acquire was sent, so the session holds the key, or may still come to hold it.
-    last_value: the value that the session gave the key with its acquire, or has given it since.
-    rewrite_at: when the key gets its value once more, because the last rewrite has no answer. NEVER: it
-        has an answer.
-    prepared: the next acquire has been made ready to be sent.
-    dead: Consul reported that the session does not exist. The session is destroyed nevertheless, because a
-        server that has just restarted may report this of a living one.
-    ending: the session is given up as soon as Consul has created it.
-    ending_since: when the session was given up.
-    final_attempt: this process ends, so one unanswered attempt of each write must do.
-    abandoned_id: the session that a final attempt left behind, for the next process to end.
-    handover_to: the session to which the release hands the lock over. Blank: any session may take it.
-    """
+    """One session, and the lanes of its writes and renewals."""
 
     stage: Stage = Stage.ABSENT
     id: str = ""
     write: Lane = Lane()
     renew: Lane = Lane()
+    # A renewal has shown that Consul has the session as it was requested. The session does not try for the
+    # lock before that. So its first renewal follows the create at once, while this node waits anyway.
     verified: bool = False
-    tried: bool = False
+    tried: bool = False  # an acquire was sent, so the session holds the key, or may still come to hold it
+    # The value that the session gave the key with its acquire, or has given it since.
     last_value: bytes | None = None
+    # When the key gets its value once more, because the last rewrite has no answer. NEVER: it has an answer.
     rewrite_at: float = NEVER
-    prepared: bool = False
+    prepared: bool = False  # the next acquire has been made ready to be sent
+    # Consul reported that the session does not exist. The session is destroyed nevertheless, because a server
+    # that has just restarted may report this of a living one.
     dead: bool = False
-    ending: bool = False
-    ending_since: float = NEVER
-    final_attempt: bool = False
-    abandoned_id: str = ""
+    ending: bool = False  # the session is given up as soon as Consul has created it
+    ending_since: float = NEVER  # when the session was given up
+    final_attempt: bool = False  # this process ends, so one unanswered attempt of each write must do
+    abandoned_id: str = ""  # the session that a final attempt left behind, for the next process to end
+    # The session to which the release hands the lock over. Blank: any session may take it.
     handover_to: str = ""
 
     @property

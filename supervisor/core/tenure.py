@@ -94,49 +94,39 @@ TRANSITIONS: Mapping[Phase, Mapping[PhaseEnd, Phase]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """One tenure, and the hook or child that runs for it.
-
-    token: the fencing token, which is the ModifyIndex that the key got when this node won it.
-    contact: when the newest consistent read was sent that showed us as holder.
-    leader, previous_leader, next_leader: the values of this holder, the holder before and the holder after.
-    began: on_lose must run, because on_acquire or the run child has begun or is being started, or because a
-        tenure that has neither of them holds. A tenure from a record always has it.
-    began_before: what ``began`` was before the start that is under way.
-    reason_deadline: until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
-    taken_at: the time from which nothing keeps a rival out. None: Consul still guards the lock.
-    held_at: when this node began to hold.
-    recorded: the tenure is on record, so a crash of ours would not forget it. No hook begins before that.
-    fresh_since: on_acquire and the run child do not begin on a contact older than this.
-    renewed: Consul has renewed the session since this process began or adopted the tenure.
-    acquired: on_acquire was already done when the process before this one crashed.
-    holders: the holders of a semaphore, as this node last observed them.
-    note: why an operator stepped this node down or began its maintenance mode, which the hooks receive.
-        Blank: no reason was given.
-    """
+    """One tenure, and the hook or child that runs for it."""
 
     session: str
-    token: int
+    token: int  # the fencing token, which is the ModifyIndex that the key got when this node won it
     create_index: int
     lock_index: int
-    contact: float
+    contact: float  # when the newest consistent read was sent that showed us as holder
+    # leader, previous_leader, next_leader: the values of this holder, the holder before and the holder after.
     leader: bytes
     previous_leader: bytes | None
     phase: Phase = Phase.ACQUIRING
+    # on_lose must run, because on_acquire or the run child has begun or is being started, or because a tenure
+    # that has neither of them holds. A tenure from a record always has it.
     began: bool = False
-    began_before: bool = False
+    began_before: bool = False  # what ``began`` was before the start that is under way
     hooks: Sequence = Sequence()
     run: StartRun | None = None
     killing: bool = False
     reason: Reason = Reason.ACQUIRED
+    # Until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
     reason_deadline: float = LONG_AGO
+    # The time from which nothing keeps a rival out. None: Consul still guards the lock.
     taken_at: float | None = None
     next_leader: bytes | None = None
-    held_at: float | None = None
+    held_at: float | None = None  # when this node began to hold
+    # The tenure is on record, so a crash of ours would not forget it. No hook begins before that.
     recorded: bool = False
-    fresh_since: float = LONG_AGO
-    renewed: bool = False
-    acquired: bool = False
-    holders: tuple[Holder, ...] = ()
+    fresh_since: float = LONG_AGO  # on_acquire and the run child do not begin on a contact older than this
+    renewed: bool = False  # Consul has renewed the session since this process began or adopted the tenure
+    acquired: bool = False  # on_acquire was already done when the process before this one crashed
+    holders: tuple[Holder, ...] = ()  # the holders of a semaphore, as this node last observed them
+    # Why an operator stepped this node down or began its maintenance mode, which the hooks receive. Blank: no
+    # reason was given.
     note: str = ""
 
     @property

@@ -54,27 +54,22 @@ class HolderSession:
 
 @dataclass(frozen=True, slots=True)
 class ElectionLock(Lock):
-    """The key of an election.
+    """The key of an election."""
 
-    spread: the contender's own number in [0, 1).
-    holder: the session that holds the key, or the last one that held it.
-    holder_session: the session of the newest holder whose lock-delay this node has requested.
-    attempt_probability: how likely it is that this node tries at once when the key is free again.
-    hold_index: the index at which the newest hold began.
-    acquire_delay_s: how long this node leaves each free key to other contenders, as set in the file.
-    backoff_s: how long this node leaves the free key to other contenders before it tries. The sum contains
-        ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
-    refusals: how many attempts in a row Consul has refused without showing a holder; 2 stands for more.
-    """
-
-    spread: float = 0.0
+    spread: float = 0.0  # the contender's own number in [0, 1)
     view: KeyView | None = None
-    holder: str = ""
+    holder: str = ""  # the session that holds the key, or the last one that held it
+    # The session of the newest holder whose lock-delay this node has requested.
     holder_session: HolderSession | None = None
+    # How likely it is that this node tries at once when the key is free again.
     attempt_probability: float = 1.0
-    hold_index: int = 0
+    hold_index: int = 0  # the index at which the newest hold began
+    # How long this node leaves each free key to other contenders, as set in the file.
     acquire_delay_s: float = 0.0
+    # How long this node leaves the free key to other contenders before it tries. The sum contains
+    # ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
     backoff_s: float = 0.0
+    # How many attempts in a row Consul has refused without showing a holder; 2 stands for more.
     refusals: int = 0
 
     @property

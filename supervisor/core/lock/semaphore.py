@@ -53,14 +53,10 @@ PRUNED_MAX = 61  # a transaction has at most 64 operations
 
 @dataclass(frozen=True, slots=True)
 class SemaphoreLock(KnownSlots):
-    """The slots of a semaphore, and this contender's attempts to get one.
+    """The slots of a semaphore, and this contender's attempts to get one."""
 
-    lost_races: races lost in a row.
-    unsure: an attempt since the view had no answer.
-    """
-
-    lost_races: int = 0
-    unsure: bool = False
+    lost_races: int = 0  # races lost in a row
+    unsure: bool = False  # an attempt since the view had no answer
 
     queues: ClassVar[bool] = True
 

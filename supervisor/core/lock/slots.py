@@ -25,38 +25,26 @@ LOCK = LOCK_SUFFIX.removeprefix("/")
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A key that an answer should show and does not: a holder's, or ``.lock``.
-
-    since: when the key was first missing.
-    confirmed_gone: a read of the key itself has shown that it does not exist.
-    unlisted: a read of the key itself has shown it, so the list leaves it out.
-    """
+    """A key that an answer should show and does not: a holder's, or ``.lock``."""
 
     name: str
-    since: float
-    confirmed_gone: bool = False
-    unlisted: bool = False
+    since: float  # when the key was first missing
+    confirmed_gone: bool = False  # a read of the key itself has shown that it does not exist
+    unlisted: bool = False  # a read of the key itself has shown it, so the list leaves it out
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSlots(Lock):
-    """The slots of a semaphore as this contender knows them.
-
-    our_session: the session of this contender.
-    missing: the keys that the view should show and does not.
-    longest_s: the longest prune delay that any contender key has named.
-    notifies: on_change, or the status of an observer, reports the holders.
-    confirmed_unused: a read of ``.lock`` itself has shown that there is none.
-    """
+    """The slots of a semaphore as this contender knows them."""
 
     view: SlotsView | None = None
     limit: int = 1
     prune_delay_s: float = 30.0
-    our_session: str = ""
-    missing: tuple[Missing, ...] = ()
-    longest_s: float = 0.0
-    notifies: bool = False
-    confirmed_unused: bool = False
+    our_session: str = ""  # the session of this contender
+    missing: tuple[Missing, ...] = ()  # the keys that the view should show and does not
+    longest_s: float = 0.0  # the longest prune delay that any contender key has named
+    notifies: bool = False  # on_change, or the status of an observer, reports the holders
+    confirmed_unused: bool = False  # a read of ``.lock`` itself has shown that there is none
 
     # --- for the operator and the rest of the core ---------------------------------------------------
 
