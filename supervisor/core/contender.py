@@ -70,8 +70,18 @@ class Contender:
 
     @property
     def role(self) -> Role:
-        """The role of this node in the item now: see ``role_of``."""
-        return role_of(self)
+        """The role of this node in the item now, as status and log name it.
+
+        The role follows from the contender's parts: from the end of its work, from the phase of its tenure,
+        or without a tenure from the reason for which it does not contend. No field stores the role, so the
+        role cannot contradict the parts. ``reported`` has the role that the newest ``RoleChanged`` has named,
+        because each change is reported once, and a loss not before its reason is known.
+        """
+        if has_finished(self):
+            return Role.STOPPED
+        if self.tenure is not None:
+            return ROLE_OF_PHASE[self.tenure.phase]
+        return next(role for role, applies in ROLES_WITHOUT_TENURE if applies(self))
 
     @property
     def record(self) -> Record:
@@ -223,21 +233,6 @@ ROLES_WITHOUT_TENURE: tuple[tuple[Role, Callable[[Contender], bool]], ...] = (
     (Role.WAITING, lambda contender: True),
 )
 """The first role whose condition is true is the contender's."""
-
-
-def role_of(contender: Contender) -> Role:
-    """Return the role of this node in the item now, as status and log name it.
-
-    The role follows from the contender's parts: from the end of its work, from the phase of its tenure, or
-    without a tenure from the reason for which it does not contend. No field stores the role, so the role
-    cannot contradict the parts. ``Contender.reported`` has the role that the newest ``RoleChanged`` has
-    named, because each change is reported once, and a loss not before its reason is known.
-    """
-    if has_finished(contender):
-        return Role.STOPPED
-    if contender.tenure is not None:
-        return ROLE_OF_PHASE[contender.tenure.phase]
-    return next(role for role, applies in ROLES_WITHOUT_TENURE if applies(contender))
 
 
 def has_finished(contender: Contender) -> bool:

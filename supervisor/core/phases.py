@@ -20,12 +20,12 @@ Advanced = tuple[Tenure, tuple[Action, ...]]
 def advance(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     """Begin what is due now, and pass through the phases that have nothing to wait for."""
     actions: list[Action] = []
-    while True:
-        before = tenure
-        tenure, begun = _PHASES[tenure.phase](tenure, settings, lease, now)
+    while (work := _WORK.get(before := tenure.phase)) is not None:
+        tenure, begun = work(tenure, settings, lease, now)
         actions += begun
-        if tenure.phase is before.phase:
-            return tenure, tuple(actions)
+        if tenure.phase is before:
+            break
+    return tenure, tuple(actions)
 
 
 def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
@@ -113,20 +113,14 @@ def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
     return tenures.become(tenure, PhaseEnd.HOOK_FAILED, hooks=Sequence()), ()
 
 
-def _waiting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
-    return tenure, ()
-
-
-_PHASES = {
+_WORK = {
     Phase.ADOPTING: _adopting,
     Phase.ACQUIRING: _acquiring,
-    Phase.HOLDING: _waiting,
     Phase.STOPPING: _stopping,
     Phase.LOSING: _losing,
     Phase.LAST_RESORT: _losing,
-    Phase.LOST: _waiting,
-    Phase.STUCK: _waiting,
 }
+"""The work of each phase that has any."""
 
 
 def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Advanced:

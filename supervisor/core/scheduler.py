@@ -120,6 +120,7 @@ def _prepared_release(contender: Contender, now: float) -> tuple[Action, ...]:
 
 
 def _advance_session(contender: Contender, now: float) -> Begun:
+    # Without a tenure, a node has a session only while it may come to hold.
     if contender.tenure is None and contender.may_come_to_hold:
         contender = want_session(contender, now)
     elif contender.tenure is None:
@@ -127,10 +128,12 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         session = contender.session
         if contender.departing and session.may_be_abandoned(contender.terms, now):
             contender = replace(contender, session=session.abandoned(session.id))
+    # A create, a release or a destroy goes first, because another node may wait for it.
     begun: list[Action] = []
     if contender.session.write.ready(now):
         contender, write = _write(contender, now)
         begun += () if write is None else (write,)
+    # An attempt or a rewrite comes next. A renewal is sent last: it can wait for a moment.
     session, lock = contender.session, contender.lock
     renewal: Request | None = None
     if session.stage is Stage.LIVE and session.renew.ready(now):

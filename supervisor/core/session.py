@@ -72,9 +72,7 @@ class StageEnd(StrEnum):
 
 
 TRANSITIONS: Mapping[Stage, Mapping[StageEnd, Stage]] = {
-    Stage.ABSENT: {
-        StageEnd.CREATE_SENT: Stage.CREATING,
-    },
+    Stage.ABSENT: {StageEnd.CREATE_SENT: Stage.CREATING},
     Stage.CREATING: {
         StageEnd.CREATED: Stage.LIVE,
         StageEnd.NOT_CREATED: Stage.ABSENT,
@@ -104,8 +102,8 @@ class Terms:
     key: str
     settings: SessionSettings
     exchange_s: float
-    retry_s: float  # the pause after a request without an answer
-    urgent_retry_s: float  # the pause after a renewal without an answer
+    retry_s: float  # the pause after a request without an answer: the urgent one while a lock depends on it
+    urgent_retry_s: float  # the pause after a renewal without an answer, which rate limits never prolong
     spread: float  # the contender's own number in [0, 1)
 
 
@@ -169,9 +167,9 @@ class Session:
         return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
 
     def may_be_abandoned(self, terms: "Terms", now: float) -> bool:
-        """Return whether the TTL and the lock-delay have surely passed since the last renewal.
+        """Return whether the session was given up so long ago that Consul has ended it without a destroy.
 
-        Then Consul has ended the session without a destroy, and guards its key no longer.
+        TTL and lock-delay are over by then, so Consul guards its key no longer.
         """
         ttl_s = terms.settings.ttl_s
         return ttl_s is not None and now >= self.ending_since + 2 * ttl_s + terms.settings.lock_delay_s

@@ -6,7 +6,7 @@ carry a secret are kept out of ``repr``.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 LOCK_SUFFIX = "/.lock"  # as in Consul's guide to semaphores, and in its own clients
 HOOK_EVENTS = {  # each list of hooks, and the event of its hooks
@@ -112,6 +112,8 @@ class SessionSettings:
 class ItemSettings:
     """The settings of one item of the file that elections and semaphores share."""
 
+    kind: ClassVar[str]  # the word for this kind of item
+    guard_name: ClassVar[str] = "lock_delay"  # the key of the file that sets ``guard_s``
     name: str
     key: str
     value: bytes
@@ -129,19 +131,9 @@ class ItemSettings:
     accept_overlap: bool = False
 
     @property
-    def kind(self) -> str:
-        """The word for this kind of item."""
-        raise NotImplementedError
-
-    @property
     def guard_s(self) -> float:
         """How long a holder that vanished keeps rivals out."""
         return self.session.lock_delay_s
-
-    @property
-    def guard_name(self) -> str:
-        """The key of the file that sets ``guard_s``."""
-        return "lock_delay"
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
@@ -165,12 +157,8 @@ class ItemSettings:
 class ElectionSettings(ItemSettings):
     """One election of the file; the leader holds ``key``."""
 
+    kind: ClassVar[str] = "election"
     acquire_delay_s: float = 0.0  # how long this node leaves a free key to other nodes
-
-    @property
-    def kind(self) -> str:
-        """The word for this kind of item."""
-        return "election"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +169,10 @@ class SemaphoreSettings(ItemSettings):
     value: the body of our contender key.
     """
 
+    kind: ClassVar[str] = "semaphore"
+    guard_name: ClassVar[str] = "prune_delay"
     limit: int = field(kw_only=True)  # required: by it a record is known as that of a semaphore
     prune_delay_s: float = 30.0
-
-    @property
-    def kind(self) -> str:
-        """The word for this kind of item."""
-        return "semaphore"
 
     @property
     def prefix(self) -> str:
@@ -198,11 +183,6 @@ class SemaphoreSettings(ItemSettings):
     def guard_s(self) -> float:
         """The prune delay, because a slot has no lock-delay in Consul and the contenders wait instead."""
         return self.prune_delay_s
-
-    @property
-    def guard_name(self) -> str:
-        """The key of the file that sets ``guard_s``."""
-        return "prune_delay"
 
 
 Settings = ElectionSettings | SemaphoreSettings

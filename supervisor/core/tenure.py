@@ -69,9 +69,7 @@ TRANSITIONS: Mapping[Phase, Mapping[PhaseEnd, Phase]] = {
         PhaseEnd.ON_ACQUIRE_OVER: Phase.HOLDING,
         PhaseEnd.BELIEF_OVER: Phase.STOPPING,
     },
-    Phase.HOLDING: {
-        PhaseEnd.BELIEF_OVER: Phase.STOPPING,
-    },
+    Phase.HOLDING: {PhaseEnd.BELIEF_OVER: Phase.STOPPING},
     Phase.STOPPING: {
         PhaseEnd.ALL_STOPPED: Phase.LOSING,
         PhaseEnd.NOTHING_BEGAN: Phase.LOST,
@@ -85,9 +83,7 @@ TRANSITIONS: Mapping[Phase, Mapping[PhaseEnd, Phase]] = {
         PhaseEnd.HOOKS_DONE: Phase.LOST,
         PhaseEnd.HOOK_FAILED: Phase.STUCK,
     },
-    Phase.STUCK: {
-        PhaseEnd.RECOVERED: Phase.LOST,
-    },
+    Phase.STUCK: {PhaseEnd.RECOVERED: Phase.LOST},
     Phase.LOST: {},
 }
 
