@@ -1,4 +1,4 @@
-"""The lane of candidate_check: a command shows whether this node is fit to lead.
+"""The attempts of candidate_check: a command shows whether this node is fit to lead.
 
 A node is unfit until the check has succeeded ``rise`` times in a row, and again after ``fall`` failures in a
 row. An adopted tenure ends after ``fall`` failures, and not because this process has no result yet. A node

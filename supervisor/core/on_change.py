@@ -1,4 +1,4 @@
-"""The lane of on_change: one run at a time, while the newest state waits.
+"""The runs of on_change: one at a time, while the newest state waits.
 
 A run begins when the newest state differs from the one that the hooks have received last. So a watch that
 wakes without a change starts nothing, and a leader that came and went while a hook ran is not reported. No
@@ -18,7 +18,7 @@ from supervisor.core.settings import Hook, ItemSettings
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The lane of on_change."""
+    """The runs of on_change, and the state that the next one reports."""
 
     instance: str  # names this process in the ids of transitions
     notified: View | None = None  # the state that the hooks run for, or last ran for
