@@ -8,7 +8,7 @@ from statistics import median
 from bench.figures import Figure
 from bench.lab import Lab
 from supervisor.config import ConsulSettings
-from supervisor.core.actions import Record, Step, WriteRecord
+from supervisor.core.actions import Point, Record, WriteRecord
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
 from supervisor.journal import Journal
 
@@ -18,7 +18,7 @@ HOOK = Hook("hook", Command(("/usr/local/sbin/promote", "--fence")), 5.0)
 SETTINGS = ElectionSettings(
     "app", "service/app/leader", b"{}", SessionSettings("app"), on_acquire=(HOOK,), on_lose=(HOOK,)
 )
-SESSION = Record(Step.SESSION, SETTINGS.key, "8c2a4a2e-6c1e-4a41-9a3e-0d6f3d0c9a10")
+SESSION = Record(Point.SESSION, SETTINGS.key, "8c2a4a2e-6c1e-4a41-9a3e-0d6f3d0c9a10")
 
 
 def measure(lab: Lab) -> list[Figure]:
@@ -28,10 +28,10 @@ def measure(lab: Lab) -> list[Figure]:
         journal = Journal(str(Path(rig.folder) / "state"), ConsulSettings("http://127.0.0.1:8500"))
         won, lost = [], []
         for number in range(lab.samples(COUNT, COUNT_QUICK)):
-            tenure = replace(SESSION, step=Step.TENURE, token=number, contact=float(number))
+            tenure = replace(SESSION, step=Point.TENURE, token=number, contact=float(number))
             _write_us(journal, SESSION)
             won.append(_write_us(journal, tenure))
-            _write_us(journal, replace(tenure, step=Step.LOSING))
+            _write_us(journal, replace(tenure, step=Point.LOSING))
             lost.append(_write_us(journal, SESSION))
         journal.close()
     return [

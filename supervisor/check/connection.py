@@ -21,11 +21,12 @@ from supervisor.check.findings import AgentFacts, Finding, Level
 from supervisor.config import Config, ConsulSettings
 from supervisor.consul import permissions
 from supervisor.consul.codec import Codec
-from supervisor.consul.responses import MalformedResponse, json_of, said, why
+from supervisor.consul.command_requests import ReadSessions
+from supervisor.consul.responses import MalformedResponse, error_text, json_of, why
 from supervisor.consul.sessions import NO_PATH
 from supervisor.consul.token import Token
 from supervisor.core.outcomes import Created, KeyView, Outcome
-from supervisor.core.requests import CreateSession, DestroySession, ReadKey, ReadSessions, Request
+from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
 
@@ -114,7 +115,7 @@ class _Checker:
         self, hostname: str, items: tuple[ItemSettings, ...]
     ) -> tuple[AgentFacts | None, list[Finding]]:
         response = await self._exchange(self._consul.question("agent/self"))
-        if response.status_code == 403 and permissions.UNKNOWN_TOKEN in said(response):
+        if response.status_code == 403 and permissions.UNKNOWN_TOKEN in error_text(response):
             return None, [findings.of_token(why(response))]
         try:
             if response.status_code != 200:

@@ -31,7 +31,7 @@ def test_hook(options: argparse.Namespace) -> int:
     config = load(options.config, os.environ, hostname)
     item = item_of(config, options.config, options.name)
     # Late, because it imports everything that runs the daemon's hooks.
-    from supervisor.core.actions import REASONS
+    from supervisor.hooks.reasons import REASONS
     from supervisor.hooks.rehearsal import hooks_by_place, start_of
     from supervisor.runtime.clock import boottime
 

@@ -25,7 +25,7 @@ from supervisor.core.settings import (
     Tls,
     Webhook,
 )
-from supervisor.formats import semaphore_record, templates
+from supervisor.formats import slot_record, templates
 from supervisor.formats.durations import parse_duration
 
 
@@ -48,7 +48,7 @@ def semaphore(full: dict[str, Any]) -> SemaphoreSettings:
         **{
             **_item(full),
             "key": full["prefix"] + LOCK_SUFFIX,
-            "value": semaphore_record.body(full["value"], prune_delay_s),
+            "value": slot_record.body(full["value"], prune_delay_s),
             "limit": full["limit"],
             "prune_delay_s": prune_delay_s,
         }

@@ -16,6 +16,7 @@ import requests
 
 from supervisor.config import Config
 from supervisor.consul.codec import Codec
+from supervisor.consul.command_requests import ReadSessions
 from supervisor.consul.limiter import Limiter
 from supervisor.consul.rate import RateLimit
 from supervisor.consul.shared import (
@@ -35,17 +36,7 @@ from supervisor.core.actions import PrepareWrite
 from supervisor.core.events import Answered
 from supervisor.core.lock.slots import LOCK
 from supervisor.core.outcomes import Denied, Outcome, Unknown
-from supervisor.core.requests import (
-    ReadKey,
-    ReadSessions,
-    ReadSlots,
-    Release,
-    Request,
-    Watch,
-    WatchKey,
-    WatchSlots,
-    Write,
-)
+from supervisor.core.requests import ReadKey, ReadSlots, Release, Request, Watch, WatchKey, WatchSlots, Write
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 

@@ -15,7 +15,7 @@ from supervisor.config import ConsulSettings
 from supervisor.consul import permissions
 from supervisor.consul.calls import Call, as_json, get, key_path, put, transaction
 from supervisor.consul.endpoints import endpoint_of, outcome_of
-from supervisor.consul.responses import MalformedResponse, failed, said, unreadable, why
+from supervisor.consul.responses import MalformedResponse, error_text, failed, unreadable, why
 from supervisor.consul.semaphore import reader_of
 from supervisor.consul.shared import Listing, ListQuery, listed
 from supervisor.consul.token import Token
@@ -90,7 +90,7 @@ class Codec:
         Never raises, even for a malformed answer.
         """
         if response.status_code == 403:
-            if permissions.UNKNOWN_TOKEN not in said(response):
+            if permissions.UNKNOWN_TOKEN not in error_text(response):
                 return None
             words = why(response)
             return Denied(permissions.explain(words, self._token.called, ""), words)

@@ -14,6 +14,7 @@ import requests
 from supervisor.consul import keys, maintenance, sessions
 from supervisor.consul import semaphore as slots
 from supervisor.consul.calls import Call, get, put
+from supervisor.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.consul.responses import MalformedResponse, failed, unreadable, why
 from supervisor.core.outcomes import Denied, Outcome
 from supervisor.core.requests import (
@@ -25,7 +26,6 @@ from supervisor.core.requests import (
     ReadKey,
     ReadMaintenance,
     ReadSession,
-    ReadSessions,
     ReadSlots,
     Release,
     RenewSession,
@@ -34,7 +34,6 @@ from supervisor.core.requests import (
     TakeSlot,
     WatchKey,
     WatchSlots,
-    WriteSemaphoreRecord,
 )
 from supervisor.core.settings import LOCK_SUFFIX
 
@@ -73,7 +72,7 @@ def endpoint_of(request: Request) -> ApiEndpoint:
 
 def outcome_of(request: Request, response: requests.Response) -> Outcome:
     """Return the outcome of this answer, with Consul's text alone. Never raises, whatever a peer sends."""
-    if response.status_code == 403:
+    if response.status_code == 403:  # a transaction may say so with 409: see ``keys.not_locked``
         return Denied(why(response))
     decode = endpoint_of(request).decode.get(response.status_code)
     try:
@@ -122,7 +121,7 @@ def _writes_prefix(request: JoinSemaphore | TakeSlot | LeaveSemaphore) -> str:
     return _rule("key_prefix", f"{request.prefix}/", "write")
 
 
-def _writes_record(request: WriteSemaphoreRecord) -> str:
+def _writes_record(request: WriteSlotRecord) -> str:
     return _rule("key", f"{request.prefix}{LOCK_SUFFIX}", "write")
 
 
@@ -193,5 +192,5 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     JoinSemaphore: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
     TakeSlot: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
     LeaveSemaphore: ApiEndpoint("write", slots.step, _RECORD, _writes_prefix, line="releasing"),
-    WriteSemaphoreRecord: ApiEndpoint("write", slots.step, _RECORD, _writes_record),
+    WriteSlotRecord: ApiEndpoint("write", slots.step, _RECORD, _writes_record),
 }

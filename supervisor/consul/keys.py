@@ -1,7 +1,7 @@
 """Consul's HTTP API for the key of an election: how each request is sent, and what each answer means.
 
 Nothing here decides anything. A function that reads an answer raises MalformedResponse when Consul would not
-answer like that. Error texts are those of Consul 1.8.7, without the prefixes of agents (``responses.said``).
+answer like that. Error texts are those of Consul 1.8.7, as ``responses.error_text`` returns them.
 """
 
 import base64
@@ -10,7 +10,16 @@ import requests
 
 from supervisor.consul.calls import RAW, Call, get, key_path, transaction, waiting
 from supervisor.consul.permissions import PERMISSION_DENIED
-from supervisor.consul.responses import MalformedResponse, failed, index_of, json_of, number, said, text, why
+from supervisor.consul.responses import (
+    MalformedResponse,
+    error_text,
+    failed,
+    index_of,
+    json_of,
+    number,
+    text,
+    why,
+)
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.consul.shared import LOCK_FLAGS, view_of
 from supervisor.core.outcomes import (
@@ -54,14 +63,14 @@ def won(request: Acquire, response: requests.Response) -> Outcome:
 
 def not_locked(request: Acquire | Release | Rewrite, response: requests.Response) -> Outcome:
     """Return the outcome of a refused write, by Consul's text."""
-    words = said(response)
+    words = error_text(response)
     if "due to lock delay" in words:
         return LockDelayed()
     if "lock is already held" in words:
         return LostRace()
     if "invalid session" in words:
         return SessionGone()
-    if PERMISSION_DENIED in words:
+    if PERMISSION_DENIED in words:  # a status of 403 never comes here: see ``endpoints.outcome_of``
         return Denied(why(response))
     return failed(response)
 
@@ -87,7 +96,7 @@ def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
 
 def not_written(request: Rewrite, response: requests.Response) -> Outcome:
     """Return LostRace when our session does not hold the key, else the outcome of ``not_locked``."""
-    return LostRace() if "failed session check" in said(response) else not_locked(request, response)
+    return LostRace() if "failed session check" in error_text(response) else not_locked(request, response)
 
 
 def _written(request: Acquire | Release | Rewrite, response: requests.Response) -> object:
@@ -126,7 +135,7 @@ def released(request: Release, response: requests.Response) -> Outcome:
 
 def not_released(request: Release, response: requests.Response) -> Outcome:
     """Return Done when Consul's text says that the session does not hold the key."""
-    return Done() if "lock isn't held" in said(response) else not_locked(request, response)
+    return Done() if "lock isn't held" in error_text(response) else not_locked(request, response)
 
 
 def refused(request: Release, response: requests.Response) -> Outcome:

@@ -190,19 +190,18 @@ def _of_election(settings: ItemSettings, view: KeyView, sessions: SessionsView) 
 
 
 def _of_semaphore(settings: SemaphoreSettings, view: SlotsView) -> Members:
-    alive, roster = view.all_alive(), view.roster
-    named = () if roster is None else roster.holders
-    line = sorted(alive.values(), key=lambda key: key.create_index)
+    alive, slot_record = view.all_alive(), view.slot_record
+    named, line = view.named, sorted(alive.values(), key=lambda key: key.create_index)
     holders = [Member(Part.HOLDER, key.name, key.value) for key in line if key.name in named]
     waiting = [Member(Part.CANDIDATE, key.name, key.value) for key in line if key.name not in named]
     gone = [Member(Part.VANISHED, session) for session in named if session not in alive]
-    unusable = view.lock is not None and roster is None
+    unusable = view.lock is not None and slot_record is None
     notes = (f"cannot tell which nodes have a slot: {view.lock.why}",) if unusable and view.lock else ()
     delays = [settings.prune_delay_s, *(key.prune_delay_s or 0.0 for key in view.contenders)]
     limit = settings.limit
-    if roster is not None:
-        delays.append(roster.prune_delay_s or 0.0)
-        limit = min(limit, roster.limit or limit)
+    if slot_record is not None:
+        delays.append(slot_record.prune_delay_s or 0.0)
+        limit = min(limit, slot_record.limit or limit)
     members = (*holders, *waiting, *gone)
     return Members(settings, members, not unusable, notes, None if unusable else limit, max(delays))
 

@@ -5,17 +5,11 @@ from typing import Self
 
 from supervisor.config import ConsulSettings
 from supervisor.consul.codec import Codec
+from supervisor.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.consul.endpoints import endpoint_of
 from supervisor.consul.token import Token
 from supervisor.core.outcomes import Denied, Done, KeyView, LostRace, Outcome, SessionsView, SlotsView, View
-from supervisor.core.requests import (
-    DestroySession,
-    ReadKey,
-    ReadSessions,
-    ReadSlots,
-    Request,
-    WriteSemaphoreRecord,
-)
+from supervisor.core.requests import DestroySession, ReadKey, ReadSlots, Request
 from supervisor.core.settings import LOCK_SUFFIX, ItemSettings, SemaphoreSettings
 from supervisor.errors import NotPossible, PeerError
 from supervisor.transport import Endpoint, ExchangeFailed, Transport
@@ -107,8 +101,7 @@ class OneOffClient:
         Consul gives no usable answer.
         """
         listed = {each.name for each in view.contenders}
-        holders = () if view.roster is None else view.roster.holders
-        for key in [f"{prefix}/{holder}" for holder in holders if holder not in listed][:1]:
+        for key in [f"{prefix}/{holder}" for holder in view.named if holder not in listed][:1]:
             outcome = await self.ask(ReadKey("", 0.0, LOOKUP_S, key))
             if isinstance(outcome, Denied):
                 raise NotReadable(f"cannot tell: {_left_out(prefix)}; {_rule(prefix)}")
@@ -176,16 +169,16 @@ async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> int | 
     """
     for _ in range(RACES_MAX):
         lock = (await slots_now(settings, prefix)).lock
-        if lock is None or lock.roster is None:
+        if lock is None or lock.slot_record is None:
             why = NOT_MADE if lock is None else f"{lock.why}; delete the key, and it is made anew"
             raise CannotChange(f"cannot change the limit in {prefix}/.lock: {why}")
-        if lock.roster.limit == limit:
+        if lock.slot_record.limit == limit:
             return limit
-        roster = replace(lock.roster, limit=limit)
-        write = WriteSemaphoreRecord("", 0.0, LOOKUP_S, prefix, roster, lock.modify_index)
+        slot_record = replace(lock.slot_record, limit=limit)
+        write = WriteSlotRecord("", 0.0, LOOKUP_S, prefix, slot_record, lock.modify_index)
         outcome = await _exchange(settings, write)
         if isinstance(outcome, Done):
-            return lock.roster.limit
+            return lock.slot_record.limit
         if not isinstance(outcome, LostRace):
             why = f"Consul answers {_reason(outcome)}"
             raise LookupFailed(f"cannot change the limit in {prefix}/.lock: {why}")
@@ -241,10 +234,10 @@ async def why_no_slot(
 
     Raises LookupFailed when the view does not show this, because a list may leave out keys.
     """
-    if view.roster is None:
+    if view.slot_record is None:
         raise LookupFailed(f"cannot tell who has a slot below {prefix}: {view.lock.why if view.lock else ''}")
     hold = view.hold_of(session)
-    if session in view.roster.holders and view.alive(session) is None:
+    if session in view.slot_record.holders and view.alive(session) is None:
         key = f"{prefix}/{session}"
         if (await key_now(settings, key)).present:
             raise LookupFailed(f"cannot tell: the list does not show {key}; may the token read all of it?")

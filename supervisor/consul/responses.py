@@ -1,8 +1,8 @@
 """Typed access to a response. A function raises MalformedResponse when Consul would not answer like that.
 
 A client agent puts ``rpc error making call: `` before a server's error, once for each hop, and newer
-servers put ``apply failed: `` before that. So code must compare a text of Consul only as ``said`` returns
-it. An operator sees the whole text, as ``why`` returns it.
+servers put ``apply failed: `` before that. So code must compare a text of Consul only as ``error_text``
+returns it. An operator sees the whole text, as ``why`` returns it.
 """
 
 import base64
@@ -84,14 +84,14 @@ def why(response: requests.Response) -> str:
     return f"{response.status_code} {words}".rstrip()
 
 
-def said(response: requests.Response) -> str:
+def error_text(response: requests.Response) -> str:
     """Return an error's text as the server wrote it, without the prefixes of agents."""
     return _HOPS.sub("", _words(response))
 
 
 def failed(response: requests.Response) -> Unknown:
     """Return the outcome of an error after which a write may or may not have been applied."""
-    words, status = said(response), response.status_code
+    words, status = error_text(response), response.status_code
     if status == 429 and CONNECTION_LIMIT in words:
         return Failed(f"{why(response)}: {MORE_CONNECTIONS}")
     if status == 429 or (status >= 500 and RATE_LIMIT in words.lower()):

@@ -12,14 +12,15 @@ from urllib.parse import quote
 import requests
 
 from supervisor.consul.calls import Call, get, transaction, waiting
+from supervisor.consul.command_requests import WriteSlotRecord
 from supervisor.consul.permissions import PERMISSION_DENIED
 from supervisor.consul.responses import (
     MalformedResponse,
+    error_text,
     index_of,
     is_filtered,
     json_of,
     number,
-    said,
     text,
     value_of,
     why,
@@ -42,27 +43,26 @@ from supervisor.core.requests import (
     LeaveSemaphore,
     Pruned,
     ReadSlots,
-    Roster,
+    SlotRecord,
     TakeSlot,
     WatchSlots,
-    WriteSemaphoreRecord,
 )
 from supervisor.core.settings import LOCK_SUFFIX
-from supervisor.formats import semaphore_record as rosters
+from supervisor.formats import slot_record as rosters
 
 SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own client
 
 
-def step(action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord) -> Call:
+def step(action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSlotRecord) -> Call:
     """Encode this write as one transaction."""
     return transaction(_operations(action))
 
 
 def _operations(
-    action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord,
+    action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSlotRecord,
 ) -> list[dict[str, object]]:
-    if isinstance(action, WriteSemaphoreRecord):
-        return [_lock_operation(action.prefix, action.roster, action.index)]
+    if isinstance(action, WriteSlotRecord):
+        return [_lock_operation(action.prefix, action.slot_record, action.index)]
     key = f"{action.prefix}/{action.session}"
     match action:
         case JoinSemaphore(session=session, value=value):
@@ -74,8 +74,8 @@ def _operations(
             steps = [{"Verb": "delete", "Key": key}]
     if not isinstance(action, LeaveSemaphore):
         steps += [_check(action.prefix, pruned) for pruned in action.pruned]
-    if action.roster is not None:
-        steps.append(_lock_operation(action.prefix, action.roster, action.index))
+    if action.slot_record is not None:
+        steps.append(_lock_operation(action.prefix, action.slot_record, action.index))
     return steps
 
 
@@ -86,8 +86,8 @@ def _check(prefix: str, pruned: Pruned) -> dict[str, object]:
     return {"Verb": "check-session", "Key": key, "Session": pruned.shown}
 
 
-def _lock_operation(prefix: str, roster: Roster, index: int) -> dict[str, object]:
-    value = base64.b64encode(rosters.encoded(roster)).decode()
+def _lock_operation(prefix: str, slot_record: SlotRecord, index: int) -> dict[str, object]:
+    value = base64.b64encode(rosters.encoded(slot_record)).decode()
     flags = {"Flags": SEMAPHORE_FLAGS}
     return {"Verb": "cas", "Key": prefix + LOCK_SUFFIX, "Value": value, "Index": index} | flags
 
@@ -102,12 +102,12 @@ def slot_written(action: JoinSemaphore | TakeSlot, response: requests.Response) 
     lock = entries.get(action.prefix + LOCK_SUFFIX)
     if ours is None or text(ours, "Session", "") != action.session:
         raise MalformedResponse("a contender key of another session")
-    if action.roster is not None and lock is None:
+    if action.slot_record is not None and lock is None:
         raise MalformedResponse("a transaction without all of its results")
     return SlotWritten(_indexes(ours), None if lock is None else _indexes(lock))
 
 
-def written(action: LeaveSemaphore | WriteSemaphoreRecord, response: requests.Response) -> Outcome:
+def written(action: LeaveSemaphore | WriteSlotRecord, response: requests.Response) -> Outcome:
     """Return Done, because Consul has applied the transaction."""
     if not isinstance(json_of(response, dict).get("Results", ""), list | None):
         raise MalformedResponse("a transaction without its results")
@@ -115,14 +115,14 @@ def written(action: LeaveSemaphore | WriteSemaphoreRecord, response: requests.Re
 
 
 def not_written(
-    action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord, response: requests.Response
+    action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSlotRecord, response: requests.Response
 ) -> Outcome:
     """Return why Consul has refused the transaction.
 
     LostRace: another contender changed ``.lock`` first, our session does not hold its contender key, or a
     holder that was to be pruned lives.
     """
-    words = said(response)
+    words = error_text(response)
     if "invalid session" in words:
         return SessionGone()
     if PERMISSION_DENIED in words:

@@ -1,7 +1,7 @@
 """Consul's HTTP API for sessions: how each request is sent, and what each answer means.
 
 Nothing here decides anything. A function that reads an answer raises MalformedResponse when Consul would not
-answer like that. Error texts are those of Consul 1.8.7, without the prefixes of agents (``responses.said``).
+answer like that. Error texts are those of Consul 1.8.7, as ``responses.error_text`` returns them.
 """
 
 from typing import Any
@@ -9,13 +9,14 @@ from typing import Any
 import requests
 
 from supervisor.consul.calls import Call, put
+from supervisor.consul.command_requests import ReadSessions
 from supervisor.consul.responses import (
     MalformedResponse,
+    error_text,
     failed,
     is_filtered,
     json_of,
     number,
-    said,
     text,
     why,
 )
@@ -31,7 +32,7 @@ from supervisor.core.outcomes import (
     SessionInfo,
     SessionsView,
 )
-from supervisor.core.requests import CreateSession, DestroySession, ReadSession, ReadSessions, RenewSession
+from supervisor.core.requests import CreateSession, DestroySession, ReadSession, RenewSession
 
 NAME_CHARS_MAX = 1024  # of a session's name, node and TTL, because any program may have written them
 NS_MAX = 2**63  # the largest duration of Go
@@ -84,7 +85,7 @@ def refused(request: CreateSession, response: requests.Response) -> Outcome:
 
 def not_created(request: CreateSession, response: requests.Response) -> Outcome:
     """Return the outcome of a failed creation, by Consul's text."""
-    words = said(response)
+    words = error_text(response)
     if words.startswith(_CONFIGURATION_FAULTS):
         return Refused(why(response))
     if words.startswith("Check ") and "critical" in words:
@@ -102,7 +103,7 @@ def renewed(request: RenewSession, response: requests.Response) -> Outcome:
 
 def not_renewed(request: RenewSession, response: requests.Response) -> Outcome:
     """Return SessionGone when Consul's text names our session, because any program may send a 404."""
-    return SessionGone() if request.session in said(response) else failed(response)
+    return SessionGone() if request.session in error_text(response) else failed(response)
 
 
 def destroyed(request: DestroySession, response: requests.Response) -> Outcome:

@@ -30,9 +30,9 @@ def is_free(view: View, limit: int) -> bool:
     """Return whether nobody holds the key, or fewer than ``limit`` sessions have a slot."""
     if isinstance(view, KeyView):
         return not view.session
-    if view.roster is None:
+    if view.slot_record is None:
         return view.lock is None
-    return len(view.roster.holders) < min(limit, view.roster.limit or limit)
+    return len(view.slot_record.holders) < min(limit, view.slot_record.limit or limit)
 
 
 async def wait_until(

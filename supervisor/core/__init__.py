@@ -13,7 +13,7 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     lane.py             exchanges of one kind, one at a time
     throttle.py         how long requests wait while Consul accepts no more of them
     jitter.py           when regular requests are sent, so that a fleet drifts apart
-    machine.py          the form of each state machine: a table of states and their next states
+    machine.py          the form of each state machine: a table of states, causes and next states
     session.py          one Consul session: create, renew, acquire, release, destroy; forward only
     sequence.py         a list of hooks, one attempt at a time
     tenure.py           acquire -> on_acquire -> holding -> on_lose -> ended: the phases and their edges
@@ -54,8 +54,8 @@ and each start by exactly one event.
               which hook runs, and never sends a request to Consul.
     role      appears in status and log. It follows from session and tenure, and decides nothing.
 
-The tables ``TRANSITIONS`` name every edge of the first two, and ``become`` refuses any other. ``role_of``
-derives the third.
+The tables ``TRANSITIONS`` name the cause of every edge of the first two, and ``become`` follows them.
+``Contender.role`` derives the third.
 
 *The lanes.* A lane sends one exchange at a time. Each contender has five of them: ``watch`` (a blocking query
 that returns changes), ``read`` (a consistent read), ``details`` (a read of one session or one key), ``renew``
@@ -87,7 +87,7 @@ on record before on_lose begins only while the lease leaves time for that.
 *Which rule lives where.*
 
     how long a holder may believe           lease.py
-    whether this node may come to hold      contender.py
+    who has a session, and may come to hold contender.py: may_come_to_hold
     whether news is fresh enough to act     phases.py
     which answer counts, when to try        lock/
     the effect of an answer on a tenure     lock/ returns a verdict, and reducer.py applies it

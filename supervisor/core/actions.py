@@ -7,7 +7,6 @@ so it is matched by identity and not by order. Each ``WriteRecord`` is answered 
 before anything else happens.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
@@ -58,32 +57,6 @@ class Reason(StrEnum):
     SCHEDULED = "scheduled"
 
 
-REASONS: Mapping[str, tuple[Reason, ...]] = {
-    "acquire": (Reason.ACQUIRED, Reason.ADOPTED),
-    "lose": (
-        Reason.SHUTDOWN,
-        Reason.STEP_DOWN,
-        Reason.SESSION_INVALIDATED,
-        Reason.RELEASED_BY_OPERATOR,
-        Reason.LOCK_GONE,
-        Reason.SESSION_ALTERED,
-        Reason.KEY_DELETED,
-        Reason.SLOT_REMOVED,
-        Reason.LEASE_EXPIRED,
-        Reason.ACQUIRE_FAILED,
-        Reason.RUN_EXITED,
-        Reason.UNHEALTHY,
-        Reason.MAINTENANCE,
-        Reason.CRASHED,
-        Reason.CONFIG_CHANGED,
-    ),
-    "lose-failure": (Reason.LOSE_FAILED,),
-    "change": (Reason.LEADER_CHANGED, Reason.VALUE_CHANGED, Reason.INITIAL),
-    "check": (Reason.SCHEDULED,),
-}
-"""The reasons of each event. The first is the usual one."""
-
-
 @dataclass(frozen=True, slots=True)
 class PrepareWrite:
     """Encode this write, which may be sent within moments, and send nothing yet."""
@@ -127,14 +100,12 @@ class StartHook:
     """Run one attempt (1, 2, ...) of one hook, which ends within ``hook.attempt_s``.
 
     An attempt that lacks the resources to start is tried again within its timeout.
-
-    begin_by: the attempt never begins after this time.
     """
 
     hook: Hook
     attempt: int
     context: HookContext
-    begin_by: float = inf
+    begin_by: float = inf  # the attempt never begins after this time
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +117,11 @@ class KillHook:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """Start the child that lives while this node leads.
-
-    begin_by: the child never begins after this time.
-    """
+    """Start the child that lives while this node leads."""
 
     run: Run
     context: HookContext
-    begin_by: float = inf
+    begin_by: float = inf  # the child never begins after this time
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +131,8 @@ class StopRun:
     started: StartRun
 
 
-class Step(StrEnum):
-    """The progress of a contender when a record was made, in the order of a tenure.
+class Point(StrEnum):
+    """The point that a contender had reached when a record was made, in the order of a tenure.
 
     NONE: nothing is left to do.
     SESSION: no hook is left to run, and a session is left to release and destroy.
@@ -187,12 +155,9 @@ class Record:
     """The facts about one contender that must survive a crash of this process.
 
     The fields are those of ``Tenure``. While the step is NONE, only ``paused`` means anything.
-
-    foreign: the record is from another boot or machine, so this process must not renew, release or destroy
-        the session.
     """
 
-    step: Step = Step.NONE
+    step: Point = Point.NONE
     key: str = ""
     session: str = ""
     token: int = 0
@@ -204,6 +169,8 @@ class Record:
     previous_leader: bytes | None = None
     reason: Reason = Reason.ACQUIRED
     paused: bool = False
+    # The record is from another boot or machine, so this process must not renew, release or destroy the
+    # session.
     foreign: bool = False
     note: str = ""
 
@@ -222,14 +189,12 @@ class WriteRecord:
 
 @dataclass(frozen=True, slots=True)
 class RoleChanged:
-    """A change of the role, for the log and status.
-
-    session, token, transition: those that the hooks of the tenure receive. Blank or 0: there is no tenure.
-    """
+    """A change of the role, for the log and status."""
 
     item: str
     role: Role
     reason: str = field(default="")
+    # session, token, transition: those that the hooks of the tenure receive. Blank or 0: there is no tenure.
     session: str = field(default="")
     token: int = 0
     transition: str = field(default="")
@@ -237,13 +202,10 @@ class RoleChanged:
 
 @dataclass(frozen=True, slots=True)
 class NoticeChanged:
-    """A change of the notice about this item that an operator should read, for the log and status.
-
-    notice: the text. Blank: all is well again.
-    """
+    """A change of the notice about this item that an operator should read, for the log and status."""
 
     item: str
-    notice: str
+    notice: str  # the text. Blank: all is well again
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,26 +219,19 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class CannotStart:
-    """A change of the hooks that cannot start on this machine, for the log.
-
-    faults: the hooks that cannot start. Empty: all can again.
-    leads: this node has a tenure of the item nevertheless.
-    """
+    """A change of the hooks that cannot start on this machine, for the log."""
 
     item: str
-    faults: tuple[Fault, ...]
-    leads: bool
+    faults: tuple[Fault, ...]  # the hooks that cannot start. Empty: all can again
+    leads: bool  # this node has a tenure of the item nevertheless
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The contender has wound up after a stop.
-
-    clean: False: the contender is stuck, and an operator is needed.
-    """
+    """The contender has wound up after a stop."""
 
     item: str
-    clean: bool
+    clean: bool  # False: the contender is stuck, and an operator is needed
 
 
 Action = (

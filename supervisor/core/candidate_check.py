@@ -1,4 +1,4 @@
-"""The lane of candidate_check: a command shows whether this node is fit to lead.
+"""The attempts of candidate_check: a command shows whether this node is fit to lead.
 
 A node is unfit until the check has succeeded ``rise`` times in a row, and again after ``fall`` failures in a
 row. An adopted tenure ends after ``fall`` failures, and not because this process has no result yet. A node
@@ -17,15 +17,11 @@ from supervisor.core.settings import CandidateCheck, ItemSettings
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The results of the check so far, and the check that runs.
-
-    passes: successes in a row, counted up to ``rise``.
-    fails: failures in a row, counted up to ``fall``.
-    """
+    """The results of the check so far, and the check that runs."""
 
     fit: bool
-    passes: int = 0
-    fails: int = 0
+    passes: int = 0  # successes in a row, counted up to ``rise``
+    fails: int = 0  # failures in a row, counted up to ``fall``
     running: StartHook | None = None
     killing: bool = False
     due_at: float = LONG_AGO

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from supervisor.core import record as records
 from supervisor.core import session as sessions
 from supervisor.core.actions import Fault, Record, Role
 from supervisor.core.candidate_check import Health
@@ -20,7 +19,7 @@ from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
 from supervisor.core.maintenance import Maintenance
 from supervisor.core.on_change import Change
-from supervisor.core.record import RecordKeeper
+from supervisor.core.record import RecordKeeper, record_of
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure import Phase, Tenure
@@ -29,79 +28,78 @@ from supervisor.core.throttle import Throttle
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One item of the file, as this process takes part in it.
-
-    spread, read_offset: those of ``Wanted``, so that neither a fleet nor one process sends its requests at
-        one time.
-    ineligible: a check that the session is bound to is critical.
-    renewal_unanswered: the last renewal had no answer.
-    altered: how the last session differed from the request. Blank: not at all.
-    own_losses: losses of our own making in a row.
-    rejoin_at: no session is wanted before this time, because of losses, or so that sessions are not made in a
-        tight loop.
-    winding_up: the contender ends in order: on_lose, release, destroy.
-    departing: the contender winds up, while this process goes on.
-    next_settings: the settings of the file, while a tenure that began by other settings is not adopted or
-        wound up yet.
-    retry_settings_at: ``next_settings`` go on record with the tenure not before this time.
-    rest_s: the rest that follows this tenure, because the contender steps down.
-    rests_until: no session is wanted before this time. LONG_AGO: there is no rest.
-    record_keeper: the newest record of this contender in the journal.
-    last_notice: the notice that was reported last.
-    reported: the role and the reason that the newest ``RoleChanged`` has named.
-    faults: the hooks that cannot start on this machine. None: they are not checked yet.
-    told_faults: the faults that were reported last.
-    throttle: the refusals by Consul's rate limits, which decide how long requests wait.
-    maintenance: the known state of Consul's maintenance mode, which candidate_check may respect.
-    """
+    """One item of the file, as this process takes part in it."""
 
     settings: ItemSettings
     lease: Lease
+    # spread, read_offset: those of ``Wanted``, so that neither a fleet nor one process sends its requests at
+    # one time.
     spread: float
     session: Session
     change: Change
     health: Health
     lock: Lock
     tenure: Tenure | None = None
-    ineligible: bool = False
-    renewal_unanswered: bool = False
-    altered: str = ""
-    own_losses: int = 0
+    ineligible: bool = False  # a check that the session is bound to is critical
+    renewal_unanswered: bool = False  # the last renewal had no answer
+    altered: str = ""  # how the last session differed from the request. Blank: not at all
+    own_losses: int = 0  # losses of our own making in a row
+    # No session is wanted before this time, because of losses, or so that sessions are not made in a tight
+    # loop.
     rejoin_at: float = LONG_AGO
-    winding_up: bool = False
-    departing: bool = False
+    winding_up: bool = False  # the contender ends in order: on_lose, release, destroy
+    departing: bool = False  # the contender winds up, while this process goes on
+    # The settings of the file, while a tenure that began by other settings is not adopted or wound up yet.
     next_settings: ItemSettings | None = None
-    retry_settings_at: float = LONG_AGO
-    rest_s: float = 0.0
-    rests_until: float = LONG_AGO
+    retry_settings_at: float = LONG_AGO  # ``next_settings`` go on record with the tenure not before this time
+    rest_s: float = 0.0  # the rest that follows this tenure, because the contender steps down
+    rests_until: float = LONG_AGO  # no session is wanted before this time. LONG_AGO: there is no rest
     paused: bool = False
-    record_keeper: RecordKeeper = RecordKeeper()
-    last_notice: str = ""
+    record_keeper: RecordKeeper = RecordKeeper()  # the newest record of this contender in the journal
+    last_notice: str = ""  # the notice that was reported last
+    # The role and the reason that the newest ``RoleChanged`` has named.
     reported: tuple[Role, str] = (Role.WAITING, "")
+    # The hooks that cannot start on this machine. None: they are not checked yet.
     faults: tuple[Fault, ...] | None = ()
-    told_faults: tuple[Fault, ...] = ()
+    told_faults: tuple[Fault, ...] = ()  # the faults that were reported last
     read_offset: float | None = None
+    # The refusals by Consul's rate limits, which decide how long requests wait.
     throttle: Throttle = Throttle()
+    # The known state of Consul's maintenance mode, which candidate_check may respect.
     maintenance: Maintenance = Maintenance()
 
     @property
     def role(self) -> Role:
-        """The role of this node in the item now: see ``role_of``."""
-        return role_of(self)
+        """The role of this node in the item now, as status and log name it.
+
+        The role follows from the contender's parts: from the end of its work, from the phase of its tenure,
+        or without a tenure from the reason for which it does not contend. No field stores the role, so the
+        role cannot contradict the parts. ``reported`` has the role that the newest ``RoleChanged`` has named,
+        because each change is reported once, and a loss not before its reason is known.
+        """
+        if has_finished(self):
+            return Role.STOPPED
+        if self.tenure is not None:
+            return ROLE_OF_PHASE[self.tenure.phase]
+        return next(role for role, applies in ROLES_WITHOUT_TENURE if applies(self))
+
+    @property
+    def record(self) -> Record:
+        """The record that the journal should have now."""
+        return record_of(self.session, self.tenure, self.settings, paused=self.paused)
 
     @property
     def terms(self) -> Terms:
         """The terms that all exchanges of this contender have in common."""
-        settings = self.settings
-        exchange_s = self.lease.exchange_s
-        urgent_s, hurries = self.urgent_retry_s, self.session.stage is Stage.RELEASING
-        retry_s = urgent_s if hurries or self.tenure is not None else self.retry_s
-        session, spread = settings.session, self.spread
+        settings, urgent_s, spread = self.settings, self.urgent_retry_s, self.spread
+        session, exchange_s = settings.session, self.lease.exchange_s
+        is_urgent = self.tenure is not None or self.session.stage is Stage.RELEASING
+        retry_s = urgent_s if is_urgent else self.patient_retry_s
         return Terms(settings.name, settings.key, session, exchange_s, retry_s, urgent_s, spread)
 
     @property
-    def retry_s(self) -> float:
-        """The pause after an exchange without an answer: longer while Consul takes no more requests."""
+    def patient_retry_s(self) -> float:
+        """The pause after an unanswered request on which no lock depends: it grows while limits apply."""
         return self.urgent_retry_s + self.throttle.pause_s(self.spread)
 
     @property
@@ -138,8 +136,18 @@ class Contender:
 
     @property
     def is_fit(self) -> bool:
-        """Whether this node may come to hold. A node that could not run on_lose must not take over."""
-        return self.health.fit and self.maintenance.is_fit and not self.paused and not self.faults
+        """Whether this node is able to hold. A node that could not run on_lose must not take over."""
+        return self.health.fit and self.maintenance.is_fit and not self.faults
+
+    @property
+    def may_come_to_hold(self) -> bool:
+        """Whether a node without a tenure has a session, or gets one when its delay or its rest is over."""
+        return self.settings.contend and self.is_fit and not self.paused and not self.winding_up
+
+    @property
+    def rests(self) -> bool:
+        """Whether no session is wanted for a time, because of a step-down."""
+        return self.rests_until != LONG_AGO
 
     @property
     def final_attempt(self) -> bool:
@@ -174,20 +182,18 @@ class Contender:
         session = self.session
         if self.tenure is not None or self.winding_up or not self.lock.is_free:
             return False
-        ready = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-        ready = ready and session.verified and self.faults is not None
+        ready = session.may_write and session.verified and self.faults is not None
         return ready and self.record_keeper.has_session(session.id)
 
     @property
-    def has_stale_value(self) -> bool:
-        """Whether the key that our session holds may have another value than the file names."""
+    def rewrite_due_at(self) -> float:
+        """When the key that our session holds gets the value of the file. NEVER: it has that value."""
         session, tenure = self.session, self.tenure
-        if not session.is_value_stale(self.settings.value):
-            return False
-        live = session.stage is Stage.LIVE and not session.ending and session.write.pending is None
-        if not live or not self.lock.has_entry(session.id):
-            return False
-        return tenure is None or tenure.phase in (Phase.ACQUIRING, Phase.HOLDING)
+        if not session.may_write or not self.lock.has_entry(session.id):
+            return NEVER
+        if tenure is not None and tenure.phase not in (Phase.ACQUIRING, Phase.HOLDING):
+            return NEVER
+        return session.rewrite_due_at(self.settings.value)
 
     @property
     def deadline(self) -> float:
@@ -195,8 +201,8 @@ class Contender:
         if has_finished(self):
             return NEVER
         times = [self.session.deadline, self.lock.deadline, self.record_keeper.deadline, self.health.deadline]
-        times.append(self.maintenance.read.deadline)
-        if self.rests_until != LONG_AGO:
+        times += (self.maintenance.read.deadline, self.rewrite_due_at)
+        if self.rests:
             times.append(self.rests_until)
         if not self.winding_up:
             times.append(self.change.deadline)
@@ -204,8 +210,6 @@ class Contender:
             times.append(self.tenure.deadline(self.lease))
         if self.may_try:
             times.append(self.lock.try_deadline())
-        if self.has_stale_value:
-            times.append(self.session.rewrite_at)
         return min(times)
 
 
@@ -224,26 +228,11 @@ ROLE_OF_PHASE: Mapping[Phase, Role] = {
 ROLES_WITHOUT_TENURE: tuple[tuple[Role, Callable[[Contender], bool]], ...] = (
     (Role.OBSERVER, lambda contender: not contender.settings.contend),
     (Role.PAUSED, lambda contender: contender.paused),
-    (Role.INELIGIBLE, lambda contender: not _is_eligible(contender)),
-    (Role.RESTING, lambda contender: contender.rests_until != LONG_AGO),
+    (Role.INELIGIBLE, lambda contender: contender.ineligible or not contender.is_fit),
+    (Role.RESTING, lambda contender: contender.rests),
     (Role.WAITING, lambda contender: True),
 )
 """The first role whose condition is true is the contender's."""
-
-
-def role_of(contender: Contender) -> Role:
-    """Return the role of this node in the item now, as status and log name it.
-
-    The role follows from the contender's parts: from the end of its work, from the phase of its tenure, or
-    without a tenure from the reason for which it does not contend. No field stores the role, so the role
-    cannot contradict the parts. ``Contender.reported`` has the role that the newest ``RoleChanged`` has
-    named, because each change is reported once, and a loss not before its reason is known.
-    """
-    if has_finished(contender):
-        return Role.STOPPED
-    if contender.tenure is not None:
-        return ROLE_OF_PHASE[contender.tenure.phase]
-    return next(role for role, applies in ROLES_WITHOUT_TENURE if applies(contender))
 
 
 def has_finished(contender: Contender) -> bool:
@@ -263,17 +252,6 @@ def has_let_go(contender: Contender) -> bool:
     return contender.session.stage is Stage.ABSENT
 
 
-def record_of(contender: Contender) -> Record:
-    """Return the record that the journal should have now."""
-    settings, paused = contender.settings, contender.paused
-    return records.record_of(contender.session, contender.tenure, settings, paused=paused)
-
-
 def _may_be_forgotten(contender: Contender) -> bool:
     """Return whether nothing is left on record; a successor in this process waits for that."""
-    return contender.final_attempt or contender.record_keeper.kept == record_of(contender)
-
-
-def _is_eligible(contender: Contender) -> bool:
-    is_fit = contender.health.fit and contender.maintenance.is_fit
-    return is_fit and not contender.ineligible and not contender.faults
+    return contender.final_attempt or contender.record_keeper.kept == contender.record

@@ -63,11 +63,11 @@ class Contenders:
         return all(has_finished(contender) for contender in self.by_name.values())
 
     @property
-    def waiting(self) -> dict[str, Contender]:
+    def not_begun(self) -> dict[str, Contender]:
         """The contenders that have not begun yet, by name."""
         return {name: successor.contender for name, successor in self._successors.items()}
 
-    def waiting_for(self, name: str) -> frozenset[str]:
+    def begins_after(self, name: str) -> frozenset[str]:
         """Return the names of the contenders that must wind up before the contender of this name begins."""
         successor = self._successors.get(name)
         return frozenset() if successor is None else successor.after
@@ -140,7 +140,7 @@ class Contenders:
             for each in event.wanted
         }
         wanted = {name: change.settings for name, change in changed.items()}
-        effects = plan_reload(self.by_name, self.waiting, wanted)
+        effects = plan_reload(self.by_name, self.not_begun, wanted)
         standing = {name: each for name, each in self.by_name.items() if not each.departing}
         staying = [
             name for name in standing if effects[name] in (ReloadEffect.UNCHANGED, ReloadEffect.CHANGES)
@@ -154,13 +154,13 @@ class Contenders:
                 yield from self._decide_one(name, changed[name], now)
 
     def _begin(self, event: ConfigLoaded, leaving: Mapping[str, Contender], now: float) -> None:
-        waiting, self._successors = self.waiting, {}
+        not_begun, self._successors = self.not_begun, {}
         for wanted in event.wanted:
             settings, name = wanted.settings, wanted.settings.name
             if name in self.by_name and name not in leaving:
                 continue
             after = blockers_of(settings, leaving)
-            former = [leaving[each] for each in after] + ([waiting[name]] if name in waiting else [])
+            former = [leaving[each] for each in after] + ([not_begun[name]] if name in not_begun else [])
             contender = inherit(
                 replace(contender_of(wanted, instance=event.instance, now=now), record_keeper=RecordKeeper()),
                 paused=any(each.paused for each in former),

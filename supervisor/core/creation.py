@@ -6,7 +6,7 @@ follows from the settings and the record.
 
 from supervisor.core import candidate_check as healths
 from supervisor.core import record as records
-from supervisor.core.actions import EMPTY_RECORD, Reason, Record, Role, Step
+from supervisor.core.actions import EMPTY_RECORD, Point, Reason, Record, Role
 from supervisor.core.contender import Contender
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO
@@ -18,7 +18,7 @@ from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.maintenance import new_maintenance
 from supervisor.core.on_change import Change
 from supervisor.core.record import RecordKeeper
-from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings, Wanted
+from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
 
 
 def new_contender(
@@ -56,9 +56,7 @@ def new_contender(
         record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
     )
     if tenure is not None:
-        lock = contender.lock
-        lock = lock.restored_from(tenure) if isinstance(lock, ElectionLock) else lock
-        return replace(contender, lock=lock.read_by(now))
+        return replace(contender, lock=contender.lock.restored_from(tenure).read_by(now))
     return want_session(contender, LONG_AGO)
 
 
@@ -79,7 +77,7 @@ def contender_of(
     )
     faults = None if wanted.unchecked and wanted.settings.contend else ()
     contender = replace(contender, read_offset=wanted.read_offset, faults=faults)
-    if not wanted.delay_s or record.step is not Step.NONE:
+    if not wanted.delay_s or record.step is not Point.NONE:
         return contender
     return want_session_anew(replace(contender, rejoin_at=now + wanted.delay_s))
 
@@ -104,7 +102,6 @@ def departing_contender(
 
 
 def _lock_of(settings: ItemSettings, spread: float) -> Lock:
-    if isinstance(settings, SemaphoreSettings):
-        return SemaphoreLock().follows(settings, LONG_AGO)
-    assert isinstance(settings, ElectionSettings)
-    return ElectionLock(spread=spread).follows(settings)
+    of_many = isinstance(settings, SemaphoreSettings)
+    lock: Lock = SemaphoreLock() if of_many else ElectionLock(spread=spread)
+    return lock.follows(settings, LONG_AGO)

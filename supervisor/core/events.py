@@ -28,40 +28,31 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class HookEnded:
-    """An attempt of a hook ended; nothing of its process group is left.
-
-    began: a process of the attempt existed, if only for a moment.
-    """
+    """An attempt of a hook ended; nothing of its process group is left."""
 
     started: StartHook
     ok: bool
     detail: str = ""
-    began: bool = True
+    began: bool = True  # a process of the attempt existed, if only for a moment
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run child ended, or could not be started; nothing of its process group is left.
-
-    began: a process of the child existed, if only for a moment.
-    code: its exit status, negative for a signal, which decides nothing here. None: no process has ended.
-    """
+    """The run child ended, or could not be started; nothing of its process group is left."""
 
     started: StartRun
     detail: str = ""
-    began: bool = True
+    began: bool = True  # a process of the child existed, if only for a moment
+    # Its exit status, negative for a signal, which decides nothing here. None: no process has ended.
     code: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class HooksChecked:
-    """The shell has checked whether the hooks of this item can start on this machine.
-
-    faults: the hooks that cannot start.
-    """
+    """The shell has checked whether the hooks of this item can start on this machine."""
 
     item: str
-    faults: tuple[Fault, ...]
+    faults: tuple[Fault, ...]  # the hooks that cannot start
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +64,10 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True)
 class RecordWritten:
-    """The kernel has the record, or could not take it.
-
-    why_not: why the kernel does not have the record. Blank: it has.
-    """
+    """The kernel has the record, or could not take it."""
 
     write: WriteRecord
-    why_not: str = ""
+    why_not: str = ""  # why the kernel does not have the record. Blank: it has
 
     @property
     def ok(self) -> bool:
@@ -117,39 +105,30 @@ class ResumeAsked:
 
 @dataclass(frozen=True, slots=True)
 class StepDownAsked:
-    """Give up the tenure in order, and do not contend for ``for_s`` seconds after that.
-
-    handover_to: the session to which an election's key is handed over. Blank: any session may take it.
-    note: the operator's reason, which the hooks receive. Blank: none was given.
-    """
+    """Give up the tenure in order, and do not contend for ``for_s`` seconds after that."""
 
     item: str
     for_s: float
+    # The session to which an election's key is handed over. Blank: any session may take it.
     handover_to: str = ""
-    note: str = ""
+    note: str = ""  # the operator's reason, which the hooks receive. Blank: none was given
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigLoaded:
-    """The file has been read again, and has these items.
-
-    instance: the part of transition ids that names this start or reload.
-    """
+    """The file has been read again, and has these items."""
 
     wanted: tuple[Wanted, ...]
-    instance: str
+    instance: str  # the part of transition ids that names this start or reload
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsChanged:
-    """An item that goes on has these settings in the file now.
-
-    unchecked: the check whether its hooks can start here has no result yet.
-    """
+    """An item that goes on has these settings in the file now."""
 
     item: str
     settings: ItemSettings
-    unchecked: bool = False
+    unchecked: bool = False  # the check whether its hooks can start here has no result yet
 
 
 @dataclass(frozen=True, slots=True)

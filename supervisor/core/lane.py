@@ -11,21 +11,17 @@ from supervisor.core.frozen import replace
 from supervisor.core.requests import Request
 
 NEVER = float("inf")  # a time that does not come
-LONG_AGO = -NEVER  # a time before all others: due at once, long over, or not set
+LONG_AGO = -NEVER  # a time before all others: what was planned for it is due at once, or is long over
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One lane.
+    """One lane."""
 
-    pending: the exchange that is under way.
-    due_at: when the next one is wanted. NEVER: none is wanted.
-    stale: the exchange under way began before the present state, so its answer can confirm that state but not
-        contradict it.
-    """
-
-    pending: Request | None = None
-    due_at: float = NEVER
+    pending: Request | None = None  # the exchange that is under way
+    due_at: float = NEVER  # when the next one is wanted. NEVER: none is wanted
+    # The exchange under way began before the present state, so its answer can confirm that state but not
+    # contradict it.
     stale: bool = False
 
     def ready(self, now: float) -> bool:

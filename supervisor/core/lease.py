@@ -31,26 +31,18 @@ RETRY_SPREAD_S = RETRY_MAX_S - RETRY_MIN_S
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The figures of one item, all in seconds.
+    """The figures of one item, all in seconds."""
 
-    ttl_s: the TTL of the session. None: the session has none.
-    lock_delay_s: how long rivals surely wait after a holder has vanished; for a slot, the prune delay.
-    margin_s: what stays free between the end of on_lose and the first moment at which a rival may hold.
-    lose_time_s: how long everything that must end after belief may take: hooks, and the run child.
-    room_s: how long belief lasts after the newest contact.
-    interval_s: how long a holder waits from one read to the next.
-    exchange_s: how long one exchange with Consul may take.
-    acquire_delay_s: how long this node, as a waiter, leaves a free key to other nodes.
-    """
-
-    ttl_s: float | None
+    ttl_s: float | None  # the TTL of the session. None: the session has none
+    # How long rivals surely wait after a holder has vanished; for a slot, the prune delay.
     lock_delay_s: float
+    # What stays free between the end of on_lose and the first moment at which a rival may hold.
     margin_s: float
-    lose_time_s: float
-    room_s: float
-    interval_s: float
-    exchange_s: float
-    acquire_delay_s: float = 0.0
+    lose_time_s: float  # how long everything that must end after belief may take: hooks, and the run child
+    room_s: float  # how long belief lasts after the newest contact
+    interval_s: float  # how long a holder waits from one read to the next
+    exchange_s: float  # how long one exchange with Consul may take
+    acquire_delay_s: float = 0.0  # how long this node, as a waiter, leaves a free key to other nodes
 
     @property
     def silence_s(self) -> float:

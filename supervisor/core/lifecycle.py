@@ -11,14 +11,12 @@ from supervisor.core import session as sessions
 from supervisor.core.actions import Reason
 from supervisor.core.contender import Contender
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO
+from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.lock.base import Observation
-from supervisor.core.lock.election import ElectionLock
-from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.outcomes import View
 from supervisor.core.session import Stage
-from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings
+from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
 
 REJOIN_DELAY_MAX_S = 300.0
@@ -30,19 +28,17 @@ STEADY_S = 600.0  # a loss of our own making counts as the first after a tenure 
 
 
 def want_session(contender: Contender, at: float) -> Contender:
-    """Plan to create a session at that time, unless this node is an observer or rests.
+    """Plan to create a session at that time, or later if this node rests.
 
     The next step cancels the plan of a node that must not come to hold.
     """
-    if not contender.settings.contend:
-        return contender
     wanted_at = max(at, contender.rejoin_at, contender.rests_until)
-    return replace(contender, session=contender.session.wanted(wanted_at))
+    return replace(contender, session=contender.session.plan_create(wanted_at))
 
 
 def want_session_anew(contender: Contender) -> Contender:
     """Plan again when a session is created, by the present state of the lock."""
-    return want_session(replace(contender, session=contender.session.not_wanted()), LONG_AGO)
+    return want_session(replace(contender, session=contender.session.cancel_create()), LONG_AGO)
 
 
 # --- a tenure begins -------------------------------------------------------------------------------
@@ -51,10 +47,10 @@ def want_session_anew(contender: Contender) -> Contender:
 def begin_tenure(contender: Contender, view: View, contact: float, now: float) -> Contender:
     """Begin the tenure that Consul itself has shown; when that answer is old, read the lock again."""
     if now >= contact + contender.lease.room_s:
-        return replace(contender, lock=contender.lock.must_reread(now + contender.retry_s))
+        return replace(contender, lock=contender.lock.must_reread(now + contender.patient_retry_s))
     hold = view.hold_of(contender.session.id)
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
-    assert contender.is_fit, "a node that must not hold has given its session up"
+    assert contender.may_come_to_hold, "a node that must not hold has given its session up"
     tenure = Tenure(
         session=contender.session.id,
         token=hold.token,
@@ -78,8 +74,8 @@ def observe(contender: Contender, observation: Observation, now: float) -> Conte
     lock = contender.lock.with_observation(observation, our_session, now)
     change = contender.change.observe(observation.view) if lock.is_complete else contender.change
     contender = replace(contender, lock=lock, change=change)
-    if not isinstance(lock, SemaphoreLock) or not contends:
-        return contender
+    if lock.guard_s == NEVER or not contends:
+        return contender  # an election: Consul itself guards its key, and there is one holder
     tenure = tenure and replace(tenure, holders=observation.view.holders)
     return replace(contender, tenure=tenure, lease=lease_by(contender, contender.settings))
 
@@ -90,10 +86,8 @@ def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
     A holder of a slot counts on no longer prune delay than ``.lock`` names, because the other contenders wait
     for that one. A contender without a slot writes its own prune delay with the slot that it takes.
     """
-    lock = contender.lock
-    if contender.tenure is None or not isinstance(lock, SemaphoreLock):
-        return lease_of(settings)
-    return lease_of(settings, min(settings.guard_s, lock.guard_s))
+    guard_s = NEVER if contender.tenure is None else contender.lock.guard_s
+    return lease_of(settings, min(settings.guard_s, guard_s))
 
 
 # --- a session or a tenure ends ---------------------------------------------------------------------
@@ -111,7 +105,7 @@ def session_died(contender: Contender, now: float) -> Contender:
     """
     tenure = contender.tenure
     rejoin_at = max(contender.rejoin_at, now + sessions.CREATE_SPACING_S)
-    contender = replace(contender, session=contender.session.died(), rejoin_at=rejoin_at)
+    contender = replace(contender, session=contender.session.mark_dead(), rejoin_at=rejoin_at)
     if tenure is None:
         return end_session(contender, now)
     tenure = tenure if contender.lock.is_held_by_other(tenure.session) else tenure.still_guarded()
@@ -191,11 +185,7 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
     settings = contender.next_settings
     if settings is None:
         return contender
-    lock, tenure = contender.lock, contender.tenure
-    if isinstance(lock, SemaphoreLock) and isinstance(settings, SemaphoreSettings):
-        lock = lock.follows(settings, now)
-    if isinstance(lock, ElectionLock) and isinstance(settings, ElectionSettings):
-        lock = lock.follows(settings)
+    lock, tenure = contender.lock.follows(settings, now), contender.tenure
     lease = lease_by(contender, settings)
     if tenure is not None and tenure.believes:  # a smaller room needs an earlier read
         lock = lock.read_by(tenure.contact + lease.interval_s)

@@ -1,12 +1,24 @@
-"""A state machine as data: a table that names the states which may follow each state.
+"""A state machine as data: for each state, a table names each cause that ends it and the state that follows.
 
-The three machines of the core are ``TRANSITIONS`` in ``session.py`` and ``tenure.py``, and the roles in
-``contender.py``, which follow from session and tenure. A state changes only in the ``become`` of its module,
-which looks into the table. The tables have no conditions: the functions beside a table decide when an edge is
-taken. The tests walk over every order of events, and check that each edge of the tables is taken, and no
-other.
+Two machines of the core are ``TRANSITIONS`` in ``session.py`` and ``tenure.py``. The roles in
+``contender.py`` follow from these two. A state changes only in the ``become`` of its module, which gets the
+cause; the table decides what follows. The functions beside a table only decide when a cause is true. The
+tests walk over every order of events, and check that each edge of the tables is taken, and no other.
 """
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+State = TypeVar("State")
+Cause = TypeVar("Cause")
 
 
 class ImpossibleTransition(Exception):
-    """A bug of ours: a state machine was to take an edge that its table does not have."""
+    """A bug of ours: a cause came up in a state that it cannot end."""
+
+
+def next_state(transitions: Mapping[State, Mapping[Cause, State]], state: State, cause: Cause) -> State:
+    """Return the state that follows this one for this cause."""
+    if cause not in transitions[state]:
+        raise ImpossibleTransition(f"{state} does not end because {cause}")
+    return transitions[state][cause]

@@ -18,16 +18,12 @@ from supervisor.core.settings import CandidateCheck, ItemSettings
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """The known state of the maintenance mode.
+    """The known state of the maintenance mode."""
 
-    is_fit: the newest answer shows no maintenance mode, or the settings request none.
-    why: the maintenance mode of the newest answer, and the command that ends it. Blank: there is none.
-    read: the lane of the request.
-    """
-
-    is_fit: bool = True
+    is_fit: bool = True  # the newest answer shows no maintenance mode, or the settings request none
+    # The maintenance mode of the newest answer, and the command that ends it. Blank: there is none.
     why: str = ""
-    read: Lane = Lane()
+    read: Lane = Lane()  # the lane of the request
 
     def under(self, settings: ItemSettings, former: ItemSettings) -> "Maintenance":
         """Return the state under new settings: the newest answer counts if both settings want one."""

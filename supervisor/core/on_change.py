@@ -1,4 +1,4 @@
-"""The lane of on_change: one run at a time, while the newest state waits.
+"""The runs of on_change: one at a time, while the newest state waits.
 
 A run begins when the newest state differs from the one that the hooks have received last. So a watch that
 wakes without a change starts nothing, and a leader that came and went while a hook ran is not reported. No
@@ -18,24 +18,17 @@ from supervisor.core.settings import Hook, ItemSettings
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The lane of on_change.
+    """The runs of on_change, and the state that the next one reports."""
 
-    instance: names this process in the ids of transitions.
-    notified: the state that the hooks run for, or last ran for.
-    previous_leader: the last leader before ``notified``.
-    newest: the newest observed state.
-    begun: the hooks of the run that is under way, also when the file changes meanwhile.
-    count: numbers the runs in the ids of transitions.
-    """
-
-    instance: str
-    notified: View | None = None
-    previous_leader: bytes | None = None
-    newest: View | None = None
+    instance: str  # names this process in the ids of transitions
+    notified: View | None = None  # the state that the hooks run for, or last ran for
+    previous_leader: bytes | None = None  # the last leader before ``notified``
+    newest: View | None = None  # the newest observed state
     context: HookContext | None = None
+    # The hooks of the run that is under way, also when the file changes meanwhile.
     begun: tuple[Hook, ...] = ()
     hooks: Sequence = Sequence()
-    count: int = 0
+    count: int = 0  # numbers the runs in the ids of transitions
     killing: bool = False
 
     @property
@@ -56,7 +49,7 @@ class Change:
 
     def observe(self, view: View) -> "Change":
         """Take this as the newest state, unless it does not show the holders."""
-        if isinstance(view, SlotsView) and view.lock is not None and view.roster is None:
+        if isinstance(view, SlotsView) and view.lock is not None and view.slot_record is None:
             return self
         if view == self.newest:
             return self  # an equal value is then compared at no cost

@@ -7,7 +7,7 @@ without an answer may have been applied, now or seconds later.
 from dataclasses import dataclass
 
 from supervisor.core.actions import Holder
-from supervisor.core.requests import Roster
+from supervisor.core.requests import SlotRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,10 @@ class Throttled(Unknown):
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """403: the token lacks a right.
+    """403: the token lacks a right."""
 
-    why: the reason for an operator, with the remedy.
-    said: Consul's own words, where ``why`` does not quote them.
-    """
-
-    why: str
-    said: str = ""
+    why: str  # the reason for an operator, with the remedy
+    said: str = ""  # Consul's own words, where ``why`` does not quote them
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +66,9 @@ class SessionAlive:
 
 @dataclass(frozen=True, slots=True)
 class SessionAltered:
-    """The session was renewed, and Consul has it with settings that differ from the request.
+    """The session was renewed, and Consul has it with settings that differ from the request."""
 
-    why: the differences.
-    """
-
-    why: str
+    why: str  # the differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +102,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A session's hold as one answer shows it.
+    """A session's hold as one answer shows it."""
 
-    token: the fencing token of a tenure that begins with this answer.
-    """
-
-    token: int
+    token: int  # the fencing token of a tenure that begins with this answer
     create_index: int
     lock_index: int
     value: bytes
@@ -122,21 +112,15 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A key as one answer shows it.
+    """A key as one answer shows it."""
 
-    index: the answer's X-Consul-Index.
-    session: the session that holds the key. Blank: none does.
-    create_index: 0 for an absent key, which has no value.
-    foreign_flags: the flags of another program's key. 0: the key has a lock's flags, or none.
-    """
-
-    index: int
-    session: str = ""
+    index: int  # the answer's X-Consul-Index
+    session: str = ""  # the session that holds the key. Blank: none does
     value: bytes = b""
-    create_index: int = 0
+    create_index: int = 0  # 0 for an absent key, which has no value
     modify_index: int = 0
     lock_index: int = 0
-    foreign_flags: int = 0
+    foreign_flags: int = 0  # the flags of another program's key. 0: the key has a lock's flags, or none
 
     @property
     def present(self) -> bool:
@@ -178,34 +162,26 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True)
 class LockKey:
-    """The key ``.lock`` of a semaphore.
-
-    roster: its content. None: the content is not that of a semaphore.
-    why: the reason for which the content is not that of a semaphore.
-    is_lock: it is a lock, such as that of an election.
-    """
+    """The key ``.lock`` of a semaphore."""
 
     create_index: int
     modify_index: int
-    roster: Roster | None
-    why: str = ""
-    is_lock: bool = False
+    slot_record: SlotRecord | None  # its content. None: the content is not that of a semaphore
+    why: str = ""  # the reason for which the content is not that of a semaphore
+    is_lock: bool = False  # it is a lock, such as that of an election
 
 
 @dataclass(frozen=True, slots=True)
 class ContenderKey:
-    """The key ``<prefix>/<name>`` of one contender, named after its session.
-
-    session: the session that holds the key. Consul blanks it, or deletes the key, when that session ends.
-    prune_delay_s: the prune delay that the body names. None: it names none.
-    """
+    """The key ``<prefix>/<name>`` of one contender, named after its session."""
 
     name: str
+    # The session that holds the key. Consul blanks it, or deletes the key, when that session ends.
     session: str
     value: bytes
     create_index: int
     lock_index: int
-    prune_delay_s: float | None = None
+    prune_delay_s: float | None = None  # the prune delay that the body names. None: it names none
 
     @property
     def is_alive(self) -> bool:
@@ -215,21 +191,22 @@ class ContenderKey:
 
 @dataclass(frozen=True, slots=True)
 class SlotsView:
-    """All keys below a semaphore's prefix as one answer shows them.
-
-    lock: the key ``.lock``. None: the answer does not show it.
-    filtered: Consul says that it left out keys which the token may not read.
-    """
+    """All keys below a semaphore's prefix as one answer shows them."""
 
     index: int
-    lock: LockKey | None = None
+    lock: LockKey | None = None  # the key ``.lock``. None: the answer does not show it
     contenders: tuple[ContenderKey, ...] = ()
-    filtered: bool = False
+    filtered: bool = False  # Consul says that it left out keys which the token may not read
 
     @property
-    def roster(self) -> Roster | None:
+    def slot_record(self) -> SlotRecord | None:
         """The content of ``.lock``, which names the holders; None when there is none."""
-        return self.lock.roster if self.lock is not None else None
+        return self.lock.slot_record if self.lock is not None else None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The sessions that ``.lock`` names as holders, whether they live or not."""
+        return () if self.slot_record is None else self.slot_record.holders
 
     @property
     def leader(self) -> None:
@@ -247,7 +224,7 @@ class SlotsView:
         if not self.filtered or self.lock is None:
             return self.filtered
         alive = self.all_alive()
-        return self.roster is not None and any(each not in alive for each in self.roster.holders)
+        return any(each not in alive for each in self.named)
 
     def alive(self, session: str) -> ContenderKey | None:
         """Return the contender key of this session; None when the session does not live."""
@@ -263,20 +240,19 @@ class SlotsView:
 
     def excludes(self, session: str) -> bool:
         """Return whether ``.lock`` does not name this session, so that a rival may have its slot."""
-        return self.roster is not None and session not in self.roster.holders
+        return self.slot_record is not None and session not in self.named
 
     @property
     def holders(self) -> tuple[Holder, ...]:
         """The contenders that have a slot and live."""
-        named = () if self.roster is None else self.roster.holders
         alive = self.all_alive()
-        keys = (alive.get(session) for session in named)
+        keys = (alive.get(session) for session in self.named)
         return tuple(Holder(key.name, key.value) for key in keys if key is not None)
 
     def hold_of(self, session: str) -> Hold | None:
         """Return the hold of this session; None when it does not hold."""
         key, lock = self.alive(session), self.lock
-        if key is None or lock is None or lock.roster is None or session not in lock.roster.holders:
+        if key is None or lock is None or session not in self.named:
             return None
         return Hold(lock.modify_index, key.create_index, key.lock_index, key.value)
 
@@ -295,65 +271,46 @@ class KeyIndexes:
 
 @dataclass(frozen=True, slots=True)
 class SlotWritten:
-    """A transaction has joined the semaphore, or has taken a slot.
+    """A transaction has joined the semaphore, or has taken a slot."""
 
-    contender: the indexes of our contender key. None: it was not written.
-    lock: the indexes of ``.lock``. None: it was not written.
-    """
-
-    contender: KeyIndexes | None
-    lock: KeyIndexes | None
+    contender: KeyIndexes | None  # the indexes of our contender key. None: it was not written
+    lock: KeyIndexes | None  # the indexes of ``.lock``. None: it was not written
 
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """The answer of ``session/info``.
+    """The answer of ``session/info``."""
 
-    lock_delay_s: that of the session. None: Consul showed no session.
-    """
-
-    lock_delay_s: float | None
+    lock_delay_s: float | None  # that of the session. None: Consul showed no session
 
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
-    """One session in a list, which any program may have made.
-
-    name: its Name, which need not be unique.
-    node: the Consul node whose agent made it.
-    ttl: its TTL as that program wrote it. Blank: the session has none.
-    create_index: a smaller index belongs to an older session.
-    """
+    """One session in a list, which any program may have made."""
 
     id: str
-    name: str
-    node: str
-    ttl: str
+    name: str  # its Name, which need not be unique
+    node: str  # the Consul node whose agent made it
+    ttl: str  # its TTL as that program wrote it. Blank: the session has none
     lock_delay_s: float
-    create_index: int
+    create_index: int  # a smaller index belongs to an older session
 
 
 @dataclass(frozen=True, slots=True)
 class SessionsView:
-    """All sessions that the token may read.
-
-    filtered: whether Consul reports that it left out some. Before 1.11 it never does.
-    """
+    """All sessions that the token may read."""
 
     sessions: tuple[ListedSession, ...] = ()
-    filtered: bool = False
+    filtered: bool = False  # whether Consul reports that it left out some. Before 1.11 it never does
 
 
 @dataclass(frozen=True, slots=True)
 class InMaintenance:
-    """The answer about the maintenance mode of this node.
+    """The answer about the maintenance mode of this node."""
 
-    why: the maintenance mode with the operator's reason, and the command that ends it. Blank: there is none.
-    reason: the operator's reason alone.
-    """
-
+    # The maintenance mode with the operator's reason, and the command that ends it. Blank: there is none.
     why: str = ""
-    reason: str = ""
+    reason: str = ""  # the operator's reason alone
 
 
 Outcome = (

@@ -12,23 +12,23 @@ from supervisor.core.lane import NEVER
 from supervisor.core.lease import Lease
 from supervisor.core.sequence import Sequence
 from supervisor.core.settings import ItemSettings
-from supervisor.core.tenure import BELIEVING, Phase, Tenure
+from supervisor.core.tenure import BELIEVING, Phase, PhaseEnd, Tenure
 
-Begun = tuple[Tenure, tuple[Action, ...]]
+Advanced = tuple[Tenure, tuple[Action, ...]]
 
 
-def advance(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def advance(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     """Begin what is due now, and pass through the phases that have nothing to wait for."""
     actions: list[Action] = []
-    while True:
-        before = tenure
-        tenure, begun = _PHASES[tenure.phase](tenure, settings, lease, now)
+    while (work := _WORK.get(before := tenure.phase)) is not None:
+        tenure, begun = work(tenure, settings, lease, now)
         actions += begun
-        if tenure.phase is before.phase:
-            return tenure, tuple(actions)
+        if tenure.phase is before:
+            break
+    return tenure, tuple(actions)
 
 
-def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     sequence = tenure.hooks.settle(settings.on_acquire, now, stop_at_failure=True)
     tenure = replace(tenure, hooks=sequence)
     if sequence.running is not None:
@@ -54,17 +54,18 @@ def goes_on(tenure: Tenure, lease: Lease, now: float) -> bool:
     return tenure.phase is Phase.HOLDING and _news_is_fresh(tenure, lease, now)
 
 
-def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     if not is_adopted(tenure, lease, now):
         return tenure, ()
     tenure = replace(tenure, reason=Reason.ADOPTED)
     if tenure.acquired and settings.on_adopt == "none":
         return _become_holding(tenure, settings, lease, now)
-    return tenures.become(tenure, Phase.ACQUIRING), ()
+    return tenures.become(tenure, PhaseEnd.ON_ACQUIRE_DUE), ()
 
 
-def _become_holding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    holding = tenures.become(tenure, Phase.HOLDING, began=True, began_before=tenure.began, held_at=now)
+def _become_holding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
+    over = PhaseEnd.ON_ACQUIRE_OVER
+    holding = tenures.become(tenure, over, began=True, began_before=tenure.began, held_at=now)
     if settings.run is None:
         return holding, ()
     context = replace(_context(tenure, settings, lease), transition=f"{tenure.session}-run")
@@ -81,7 +82,7 @@ def _begin_by(tenure: Tenure, lease: Lease) -> float:
     return tenure.contact + lease.fresh_s
 
 
-def _stopping(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
+def _stopping(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     waits = tenure.hooks.running is not None or tenure.run is not None
     if waits and tenure.killing:
         return tenure, ()
@@ -90,60 +91,39 @@ def _stopping(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
     if tenure.run is not None:
         return replace(tenure, killing=True), (StopRun(tenure.run),)
     if not tenure.began:
-        return tenures.become(tenure, Phase.LOST, hooks=Sequence()), ()
+        return tenures.become(tenure, PhaseEnd.NOTHING_BEGAN, hooks=Sequence()), ()
     if now < tenure.reason_deadline:
         return tenure, ()
-    return tenures.become(tenure, Phase.LOSING, hooks=Sequence()), ()
+    return tenures.become(tenure, PhaseEnd.ALL_STOPPED, hooks=Sequence()), ()
 
 
-def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    tenure, begun = _lose_side(tenure, settings, lease, now)
-    if begun or not tenure.hooks.finished(settings.on_lose):
-        return tenure, begun
-    if not tenure.hooks.failed:
-        return tenures.become(tenure, Phase.LOST), ()
-    if not settings.on_lose_failure:
-        return tenures.become(tenure, Phase.STUCK), ()
-    return tenures.become(tenure, Phase.LAST_RESORT, hooks=Sequence()), ()
-
-
-def _last_resort(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    tenure, begun = _lose_side(tenure, settings, lease, now)
-    if begun or not tenure.hooks.finished(settings.on_lose_failure):
-        return tenure, begun
-    return tenures.become(tenure, Phase.STUCK if tenure.hooks.failed else Phase.LOST), ()
-
-
-def _waiting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    return tenure, ()
-
-
-_PHASES = {
-    Phase.ADOPTING: _adopting,
-    Phase.ACQUIRING: _acquiring,
-    Phase.HOLDING: _waiting,
-    Phase.STOPPING: _stopping,
-    Phase.LOSING: _losing,
-    Phase.LAST_RESORT: _last_resort,
-    Phase.LOST: _waiting,
-    Phase.STUCK: _waiting,
-}
-
-
-def _lose_side(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Begun:
-    """Begin the next attempt of on_lose or on_lose_failure, if one is due."""
-    hooks = settings.on_lose if tenure.phase is Phase.LOSING else settings.on_lose_failure
-    after_s = (
-        sum(hook.attempt_s for hook in settings.on_lose_failure) if tenure.phase is Phase.LOSING else 0.0
-    )
+def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
+    """Run on_lose, or on_lose_failure as the last resort; a retry leaves time for all that may follow."""
+    hooks, after_s = settings.on_lose_failure, 0.0
+    if tenure.phase is Phase.LOSING:
+        hooks, after_s = settings.on_lose, sum(hook.attempt_s for hook in settings.on_lose_failure)
     sequence = tenure.hooks.settle(hooks, now, end_by=tenure.rival_at(lease) - after_s)
     tenure = replace(tenure, hooks=sequence)
-    if sequence.finished(hooks) or not sequence.due(now):
-        return tenure, ()
-    return _start(tenure, settings, lease)
+    if not sequence.finished(hooks):
+        return _start(tenure, settings, lease) if sequence.due(now) else (tenure, ())
+    if not sequence.failed:
+        return tenures.become(tenure, PhaseEnd.HOOKS_DONE), ()
+    if tenure.phase is Phase.LOSING and not settings.on_lose_failure:
+        return tenures.become(tenure, PhaseEnd.NO_LAST_RESORT), ()
+    return tenures.become(tenure, PhaseEnd.HOOK_FAILED, hooks=Sequence()), ()
 
 
-def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Begun:
+_WORK = {
+    Phase.ADOPTING: _adopting,
+    Phase.ACQUIRING: _acquiring,
+    Phase.STOPPING: _stopping,
+    Phase.LOSING: _losing,
+    Phase.LAST_RESORT: _losing,
+}
+"""The work of each phase that has any."""
+
+
+def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Advanced:
     hooks = {
         Phase.ACQUIRING: settings.on_acquire,
         Phase.LOSING: settings.on_lose,

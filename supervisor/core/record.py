@@ -8,7 +8,7 @@ Nothing else waits for it, least of all on_lose. A record that could not be writ
 from dataclasses import dataclass
 from math import inf, nextafter
 
-from supervisor.core.actions import Reason, Record, Step, WriteRecord
+from supervisor.core.actions import Point, Reason, Record, WriteRecord
 from supervisor.core.events import RecordWritten
 from supervisor.core.frozen import replace
 from supervisor.core.lane import NEVER, Lane
@@ -16,21 +16,16 @@ from supervisor.core.session import Session, Stage
 from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure import Phase, Tenure
 
-REFUSED_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough for the log
+RECORD_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough for the log
 
 
 @dataclass(frozen=True, slots=True)
 class RecordKeeper:
-    """The record in the journal, and the record that could not be written.
+    """The record in the journal, and the record that could not be written."""
 
-    kept: the record in the journal. None: this process has not written it yet.
-    outdated: the record was written with settings that are no longer in force.
-    refused: the record that could not be written, to be tried again at ``due_at``.
-    """
-
-    kept: Record | None = None
-    outdated: bool = False
-    refused: Record | None = None
+    kept: Record | None = None  # the record in the journal. None: this process has not written it yet
+    outdated: bool = False  # the record was written with settings that are no longer in force
+    refused: Record | None = None  # the record that could not be written, to be tried again at ``due_at``
     due_at: float = NEVER
 
     @property
@@ -67,10 +62,10 @@ class RecordKeeper:
         """Note that the record was written, or that it is to be tried again."""
         if event.ok:
             return RecordKeeper(kept=event.write.record)
-        return replace(self, refused=event.write.record, due_at=now + REFUSED_RETRY_S)
+        return replace(self, refused=event.write.record, due_at=now + RECORD_RETRY_S)
 
 
-_BEGUN = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
+_BEGUN = (Point.TENURE, Point.HOLDING, Point.LOSING, Point.STUCK)
 
 
 def advance(
@@ -87,7 +82,7 @@ def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *
     """Return the record that a process which starts now would need."""
     if tenure is None or tenure.phase is Phase.LOST:
         owed = session.id or session.abandoned_id
-        step = Step.SESSION if owed else Step.NONE
+        step = Point.SESSION if owed else Point.NONE
         return Record(step, settings.key if owed else "", owed, paused=paused)
     return Record(
         step=_step_of(tenure),
@@ -108,19 +103,19 @@ def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *
 
 
 _STEPS = {
-    Phase.ADOPTING: Step.TENURE,
-    Phase.ACQUIRING: Step.TENURE,
-    Phase.HOLDING: Step.HOLDING,
-    Phase.STOPPING: Step.LOSING,
-    Phase.LOSING: Step.LOSING,
-    Phase.LAST_RESORT: Step.LOSING,
-    Phase.STUCK: Step.STUCK,
+    Phase.ADOPTING: Point.TENURE,
+    Phase.ACQUIRING: Point.TENURE,
+    Phase.HOLDING: Point.HOLDING,
+    Phase.STOPPING: Point.LOSING,
+    Phase.LOSING: Point.LOSING,
+    Phase.LAST_RESORT: Point.LOSING,
+    Phase.STUCK: Point.STUCK,
 }
 
 
-def _step_of(tenure: Tenure) -> Step:
+def _step_of(tenure: Tenure) -> Point:
     if tenure.phase is Phase.ADOPTING and tenure.acquired:
-        return Step.HOLDING
+        return Point.HOLDING
     return _STEPS[tenure.phase]
 
 
@@ -139,7 +134,7 @@ def goes_on_with(in_force: ItemSettings, settings: ItemSettings) -> bool:
 
 def is_adoptable(record: Record, recorded: ItemSettings, settings: ItemSettings) -> bool:
     """Return whether an item, as the file has it now, may go on with this record."""
-    return record.step is Step.NONE or goes_on_with(recorded, settings)
+    return record.step is Point.NONE or goes_on_with(recorded, settings)
 
 
 def session_from(record: Record, recorded: ItemSettings | None, now: float) -> Session:
@@ -148,24 +143,24 @@ def session_from(record: Record, recorded: ItemSettings | None, now: float) -> S
     Where the settings on record name another value than the record itself, the process that crashed may have
     written either of them, so the value is written again.
     """
-    if record.step is Step.NONE or record.foreign:
+    if record.step is Point.NONE or record.foreign:
         return Session()
     session = Session(
         Stage.LIVE, record.session, renew=Lane(due_at=now), tried=True, last_value=record.leader
     )
     if recorded is not None and recorded.value != record.leader:
         session = replace(session, rewrite_at=now)
-    return session.end(now, final_attempt=False) if record.step is Step.SESSION else session
+    return session.end(now, final_attempt=False) if record.step is Point.SESSION else session
 
 
 def tenure_from(record: Record, now: float) -> Tenure | None:
     """Return the tenure on record, which is to be adopted, has on_lose to run from the start, or is stuck."""
-    if record.step in (Step.NONE, Step.SESSION):
+    if record.step in (Point.NONE, Point.SESSION):
         return None
     phase, reason = Phase.ADOPTING, Reason.ADOPTED
-    if record.step is Step.STUCK and not record.foreign:
+    if record.step is Point.STUCK and not record.foreign:
         phase, reason = Phase.STUCK, record.reason
-    elif record.step is Step.LOSING:
+    elif record.step is Point.LOSING:
         phase, reason = Phase.LOSING, record.reason
     elif record.foreign:
         phase, reason = Phase.LOSING, Reason.CRASHED
@@ -183,6 +178,6 @@ def tenure_from(record: Record, now: float) -> Tenure | None:
         taken_at=now if record.foreign else record.taken_at,
         recorded=True,
         fresh_since=max(now, nextafter(record.contact, inf)),  # a record confirms nothing
-        acquired=record.step is Step.HOLDING,
+        acquired=record.step is Point.HOLDING,
         note=record.note,
     )

@@ -52,7 +52,7 @@ from supervisor.core.outcomes import (
     SessionAltered,
     SessionGone,
 )
-from supervisor.core.record import REFUSED_RETRY_S, RecordKeeper
+from supervisor.core.record import RECORD_RETRY_S, RecordKeeper
 from supervisor.core.requests import CreateSession, DestroySession, Request, Rewrite
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Tenure
@@ -129,12 +129,12 @@ def _record_written(contender: Contender, event: RecordWritten, now: float) -> C
 def _file_record_written(contender: Contender, event: RecordWritten, now: float) -> Contender:
     """Put the settings of the file in force if they are on record; otherwise keep those of the tenure."""
     if not event.ok:
-        return replace(contender, retry_settings_at=now + REFUSED_RETRY_S)
+        return replace(contender, retry_settings_at=now + RECORD_RETRY_S)
     return replace(apply_file_settings(contender, now), record_keeper=RecordKeeper(kept=event.write.record))
 
 
 def _stalled(contender: Contender, now: float) -> Contender:
-    tenure = contender.tenure and contender.tenure.stalled(now)
+    tenure = contender.tenure and contender.tenure.wait_for_new_contact(now)
     lock, session = contender.lock.stalled(now), contender.session.verify_soon(now)
     return replace(contender, tenure=tenure, lock=lock, session=session)
 
@@ -147,7 +147,7 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
 
     No lane has a request that belongs to a session which died or was given up meanwhile.
     """
-    throttle = contender.throttle.heard(request, outcome, holds=contender.tenure is not None)
+    throttle = contender.throttle.count(request, outcome, holds=contender.tenure is not None)
     if throttle is not contender.throttle:
         contender = replace(contender, throttle=throttle)
     session = contender.session
@@ -175,15 +175,15 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
 
 
 def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
-    regular = request == contender.lock.read.pending
+    is_holders_read = request == contender.lock.read.pending
     lock, observation = contender.lock.answered(contender.terms, request, outcome, now)
     contender = replace(contender, lock=lock)
-    if contender.session.awaits_observation and regular:
+    if contender.session.awaits_observation and is_holders_read:
         return _release_informed(contender, observation, now)
     if observation is None:
         return contender
     contender = _observe(contender, observation, now)
-    if not regular or not contender.has_lock:
+    if not is_holders_read or not contender.has_lock:
         return contender
     return replace(contender, lock=contender.lock.read_by(contender.read_after(request.at)))
 
@@ -192,7 +192,7 @@ def _maintenance_answered(contender: Contender, outcome: Outcome, now: float) ->
     """Give the lock up in order when this node is in maintenance mode."""
     check, tenure = contender.settings.candidate_check, contender.tenure
     assert check is not None, "a request that the settings do not want"
-    maintenance = contender.maintenance.answered(outcome, check, now, contender.retry_s)
+    maintenance = contender.maintenance.answered(outcome, check, now, contender.patient_retry_s)
     if tenure is not None and tenure.believes and isinstance(outcome, InMaintenance) and outcome.why:
         tenure = replace(tenure.lose(Reason.MAINTENANCE, now), note=outcome.reason)
     return replace(contender, maintenance=maintenance, tenure=tenure)
@@ -200,7 +200,7 @@ def _maintenance_answered(contender: Contender, outcome: Outcome, now: float) ->
 
 def _renew_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
     alive, dead = isinstance(outcome, SessionAlive | SessionAltered), isinstance(outcome, SessionGone)
-    old = contender.session.renew.stale
+    is_stale = contender.session.renew.stale
     renew_at = contender.renew_after(request.at, first=not contender.session.verified)
     session = sessions.renewed(contender.session, contender.terms, outcome, now, renew_at)
     if dead and (not contender.has_lock or _has_lost(contender)):
@@ -208,11 +208,11 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
     # A server that has just restarted leads before it has applied its log, and may report a living session as
     # gone, so the consistent read decides. After silence the watch may be stuck with an agent that has
     # forgotten it.
-    asks = dead or (alive and contender.renewal_unanswered)
-    lock = contender.lock.read_by(now) if asks else contender.lock
+    must_read = dead or (alive and contender.renewal_unanswered)
+    lock = contender.lock.read_by(now) if must_read else contender.lock
     tenure = contender.tenure
-    if tenure is not None and alive and not old:
-        tenure = replace(tenure.outlived(), renewed=True)
+    if tenure is not None and alive and not is_stale:
+        tenure = replace(tenure.session_still_lives(), renewed=True)
     contender = replace(contender, session=session, lock=lock, renewal_unanswered=not alive, tenure=tenure)
     if isinstance(outcome, SessionAltered):
         return session_altered(contender, outcome.why, now)
@@ -229,26 +229,26 @@ def _has_lost(contender: Contender) -> bool:
 
 def _try_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
     session, terms = contender.session, contender.terms
-    welcome = contender.tenure is None and session.stage is Stage.LIVE and not session.ending
+    may_begin = contender.tenure is None and session.stage is Stage.LIVE and not session.ending
     contender = replace(contender, session=sessions.written(session, terms, outcome, now))
     view = contender.lock.view_after_attempt(request, outcome)
-    if isinstance(outcome, SessionGone) and welcome:
+    if isinstance(outcome, SessionGone) and may_begin:
         return session_died(contender, now)
-    if view is not None and welcome and view.hold_of(session.id) is not None:
+    if view is not None and may_begin and view.hold_of(session.id) is not None:
         return begin_tenure(contender, view, request.at, now)
-    if view is not None and welcome:
+    if view is not None and may_begin:
         return observe(
             contender, Observation(view, request.at, request.at, consistent=True, is_stale=False), now
         )
     lock = contender.lock
     if view is not None and contender.tenure is None:
         lock = lock.with_unwanted_win(view)
-    return replace(contender, lock=lock.attempt_failed(outcome, terms, now))
+    return replace(contender, lock=lock.write_failed(outcome, terms, now))
 
 
 def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: float) -> Contender:
     """Note the result of a rewrite; when Consul reports that our session does not hold, read the lock."""
-    retry_s = REWRITE_DELAYED_S if isinstance(outcome, LockDelayed) else contender.retry_s
+    retry_s = REWRITE_DELAYED_S if isinstance(outcome, LockDelayed) else contender.patient_retry_s
     session = contender.session.rewritten(request, outcome, now, retry_s)
     session = sessions.written(session, contender.terms, outcome, now)
     lock, tenure = contender.lock, contender.tenure
@@ -264,7 +264,7 @@ def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Con
     contender = replace(contender, session=session)
     if not session.awaits_observation:
         return contender
-    lock = contender.lock.attempt_failed(outcome, contender.terms, now)
+    lock = contender.lock.write_failed(outcome, contender.terms, now)
     return replace(contender, lock=lock)
 
 

@@ -25,18 +25,18 @@ class ReloadEffect(StrEnum):
 
 def plan_reload(
     contenders: Mapping[str, Contender],
-    waiting: Mapping[str, Contender],
+    not_begun: Mapping[str, Contender],
     wanted: Mapping[str, ItemSettings],
 ) -> dict[str, ReloadEffect]:
     """Return the effect on each item of the former file and of the new one, by name.
 
-    waiting: the contenders that have not begun, because another contender in their way has not ended yet.
+    not_begun: the contenders in whose way another contender has not ended yet.
     """
     had = {name: contender for name, contender in contenders.items() if not contender.departing}
-    effects = {name: ReloadEffect.ENDS for name in (*had, *waiting)}
+    effects = {name: ReloadEffect.ENDS for name in (*had, *not_begun)}
     for name, settings in wanted.items():
-        if name in waiting:
-            same = waiting[name].settings == settings
+        if name in not_begun:
+            same = not_begun[name].settings == settings
             effects[name] = ReloadEffect.UNCHANGED if same else ReloadEffect.CHANGES
         elif name in had:
             effects[name] = _effect_of(had[name], settings)

@@ -63,11 +63,6 @@ class ReadSession(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadSessions(Request):
-    """``GET /v1/session/list``, for an operator's commands: no contender ever sends it."""
-
-
-@dataclass(frozen=True, slots=True)
 class ReadMaintenance(Request):
     """``GET /v1/agent/checks``: whether this node is in Consul's maintenance mode."""
 
@@ -85,167 +80,119 @@ class Acquire(Request):
 
 @dataclass(frozen=True, slots=True)
 class Release(Request):
-    """``PUT /v1/kv/KEY?release=ID``.
-
-    value: the value that the key keeps.
-    """
+    """``PUT /v1/kv/KEY?release=ID``."""
 
     key: str
     session: str
-    value: bytes
+    value: bytes  # the value that the key keeps
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite(Request):
-    """A transaction: the key gets this value if ``session`` still holds it.
-
-    of_slot: the key is the contender key of a semaphore.
-    """
+    """A transaction: the key gets this value if ``session`` still holds it."""
 
     key: str
     session: str
     value: bytes
-    of_slot: bool = False
+    of_slot: bool = False  # the key is the contender key of a semaphore
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
-    """The content of the key ``<prefix>/.lock`` of a semaphore.
+class SlotRecord:
+    """The content of the key ``<prefix>/.lock`` of a semaphore."""
 
-    limit: how many slots there are. None: it names no limit.
-    holders: the sessions that have a slot.
-    prune_delay_s: how long the slot of a holder that vanished stays taken. None: it names no such time.
-    others: fields of other programs, as JSON text, which survive our writes.
-    """
-
-    limit: int | None = None
-    holders: tuple[str, ...] = ()
+    limit: int | None = None  # how many slots there are. None: it names no limit
+    holders: tuple[str, ...] = ()  # the sessions that have a slot
+    # How long the slot of a holder that vanished stays taken. None: it names no such time.
     prune_delay_s: float | None = None
-    others: str = ""
+    others: str = ""  # fields of other programs, as JSON text, which survive our writes
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """A holder that has vanished.
+    """A holder that has vanished."""
 
-    session: its session, which is the name of its contender key.
-    shown: the session that the key shows instead, blank for none. None: there is no such key.
-    """
-
-    session: str
-    shown: str | None
+    session: str  # its session, which is the name of its contender key
+    shown: str | None  # the session that the key shows instead, blank for none. None: there is no such key
 
 
 @dataclass(frozen=True, slots=True)
 class SlotRequest(Request):
-    """A request about one semaphore.
+    """A request about one semaphore."""
 
-    prefix: the prefix of all its keys, without a / at the end.
-    """
-
-    prefix: str
+    prefix: str  # the prefix of all its keys, without a / at the end
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSlots(SlotRequest):
-    """``GET /v1/kv/PREFIX/?recurse&consistent``, answered at once.
+    """``GET /v1/kv/PREFIX/?recurse&consistent``, answered at once."""
 
-    session: ours while it has a slot. Where the list is too large, ``.lock`` and the contender key of this
-        session are read alone, because a holder needs no more.
-    """
-
+    # Ours while it has a slot. Where the list is too large, ``.lock`` and the contender key of this session
+    # are read alone, because a holder needs no more.
     session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSlots(SlotRequest):
-    """A blocking query on all keys below the prefix.
+    """A blocking query on all keys below the prefix."""
 
-    index: the index after which the next change is the answer.
-    wait_s: how long Consul waits for a change.
-    lag_s: how old the answer is before it is read.
-    """
-
-    index: int
-    wait_s: float
+    index: int  # the index after which the next change is the answer
+    wait_s: float  # how long Consul waits for a change
     consistent: bool
-    lag_s: float = 0.0
+    lag_s: float = 0.0  # how old the answer is before it is read
 
 
 @dataclass(frozen=True, slots=True)
 class JoinSemaphore(SlotRequest):
-    """A transaction: our session locks our contender key and, with a roster, takes a slot.
-
-    roster: the new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
-    index: 0: ``.lock`` must be absent.
-    pruned: as in ``TakeSlot``.
-    """
+    """A transaction: our session locks our contender key and, with a record, takes a slot."""
 
     session: str
     value: bytes
-    roster: Roster | None = None
-    index: int = 0
-    pruned: tuple[Pruned, ...] = ()
+    # The new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
+    slot_record: SlotRecord | None = None
+    index: int = 0  # 0: ``.lock`` must be absent
+    pruned: tuple[Pruned, ...] = ()  # as in ``TakeSlot``
 
 
 @dataclass(frozen=True, slots=True)
 class TakeSlot(SlotRequest):
-    """A transaction: take a slot, if our session still holds our contender key.
-
-    roster: the new content of ``.lock``, written if its index still is ``index``.
-    pruned: the holders that the roster leaves out, written if the contender key of each is still like this.
-        So neither a false answer nor an old one prunes a holder that lives.
-    """
+    """A transaction: take a slot, if our session still holds our contender key."""
 
     session: str
-    roster: Roster
+    slot_record: SlotRecord  # the new content of ``.lock``, written if its index still is ``index``
     index: int
+    # The holders that the record leaves out, written if the contender key of each is still like this. So
+    # neither a false answer nor an old one prunes a holder that lives.
     pruned: tuple[Pruned, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveSemaphore(SlotRequest):
-    """A transaction: delete our contender key and, with a roster, give back our slot.
-
-    roster: the new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
-    """
+    """A transaction: delete our contender key and, with a record, give back our slot."""
 
     session: str
-    roster: Roster | None = None
+    # The new content of ``.lock``, written if its index still is ``index``. None: ``.lock`` stays.
+    slot_record: SlotRecord | None = None
     index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class WriteSemaphoreRecord(SlotRequest):
-    """An operator's change of ``.lock``, if its index still is ``index``."""
-
-    roster: Roster
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
 class ReadKey(Request):
-    """``GET /v1/kv/KEY?consistent``, answered at once.
-
-    prefix: the prefix of the semaphore that the key belongs to. Blank: it belongs to none.
-    """
+    """``GET /v1/kv/KEY?consistent``, answered at once."""
 
     key: str
-    prefix: str = ""
+    prefix: str = ""  # the prefix of the semaphore that the key belongs to. Blank: it belongs to none
 
 
 @dataclass(frozen=True, slots=True)
 class WatchKey(Request):
-    """A blocking query on the key, answered when its index passes ``index`` or after ``wait_s``.
-
-    lag_s: how old the answer is before it is read.
-    """
+    """A blocking query on the key, answered when its index passes ``index`` or after ``wait_s``."""
 
     key: str
     index: int
     wait_s: float
     consistent: bool
-    lag_s: float = 0.0
+    lag_s: float = 0.0  # how old the answer is before it is read
 
 
 Watch = WatchKey | WatchSlots

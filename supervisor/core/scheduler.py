@@ -23,7 +23,7 @@ from supervisor.core.actions import (
     RoleChanged,
     WriteRecord,
 )
-from supervisor.core.contender import Contender, has_finished, has_let_go, record_of
+from supervisor.core.contender import Contender, has_finished, has_let_go
 from supervisor.core.frozen import replace
 from supervisor.core.lifecycle import end_session, lease_by, release_once_recorded, want_session
 from supervisor.core.requests import Acquire, Release, Request, Watch
@@ -72,7 +72,7 @@ def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
         all(may(tenure, lease, now) for lease in leases) for may in (phases.is_adopted, phases.goes_on)
     ):
         return ()
-    return (WriteRecord(settings.name, record_of(contender), settings),)
+    return (WriteRecord(settings.name, contender.record, settings),)
 
 
 def _awaits_record(contender: Contender) -> bool:
@@ -120,19 +120,20 @@ def _prepared_release(contender: Contender, now: float) -> tuple[Action, ...]:
 
 
 def _advance_session(contender: Contender, now: float) -> Begun:
-    if contender.tenure is None and contender.winding_up:
+    # Without a tenure, a node has a session only while it may come to hold.
+    if contender.tenure is None and contender.may_come_to_hold:
+        contender = want_session(contender, now)
+    elif contender.tenure is None:
         contender = end_session(contender, now)
         session = contender.session
-        if contender.departing and session.has_certainly_expired(contender.terms, now):
+        if contender.departing and session.may_be_abandoned(contender.terms, now):
             contender = replace(contender, session=session.abandoned(session.id))
-    elif contender.tenure is None and not contender.is_fit:
-        contender = end_session(contender, now)
-    elif contender.tenure is None:
-        contender = want_session(contender, now)
+    # A create, a release or a destroy goes first, because another node may wait for it.
     begun: list[Action] = []
     if contender.session.write.ready(now):
         contender, write = _write(contender, now)
         begun += () if write is None else (write,)
+    # An attempt or a rewrite comes next. A renewal is sent last: it can wait for a moment.
     session, lock = contender.session, contender.lock
     renewal: Request | None = None
     if session.stage is Stage.LIVE and session.renew.ready(now):
@@ -142,7 +143,7 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         attempt = lock.attempt_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
         begun.append(attempt)
-    elif contender.has_stale_value and now >= session.rewrite_at:
+    elif contender.rewrite_due_at <= now:
         rewrite = lock.rewrite_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.rewrite(rewrite))
         begun.append(rewrite)
@@ -216,9 +217,7 @@ def _advance_health(contender: Contender, now: float) -> Begun:
 
 def _advance_record(contender: Contender, now: float) -> Begun:
     """Write the record, last of all, so that no record delays on_lose when a rival may soon hold."""
-    record_keeper, begun = records.advance(
-        contender.record_keeper, record_of(contender), contender.settings, now
-    )
+    record_keeper, begun = records.advance(contender.record_keeper, contender.record, contender.settings, now)
     return replace(contender, record_keeper=record_keeper), begun
 
 

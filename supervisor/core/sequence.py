@@ -16,19 +16,14 @@ RETRY_DELAY_MAX_S = 30.0  # a doubling delay stops here, because operators do no
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """The progress of the list.
+    """The progress of the list."""
 
-    index: the hook that runs now or next.
-    attempts: how many attempts of that hook began.
-    failed: a hook has failed, with all its retries.
-    ended_ok: how the attempt ended that ``settle`` has not judged yet. None: there is none.
-    """
-
-    index: int = 0
-    attempts: int = 0
+    index: int = 0  # the hook that runs now or next
+    attempts: int = 0  # how many attempts of that hook began
     running: StartHook | None = None
     due_at: float = LONG_AGO
-    failed: bool = False
+    failed: bool = False  # a hook has failed, with all its retries
+    # How the attempt ended that ``settle`` has not judged yet. None: there is none.
     ended_ok: bool | None = None
 
     @property

@@ -1,12 +1,7 @@
 """One Consul session, which serves one tenure: its writes only go forward.
 
-    ABSENT -> CREATING -> LIVE -> RELEASING -> DESTROYING -> ABSENT    a whole session
-    CREATING -> ABSENT      the create was refused or has no answer
-    LIVE -> DESTROYING      the session has tried for nothing, so it has nothing to release
-    LIVE -> ABSENT          this process ends, and can have neither a record nor a release
-    RELEASING -> ABSENT     Consul did not answer until the session had certainly expired
-
-A session acquires while it is LIVE and verified, any number of times, and in no other stage.
+``TRANSITIONS`` draws its stages. A session acquires while it is LIVE and verified, any number of times, and
+in no other stage.
 
 Consul may apply a write seconds after its client gave up on it. So an acquire is never sent after a
 release or a destroy, each write is repeated until it is answered, and the destroy, which no late acquire
@@ -21,7 +16,7 @@ from typing import Any
 
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER, Lane
-from supervisor.core.machine import ImpossibleTransition
+from supervisor.core.machine import next_state
 from supervisor.core.outcomes import (
     Created,
     Done,
@@ -46,7 +41,7 @@ from supervisor.core.requests import (
 from supervisor.core.settings import SessionSettings
 
 DESTROY_PAUSE_S = 0.05  # a destroy right behind the release slows the next holder's acquire by 1 ms
-REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
+CREATE_REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
 ALTERED_RETRY_S = 2.0  # three requests each time: few enough for Consul, and soon after the proxy is repaired
 CREATE_WITHOUT_TTL_RETRY_S = 10.0
 CREATE_SPACING_S = 1.0  # sessions that die at once (a flapping check) are not made in a tight loop
@@ -63,68 +58,80 @@ class Stage(StrEnum):
     DESTROYING = "destroying"
 
 
-TRANSITIONS: Mapping[Stage, frozenset[Stage]] = {
-    Stage.ABSENT: frozenset({Stage.CREATING}),
-    Stage.CREATING: frozenset({Stage.ABSENT, Stage.LIVE}),
-    Stage.LIVE: frozenset({Stage.RELEASING, Stage.DESTROYING, Stage.ABSENT}),
-    Stage.RELEASING: frozenset({Stage.DESTROYING, Stage.ABSENT}),
-    Stage.DESTROYING: frozenset({Stage.ABSENT}),
+class StageEnd(StrEnum):
+    """The cause that ends a stage."""
+
+    CREATE_SENT = "the create is sent"
+    CREATED = "Consul has created it"
+    NOT_CREATED = "the create was refused or has no answer"
+    NEVER_TRIED = "it is given up, and has tried for nothing"
+    GIVEN_UP = "it is given up"
+    RELEASE_OVER = "the release is over"
+    DESTROY_OVER = "the destroy is over"
+    ABANDONED = "it is left to its TTL"  # it has expired, or this process can neither record nor release
+
+
+TRANSITIONS: Mapping[Stage, Mapping[StageEnd, Stage]] = {
+    Stage.ABSENT: {StageEnd.CREATE_SENT: Stage.CREATING},
+    Stage.CREATING: {
+        StageEnd.CREATED: Stage.LIVE,
+        StageEnd.NOT_CREATED: Stage.ABSENT,
+        StageEnd.ABANDONED: Stage.ABSENT,
+    },
+    Stage.LIVE: {
+        StageEnd.GIVEN_UP: Stage.RELEASING,
+        StageEnd.NEVER_TRIED: Stage.DESTROYING,
+        StageEnd.ABANDONED: Stage.ABSENT,
+    },
+    Stage.RELEASING: {
+        StageEnd.RELEASE_OVER: Stage.DESTROYING,
+        StageEnd.ABANDONED: Stage.ABSENT,
+    },
+    Stage.DESTROYING: {
+        StageEnd.DESTROY_OVER: Stage.ABSENT,
+        StageEnd.ABANDONED: Stage.ABSENT,
+    },
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The figures that all exchanges of one contender share.
-
-    retry_s: the pause after a request without an answer.
-    urgent_retry_s: the pause after a renewal without an answer.
-    spread: the contender's own number in [0, 1).
-    """
+    """The figures that all exchanges of one contender share."""
 
     item: str
     key: str
     settings: SessionSettings
     exchange_s: float
-    retry_s: float
-    urgent_retry_s: float
-    spread: float
+    retry_s: float  # the pause after a request without an answer: the urgent one while a lock depends on it
+    urgent_retry_s: float  # the pause after a renewal without an answer, which rate limits never prolong
+    spread: float  # the contender's own number in [0, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One session, and the lanes of its writes and renewals.
-
-    verified: a renewal has shown that Consul has the session as it was requested. The session does not try
-        for the lock before that. So its first renewal follows the create at once, while this node waits
-        anyway.
-    tried: an acquire was sent, so the session holds the key, or may still come to hold it.
-    last_value: the value that the session gave the key with its acquire, or has given it since.
-    rewrite_at: when the key gets its value once more, because the last rewrite has no answer. LONG_AGO: no
-        rewrite is needed.
-    prepared: the next acquire has been made ready to be sent.
-    dead: Consul reported that the session does not exist. The session is destroyed nevertheless, because a
-        server that has just restarted may report this of a living one.
-    ending: the session is given up as soon as Consul has created it.
-    ending_since: when the session was given up.
-    final_attempt: this process ends, so one unanswered attempt of each write must do.
-    abandoned_id: the session that a final attempt left behind, for the next process to end.
-    handover_to: the session to which the release hands the lock over. Blank: any session may take it.
-    """
+    """One session, and the lanes of its writes and renewals."""
 
     stage: Stage = Stage.ABSENT
     id: str = ""
     write: Lane = Lane()
     renew: Lane = Lane()
+    # A renewal has shown that Consul has the session as it was requested. The session does not try for the
+    # lock before that. So its first renewal follows the create at once, while this node waits anyway.
     verified: bool = False
-    tried: bool = False
+    tried: bool = False  # an acquire was sent, so the session holds the key, or may still come to hold it
+    # The value that the session gave the key with its acquire, or has given it since.
     last_value: bytes | None = None
-    rewrite_at: float = LONG_AGO
-    prepared: bool = False
+    # When the key gets its value once more, because the last rewrite has no answer. NEVER: it has an answer.
+    rewrite_at: float = NEVER
+    prepared: bool = False  # the next acquire has been made ready to be sent
+    # Consul reported that the session does not exist. The session is destroyed nevertheless, because a server
+    # that has just restarted may report this of a living one.
     dead: bool = False
-    ending: bool = False
-    ending_since: float = NEVER
-    final_attempt: bool = False
-    abandoned_id: str = ""
+    ending: bool = False  # the session is given up as soon as Consul has created it
+    ending_since: float = NEVER  # when the session was given up
+    final_attempt: bool = False  # this process ends, so one unanswered attempt of each write must do
+    abandoned_id: str = ""  # the session that a final attempt left behind, for the next process to end
+    # The session to which the release hands the lock over. Blank: any session may take it.
     handover_to: str = ""
 
     @property
@@ -132,13 +139,13 @@ class Session:
         """When a write or the renewal of this session is due."""
         return min(self.write.deadline, self.renew.deadline)
 
-    def wanted(self, at: float) -> "Session":
+    def plan_create(self, at: float) -> "Session":
         """Plan to create a session at that time; change nothing when there is one."""
         if self.stage is not Stage.ABSENT or self.write.due_at != NEVER:
             return self
         return replace(self, write=self.write.schedule_at(at))
 
-    def not_wanted(self) -> "Session":
+    def cancel_create(self) -> "Session":
         """Cancel the plan to create a session, and forget the result of the last create."""
         assert self.stage is Stage.ABSENT, f"a session is {self.stage}"
         return replace(NO_SESSION, abandoned_id=self.abandoned_id)
@@ -147,27 +154,27 @@ class Session:
         """Send nothing more: the next process, or Consul, ends the session ``abandoned_id``."""
         if self.stage is Stage.ABSENT:
             return replace(NO_SESSION, abandoned_id=abandoned_id)
-        return become(self, Stage.ABSENT, abandoned_id=abandoned_id)
+        return become(self, StageEnd.ABANDONED, abandoned_id=abandoned_id)
 
     def end(self, now: float, *, final_attempt: bool) -> "Session":
         """Give the session up: release what it may hold, then destroy it."""
         if self.stage is Stage.ABSENT:
-            return self.not_wanted()
+            return self.cancel_create()
         since = min(self.ending_since, now)
         ended = replace(
             self, ending=True, ending_since=since, final_attempt=self.final_attempt or final_attempt
         )
         return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
 
-    def has_certainly_expired(self, terms: "Terms", now: float) -> bool:
-        """Return whether the TTL and the lock-delay have surely passed since the last renewal.
+    def may_be_abandoned(self, terms: "Terms", now: float) -> bool:
+        """Return whether the session was given up so long ago that Consul has ended it without a destroy.
 
-        Then Consul has ended the session without a destroy, and guards its key no longer.
+        TTL and lock-delay are over by then, so Consul guards its key no longer.
         """
         ttl_s = terms.settings.ttl_s
         return ttl_s is not None and now >= self.ending_since + 2 * ttl_s + terms.settings.lock_delay_s
 
-    def died(self) -> "Session":
+    def mark_dead(self) -> "Session":
         """Note that Consul has no such session, and renew it no more."""
         return replace(self, dead=True, renew=Lane())
 
@@ -176,6 +183,11 @@ class Session:
         if self.dead or self.stage is not Stage.LIVE:
             return self
         return replace(self, renew=self.renew.mark_stale().schedule_by(now))
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the session may send an attempt or a rewrite now."""
+        return self.stage is Stage.LIVE and not self.ending and self.write.pending is None
 
     def attempt(self, request: Request) -> "Session":
         """Note that an attempt to take the lock is under way."""
@@ -194,12 +206,14 @@ class Session:
     def rewritten(self, request: Rewrite, outcome: Outcome, now: float, retry_s: float) -> "Session":
         """Note the new value; without a success, plan the rewrite again."""
         if isinstance(outcome, Done):
-            return replace(self, last_value=request.value, rewrite_at=LONG_AGO)
+            return replace(self, last_value=request.value, rewrite_at=NEVER)
         return replace(self, rewrite_at=now + retry_s)
 
-    def is_value_stale(self, value: bytes) -> bool:
-        """Return whether the key that the session holds may have another value than this one."""
-        return self.last_value is not None and (self.last_value != value or self.rewrite_at != LONG_AGO)
+    def rewrite_due_at(self, value: bytes) -> float:
+        """Return when the key that the session holds gets this value. NEVER: it has it, or no key has any."""
+        if self.last_value in (None, value):
+            return self.rewrite_at
+        return LONG_AGO if self.rewrite_at == NEVER else self.rewrite_at
 
     def release(self, request: Request) -> "Session":
         """Note that a release is under way."""
@@ -219,14 +233,13 @@ class Session:
 NO_SESSION = Session()
 
 
-def become(session: Session, stage: Stage, **changes: Any) -> Session:
-    """Return the session in its next stage, with these changes of other fields.
+def become(session: Session, cause: StageEnd, **changes: Any) -> Session:
+    """Return the session in the stage that follows for this cause, with these changes of other fields.
 
     An ABSENT session keeps nothing of the one before except ``changes``. No other line of the core sets the
     stage of a session, except where a process that starts goes on with the session on record.
     """
-    if stage not in TRANSITIONS[session.stage]:
-        raise ImpossibleTransition(f"a session does not go from {session.stage} to {stage}")
+    stage = next_state(TRANSITIONS, session.stage, cause)
     return replace(NO_SESSION if stage is Stage.ABSENT else session, stage=stage, **changes)
 
 
@@ -235,7 +248,7 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
     match session.stage:
         case Stage.ABSENT:
             create = CreateSession(terms.item, now, terms.exchange_s, terms.settings)
-            return become(session, Stage.CREATING, write=session.write.begin(create)), create
+            return become(session, StageEnd.CREATE_SENT, write=session.write.begin(create)), create
         case Stage.DESTROYING:
             destroy = DestroySession(terms.item, now, terms.exchange_s, session.id)
             return replace(session, write=session.write.begin(destroy)), destroy
@@ -252,17 +265,17 @@ def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, 
 def created(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
     """Process the answer to a create, which names only the session's ID."""
     if isinstance(outcome, Created):
-        renew = Lane(due_at=now)
-        live = become(session, Stage.LIVE, id=outcome.session, write=session.write.finish(), renew=renew)
+        write, renew = session.write.finish(), Lane(due_at=now)
+        live = become(session, StageEnd.CREATED, id=outcome.session, write=write, renew=renew)
         return _toward_end(live, now) if session.ending else live
     if session.ending:
-        return become(session, Stage.ABSENT)
+        return become(session, StageEnd.NOT_CREATED)
+    pauses_s = {Refused: CREATE_REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}
+    pause_s = pauses_s.get(type(outcome), terms.retry_s)
     if terms.settings.ttl_s is None and isinstance(outcome, Unknown):
         # Consul may have created the session, and no TTL will ever end it.
         pause_s = max(CREATE_WITHOUT_TTL_RETRY_S, terms.retry_s)
-        return become(session, Stage.ABSENT, write=Lane(due_at=now + pause_s))
-    pause_s = {Refused: REFUSED_RETRY_S, Ineligible: CREATE_SPACING_S}.get(type(outcome), terms.retry_s)
-    return become(session, Stage.ABSENT, write=Lane(due_at=now + pause_s))
+    return become(session, StageEnd.NOT_CREATED, write=Lane(due_at=now + pause_s))
 
 
 def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_at: float) -> Session:
@@ -283,9 +296,10 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
         case Stage.RELEASING if isinstance(outcome, LostRace):
             return session  # another write came first, so the release waits for a read
         case Stage.RELEASING if answered or session.final_attempt:
-            return _destroying(session, now + DESTROY_PAUSE_S if answered else now)
+            due_at = now + DESTROY_PAUSE_S if answered else now
+            return _destroying(session, StageEnd.RELEASE_OVER, due_at)
         case Stage.DESTROYING if answered or session.final_attempt:
-            return become(session, Stage.ABSENT, abandoned_id="" if answered else session.id)
+            return become(session, StageEnd.DESTROY_OVER, abandoned_id="" if answered else session.id)
         case _:
             return replace(session, write=session.write.schedule_at(now + terms.retry_s))
 
@@ -295,9 +309,9 @@ def _toward_end(session: Session, now: float) -> Session:
     if session.write.pending is not None:
         return session
     if not session.tried:
-        return _destroying(session, now)
-    return become(session, Stage.RELEASING, write=session.write.schedule_at(now), renew=Lane())
+        return _destroying(session, StageEnd.NEVER_TRIED, now)
+    return become(session, StageEnd.GIVEN_UP, write=session.write.schedule_at(now), renew=Lane())
 
 
-def _destroying(session: Session, due_at: float) -> Session:
-    return become(session, Stage.DESTROYING, write=session.write.schedule_by(due_at), renew=Lane())
+def _destroying(session: Session, cause: StageEnd, due_at: float) -> Session:
+    return become(session, cause, write=session.write.schedule_by(due_at), renew=Lane())

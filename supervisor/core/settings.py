@@ -6,7 +6,7 @@ carry a secret are kept out of ``repr``.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 LOCK_SUFFIX = "/.lock"  # as in Consul's guide to semaphores, and in its own clients
 HOOK_EVENTS = {  # each list of hooks, and the event of its hooks
@@ -31,42 +31,33 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How a peer is verified and how this node identifies itself: paths, and never key material.
-
-    ca_path: a folder of authorities, used where ``ca_file`` names none.
-    """
+    """How a peer is verified and how this node identifies itself: paths, and never key material."""
 
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
     server_name: str | None = None
     verify: bool = True
-    ca_path: str | None = None
+    ca_path: str | None = None  # a folder of authorities, used where ``ca_file`` names none
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An HTTP request that reports an event.
-
-    body: the text that is sent. None: the event as JSON.
-    """
+    """An HTTP request that reports an event."""
 
     url: str = field(repr=False)
     method: str = "POST"
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    body: str | None = field(default=None, repr=False)
+    body: str | None = field(default=None, repr=False)  # the text that is sent. None: the event as JSON
     secret_file: str | None = None
     tls: Tls = Tls()
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One hook and its limits.
+    """One hook and its limits."""
 
-    name: unique in its item, such as ``on_lose[0]``.
-    """
-
-    name: str
+    name: str  # unique in its item, such as ``on_lose[0]``
     call: Command | Webhook
     timeout_s: float
     retries: int = 0
@@ -96,27 +87,21 @@ class CandidateCheck:
     """The check that shows whether this node is fit to lead, begun every ``interval_s``.
 
     ``rise`` successes of the command in a row make the node fit, ``fall`` failures in a row unfit.
-
-    hook: the command. None: there is none, and the maintenance mode alone decides.
-    maintenance: whether Consul's maintenance mode makes this node unfit.
     """
 
-    hook: Hook | None
+    hook: Hook | None  # the command. None: there is none, and the maintenance mode alone decides
     interval_s: float = 5.0
     rise: int = 2
     fall: int = 3
-    maintenance: bool = False
+    maintenance: bool = False  # whether Consul's maintenance mode makes this node unfit
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """A Consul session as this node requests it.
-
-    ttl_s: None: the session has no TTL.
-    """
+    """A Consul session as this node requests it."""
 
     name: str
-    ttl_s: float | None = 10.0
+    ttl_s: float | None = 10.0  # None: the session has no TTL
     lock_delay_s: float = 30.0
     behavior: Literal["release", "delete"] = "release"
     node_checks: tuple[str, ...] = ()
@@ -127,6 +112,8 @@ class SessionSettings:
 class ItemSettings:
     """The settings of one item of the file that elections and semaphores share."""
 
+    kind: ClassVar[str]  # the word for this kind of item
+    guard_name: ClassVar[str] = "lock_delay"  # the key of the file that sets ``guard_s``
     name: str
     key: str
     value: bytes
@@ -144,19 +131,9 @@ class ItemSettings:
     accept_overlap: bool = False
 
     @property
-    def kind(self) -> str:
-        """The word for this kind of item."""
-        raise NotImplementedError
-
-    @property
     def guard_s(self) -> float:
         """How long a holder that vanished keeps rivals out."""
         return self.session.lock_delay_s
-
-    @property
-    def guard_name(self) -> str:
-        """The key of the file that sets ``guard_s``."""
-        return "lock_delay"
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
@@ -178,17 +155,10 @@ class ItemSettings:
 
 @dataclass(frozen=True, slots=True)
 class ElectionSettings(ItemSettings):
-    """One election of the file; the leader holds ``key``.
+    """One election of the file; the leader holds ``key``."""
 
-    acquire_delay_s: how long this node leaves a free key to other nodes.
-    """
-
-    acquire_delay_s: float = 0.0
-
-    @property
-    def kind(self) -> str:
-        """The word for this kind of item."""
-        return "election"
+    kind: ClassVar[str] = "election"
+    acquire_delay_s: float = 0.0  # how long this node leaves a free key to other nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +169,10 @@ class SemaphoreSettings(ItemSettings):
     value: the body of our contender key.
     """
 
+    kind: ClassVar[str] = "semaphore"
+    guard_name: ClassVar[str] = "prune_delay"
     limit: int = field(kw_only=True)  # required: by it a record is known as that of a semaphore
     prune_delay_s: float = 30.0
-
-    @property
-    def kind(self) -> str:
-        """The word for this kind of item."""
-        return "semaphore"
 
     @property
     def prefix(self) -> str:
@@ -217,29 +184,20 @@ class SemaphoreSettings(ItemSettings):
         """The prune delay, because a slot has no lock-delay in Consul and the contenders wait instead."""
         return self.prune_delay_s
 
-    @property
-    def guard_name(self) -> str:
-        """The key of the file that sets ``guard_s``."""
-        return "prune_delay"
-
 
 Settings = ElectionSettings | SemaphoreSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An item of the file, and how this process takes part in it.
-
-    spread: a number in [0, 1) of this process's own, so that the nodes of a fleet do not all retry at one
-        time.
-    read_offset: at which part of each interval, in [0, 1), a holder reads, where one query reads the keys of
-        several elections. None: the holder reads its key alone.
-    delay_s: how long the first session waits, so that a thousand do not begin at once.
-    unchecked: the check whether its hooks can start here has no result yet; a ``HooksChecked`` will follow.
-    """
+    """An item of the file, and how this process takes part in it."""
 
     settings: ItemSettings
+    # A number in [0, 1) of this process's own, so that the nodes of a fleet do not all retry at one time.
     spread: float
+    # At which part of each interval, in [0, 1), a holder reads, where one query reads the keys of several
+    # elections. None: the holder reads its key alone.
     read_offset: float | None = None
-    delay_s: float = 0.0
+    delay_s: float = 0.0  # how long the first session waits, so that a thousand do not begin at once
+    # The check whether its hooks can start here has no result yet; a ``HooksChecked`` will follow.
     unchecked: bool = False

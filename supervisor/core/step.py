@@ -55,7 +55,7 @@ def _waits_for_no_record(contender: Contender) -> bool:
 
 def _expire(contender: Contender, now: float) -> Contender:
     """End the belief of a holder whose lease is over, and a rest whose time has come."""
-    if contender.rests_until <= now and contender.rests_until != LONG_AGO:
+    if contender.rests and contender.rests_until <= now:
         contender = replace(contender, rests_until=LONG_AGO)
     tenure = contender.tenure
     if tenure is None or now < tenure.expires_at(contender.lease):

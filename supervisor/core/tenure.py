@@ -1,20 +1,10 @@
 """One tenure: from Consul's answer that our session holds the lock to the end of on_lose.
 
-    ACQUIRING -> HOLDING -> STOPPING -> LOSING -> LOST    a whole tenure
-    ADOPTING -> HOLDING       a crash came after on_acquire was done
-    ADOPTING -> ACQUIRING     a crash came before that, or on_adopt requires on_acquire
-    ADOPTING -> STOPPING      the tenure on record is over before Consul has confirmed it
-    ACQUIRING -> STOPPING     on_acquire failed, or belief ended meanwhile
-    STOPPING -> LOST          nothing had begun, so on_lose has nothing to do
-    LOSING -> LAST_RESORT -> LOST    on_lose failed, and on_lose_failure succeeded
-    LOSING -> STUCK           on_lose failed, and there is no on_lose_failure
-    LAST_RESORT -> STUCK      both failed
-    STUCK -> LOST             an operator confirms by `recover` that nothing acts any more
-
-ACQUIRING runs on_acquire and then starts the run child, which is the command of ``run``. STOPPING kills those
-of them that still run. LOSING runs on_lose, and LAST_RESORT runs on_lose_failure; ``core.phases`` decides
-when each of them begins. A tenure that is ADOPTING comes from the record of a process that crashed: the
-record names this node as holder, and Consul has not confirmed that to this process yet.
+``TRANSITIONS`` draws its phases. ACQUIRING runs on_acquire and then starts the run child, which is the
+command of ``run``. STOPPING kills those of them that still run. LOSING runs on_lose, and LAST_RESORT runs
+on_lose_failure; ``core.phases`` decides when each of them begins. A tenure that is ADOPTING comes from the
+record of a process that crashed: the record names this node as holder, and Consul has not confirmed that to
+this process yet.
 
 A tenure never runs two hooks at once. It runs on_lose once if ``began`` is true, else never. on_acquire and
 the run child begin only on a fresh contact, and only once the tenure is on record; on_lose waits for neither.
@@ -33,7 +23,7 @@ from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import replace
 from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import Lease
-from supervisor.core.machine import ImpossibleTransition
+from supervisor.core.machine import next_state
 from supervisor.core.sequence import Sequence
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
@@ -54,64 +44,85 @@ class Phase(StrEnum):
     STUCK = "stuck"
 
 
+class PhaseEnd(StrEnum):
+    """The cause that ends a phase."""
+
+    ON_ACQUIRE_DUE = "on_acquire is due"
+    ON_ACQUIRE_OVER = "on_acquire is over"
+    BELIEF_OVER = "belief is over"
+    ALL_STOPPED = "nothing runs any more"
+    NOTHING_BEGAN = "nothing had begun"
+    HOOKS_DONE = "the hooks are done"
+    HOOK_FAILED = "a hook has failed"
+    NO_LAST_RESORT = "a hook has failed, and there is no on_lose_failure"
+    RECOVERED = "an operator has run `recover`"
+
+
 BELIEVING = (Phase.ADOPTING, Phase.ACQUIRING, Phase.HOLDING)
-TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
-    Phase.ADOPTING: frozenset({Phase.ACQUIRING, Phase.HOLDING, Phase.STOPPING}),
-    Phase.ACQUIRING: frozenset({Phase.HOLDING, Phase.STOPPING}),
-    Phase.HOLDING: frozenset({Phase.STOPPING}),
-    Phase.STOPPING: frozenset({Phase.LOSING, Phase.LOST}),
-    Phase.LOSING: frozenset({Phase.LAST_RESORT, Phase.LOST, Phase.STUCK}),
-    Phase.LAST_RESORT: frozenset({Phase.LOST, Phase.STUCK}),
-    Phase.STUCK: frozenset({Phase.LOST}),
-    Phase.LOST: frozenset(),
+TRANSITIONS: Mapping[Phase, Mapping[PhaseEnd, Phase]] = {
+    Phase.ADOPTING: {  # Consul has confirmed the tenure, or belief is over before that
+        PhaseEnd.ON_ACQUIRE_DUE: Phase.ACQUIRING,
+        PhaseEnd.ON_ACQUIRE_OVER: Phase.HOLDING,
+        PhaseEnd.BELIEF_OVER: Phase.STOPPING,
+    },
+    Phase.ACQUIRING: {
+        PhaseEnd.ON_ACQUIRE_OVER: Phase.HOLDING,
+        PhaseEnd.BELIEF_OVER: Phase.STOPPING,
+    },
+    Phase.HOLDING: {PhaseEnd.BELIEF_OVER: Phase.STOPPING},
+    Phase.STOPPING: {
+        PhaseEnd.ALL_STOPPED: Phase.LOSING,
+        PhaseEnd.NOTHING_BEGAN: Phase.LOST,
+    },
+    Phase.LOSING: {
+        PhaseEnd.HOOKS_DONE: Phase.LOST,
+        PhaseEnd.HOOK_FAILED: Phase.LAST_RESORT,
+        PhaseEnd.NO_LAST_RESORT: Phase.STUCK,
+    },
+    Phase.LAST_RESORT: {
+        PhaseEnd.HOOKS_DONE: Phase.LOST,
+        PhaseEnd.HOOK_FAILED: Phase.STUCK,
+    },
+    Phase.STUCK: {PhaseEnd.RECOVERED: Phase.LOST},
+    Phase.LOST: {},
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """One tenure, and the hook or child that runs for it.
-
-    token: the fencing token, which is the ModifyIndex that the key got when this node won it.
-    contact: when the newest consistent read was sent that showed us as holder.
-    leader, previous_leader, next_leader: the values of this holder, the holder before and the holder after.
-    began: on_lose must run, because on_acquire or the run child has begun or is being started, or because a
-        tenure that has neither of them holds. A tenure from a record always has it.
-    began_before: what ``began`` was before the start that is under way.
-    reason_deadline: until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
-    taken_at: the time from which nothing keeps a rival out. None: Consul still guards the lock.
-    held_at: when this node began to hold.
-    recorded: the tenure is on record, so a crash of ours would not forget it. No hook begins before that.
-    fresh_since: on_acquire and the run child do not begin on a contact older than this.
-    renewed: Consul has renewed the session since this process began or adopted the tenure.
-    acquired: on_acquire was already done when the process before this one crashed.
-    holders: the holders of a semaphore, as this node last observed them.
-    note: why an operator stepped this node down or began its maintenance mode, which the hooks receive.
-        Blank: no reason was given.
-    """
+    """One tenure, and the hook or child that runs for it."""
 
     session: str
-    token: int
+    token: int  # the fencing token, which is the ModifyIndex that the key got when this node won it
     create_index: int
     lock_index: int
-    contact: float
+    contact: float  # when the newest consistent read was sent that showed us as holder
+    # leader, previous_leader, next_leader: the values of this holder, the holder before and the holder after.
     leader: bytes
     previous_leader: bytes | None
     phase: Phase = Phase.ACQUIRING
+    # on_lose must run, because on_acquire or the run child has begun or is being started, or because a tenure
+    # that has neither of them holds. A tenure from a record always has it.
     began: bool = False
-    began_before: bool = False
+    began_before: bool = False  # what ``began`` was before the start that is under way
     hooks: Sequence = Sequence()
     run: StartRun | None = None
     killing: bool = False
     reason: Reason = Reason.ACQUIRED
+    # Until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
     reason_deadline: float = LONG_AGO
+    # The time from which nothing keeps a rival out. None: Consul still guards the lock.
     taken_at: float | None = None
     next_leader: bytes | None = None
-    held_at: float | None = None
+    held_at: float | None = None  # when this node began to hold
+    # The tenure is on record, so a crash of ours would not forget it. No hook begins before that.
     recorded: bool = False
-    fresh_since: float = LONG_AGO
-    renewed: bool = False
-    acquired: bool = False
-    holders: tuple[Holder, ...] = ()
+    fresh_since: float = LONG_AGO  # on_acquire and the run child do not begin on a contact older than this
+    renewed: bool = False  # Consul has renewed the session since this process began or adopted the tenure
+    acquired: bool = False  # on_acquire was already done when the process before this one crashed
+    holders: tuple[Holder, ...] = ()  # the holders of a semaphore, as this node last observed them
+    # Why an operator stepped this node down or began its maintenance mode, which the hooks receive. Blank: no
+    # reason was given.
     note: str = ""
 
     @property
@@ -145,11 +156,11 @@ class Tenure:
         if not self.believes:
             return self
         if self.phase is Phase.ADOPTING and reason not in ORDERED:
-            return become(self, Phase.STOPPING, reason=Reason.CRASHED)
+            return become(self, PhaseEnd.BELIEF_OVER, reason=Reason.CRASHED)
         reason_deadline = now + reason_within_s if reason_within_s else LONG_AGO
-        return become(self, Phase.STOPPING, reason=reason, reason_deadline=reason_deadline)
+        return become(self, PhaseEnd.BELIEF_OVER, reason=reason, reason_deadline=reason_deadline)
 
-    def stalled(self, now: float) -> "Tenure":
+    def wait_for_new_contact(self, now: float) -> "Tenure":
         """Begin nothing more before a new contact, because this process has stood still."""
         return replace(self, fresh_since=now)
 
@@ -163,7 +174,7 @@ class Tenure:
         """Return whether on_lose still waits for a renewal to show why the lock was lost."""
         return self.phase is Phase.STOPPING and now < self.reason_deadline
 
-    def outlived(self) -> "Tenure":
+    def session_still_lives(self) -> "Tenure":
         """Note that the session lives: if the key does not show it, an operator has released the key."""
         gone = self.reason is Reason.LOCK_GONE
         return self.with_reason(Reason.RELEASED_BY_OPERATOR if gone else self.reason)
@@ -178,19 +189,17 @@ class Tenure:
         return replace(self, taken_at=None)
 
 
-def become(tenure: Tenure, phase: Phase, **changes: Any) -> Tenure:
-    """Return the tenure in its next phase, with these changes of other fields.
+def become(tenure: Tenure, cause: PhaseEnd, **changes: Any) -> Tenure:
+    """Return the tenure in the phase that follows for this cause, with these changes of other fields.
 
     No other line of the core sets the phase of a tenure that has begun.
     """
-    if phase not in TRANSITIONS[tenure.phase]:
-        raise ImpossibleTransition(f"a tenure does not go from {tenure.phase} to {phase}")
-    return replace(tenure, phase=phase, **changes)
+    return replace(tenure, phase=next_state(TRANSITIONS, tenure.phase, cause), **changes)
 
 
 def recover(tenure: Tenure) -> Tenure:
     """End a stuck tenure, of which nothing acts by the operator's word; leave any other tenure as it is."""
-    return become(tenure, Phase.LOST) if tenure.phase is Phase.STUCK else tenure
+    return become(tenure, PhaseEnd.RECOVERED) if tenure.phase is Phase.STUCK else tenure
 
 
 def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:

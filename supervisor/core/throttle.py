@@ -22,16 +22,12 @@ THROTTLED_S_MAX = THROTTLED_S * 2 ** (
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """The refusals that a contender has received from Consul's rate limits.
+    """The refusals that a contender has received from Consul's rate limits."""
 
-    reads: how many reads were refused since the last answer to one.
-    writes: how many writes were refused since the last answer to one.
-    """
+    reads: int = 0  # how many reads were refused since the last answer to one
+    writes: int = 0  # how many writes were refused since the last answer to one
 
-    reads: int = 0
-    writes: int = 0
-
-    def heard(self, request: Request, outcome: Outcome, *, holds: bool) -> Self:
+    def count(self, request: Request, outcome: Outcome, *, holds: bool) -> Self:
         """Count a request that has ended.
 
         holds: this node has a tenure.

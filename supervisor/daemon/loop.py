@@ -139,7 +139,7 @@ class Daemon:
             self._records.machine,
             log,
             history,
-            lambda: (*contenders.by_name, *contenders.waiting),
+            lambda: (*contenders.by_name, *contenders.not_begun),
         )
         facts = Facts(boottime, log.on_step, history.on_step, metrics.counters.on_step)
         self._observers: tuple[Observer, ...] = (facts, self._operator, self._notifier)
@@ -340,7 +340,7 @@ class Daemon:
     def _follow(self, config: Config) -> Reloaded:
         contenders = self._driver.contenders
         wanted = {settings.name: settings for settings in config.items}
-        effects = plan_reload(contenders.by_name, contenders.waiting, wanted)
+        effects = plan_reload(contenders.by_name, contenders.not_begun, wanted)
         self._log.adjust(config.log.level, config.log.format)
         self._listeners.metrics.reloaded(True)
         self._listeners.history.refused = ""

@@ -62,7 +62,7 @@ class Operator:
         """
         if command.verb is Verb.RELOAD:
             return await self._reloaded()
-        known = {**self._contenders.by_name, **self._contenders.waiting}
+        known = {**self._contenders.by_name, **self._contenders.not_begun}
         if command.name is not None and command.name not in known:
             why = f"no such election or semaphore, there are {known_names(command.name, sorted(known))}"
             return _cannot(command.verb, command.name, why, Result.UNKNOWN)
@@ -82,8 +82,8 @@ class Operator:
 
     def _one(self, verb: Verb, name: str) -> Reply:
         before = self._contenders.by_name.get(name)
-        if before is None or (before.role is Role.STOPPED and name in self._contenders.waiting):
-            others = ", ".join(sorted(self._contenders.waiting_for(name)))
+        if before is None or (before.role is Role.STOPPED and name in self._contenders.not_begun):
+            others = ", ".join(sorted(self._contenders.begins_after(name)))
             return _cannot(verb, name, f"it waits until {others} has ended, which has the same name or key")
         if why := _obstacle(verb, before):
             return _cannot(verb, name, why)
@@ -233,7 +233,7 @@ class Operator:
         if effect is ReloadEffect.ENDS:
             return "" if contender is None else f", but not ended yet (role: {contender.role})"
         if contender is None or contender.departing:
-            others = ", ".join(sorted(self._contenders.waiting_for(name)))
+            others = ", ".join(sorted(self._contenders.begins_after(name)))
             if not others:
                 return ", but the file has changed since"
             return f", but it waits until {others} has ended"

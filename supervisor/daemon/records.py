@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.core.actions import LOSE_SIDE, Reason, StartHook, StartRun, Step, WriteRecord
+from supervisor.core.actions import LOSE_SIDE, Point, Reason, StartHook, StartRun, WriteRecord
 from supervisor.core.settings import Wanted
 from supervisor.daemon.restore import ProcessIdentity, Restored, marks_of, restore, transitions_of
 from supervisor.filesystem.children import NoAnswer
@@ -104,7 +104,7 @@ class Records:
         yield from (group.transition for group in known.groups)
         yield from transitions_of(known.state)
         if isinstance(record, UnreadableRecord) and known.state.session:
-            begun = ("acquire", "adopt") if known.state.step in (Step.SESSION, Step.TENURE) else ()
+            begun = ("acquire", "adopt") if known.state.step in (Point.SESSION, Point.TENURE) else ()
             yield from marks_of(known.state.session, *begun, "run", *LOSE_SIDE)
 
     def _is_ours(self, identity: MachineIdentity) -> bool:

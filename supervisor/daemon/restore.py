@@ -8,7 +8,7 @@ Pure functions: records and settings in, contenders out.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from supervisor.core.actions import EMPTY_RECORD, LOSE_SIDE, Reason, Record, Step
+from supervisor.core.actions import EMPTY_RECORD, LOSE_SIDE, Point, Reason, Record
 from supervisor.core.contender import Contender
 from supervisor.core.contenders import Successor
 from supervisor.core.creation import contender_of, departing_contender
@@ -124,12 +124,12 @@ def _state(record: Recorded | UnreadableRecord, origin: ProcessIdentity) -> Reco
     if isinstance(record, UnreadableRecord):
         session = f"{UNKNOWN_SESSION}-{origin.instance}"
         paused = record.last is not None and record.last.state.paused
-        return Record(Step.LOSING, session=session, reason=Reason.CRASHED, paused=paused, foreign=True)
+        return Record(Point.LOSING, session=session, reason=Reason.CRASHED, paused=paused, foreign=True)
     state = record.state
-    if state.step is Step.NONE:
+    if state.step is Point.NONE:
         return state
-    if state.step in (Step.TENURE, Step.HOLDING) and _was_losing(record):
-        state = replace(state, step=Step.LOSING, reason=Reason.CRASHED)
+    if state.step in (Point.TENURE, Point.HOLDING) and _was_losing(record):
+        state = replace(state, step=Point.LOSING, reason=Reason.CRASHED)
     return replace(state, foreign=state.foreign or record.identity != origin.identity)
 
 
@@ -138,9 +138,9 @@ def transitions_of(state: Record) -> tuple[str, ...]:
 
     A finished on_acquire is not among them.
     """
-    if state.step in (Step.NONE, Step.SESSION, Step.STUCK):
+    if state.step in (Point.NONE, Point.SESSION, Point.STUCK):
         return ()
-    begun = ("acquire", "adopt") if state.step is Step.TENURE else ()
+    begun = ("acquire", "adopt") if state.step is Point.TENURE else ()
     return marks_of(state.session, *begun, "run", *LOSE_SIDE)
 
 

@@ -24,7 +24,7 @@ from supervisor.drill.promises import Line, Promise
 from supervisor.drill.recorders import CHECK, RecordedRun, Recorders
 from supervisor.drill.tenures import OF_TENURE, ObservedTenure
 from supervisor.errors import NotPossible
-from supervisor.formats.semaphore_record import InvalidRecord, body, decoded
+from supervisor.formats.slot_record import InvalidRecord, body, decoded
 
 STOP_S = 5.0  # for a supervisor to end, beyond the time that its hooks may take
 PATH_BYTES_MAX = 107  # of a unix socket

@@ -1,7 +1,7 @@
 """Text formats that several packages share.
 
     durations.py         500ms, 15s, 1h30m
-    semaphore_record.py  the value of a semaphore's .lock, and of contender keys
+    slot_record.py       the value of a semaphore's .lock, and of contender keys
     json_values.py       how deep JSON of other programs is nested, and which node it names
     templates.py         webhooks with references to the facts of an event
 

@@ -5,6 +5,7 @@ of the attempt, TERM and then KILL for its process group, and exactly one end fo
 that end later, never the call that started or killed the attempt.
 
     context.py     the facts that a hook gets: environment, standard input, body
+    reasons.py     the reasons for which the hooks of each event are called
     command.py     one process group, from its spawn to the end of its last process
     group.py       whether any process of a group still runs
     unkillable.py  hooks that run again and again, and of which KILL has left processes

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from supervisor.config.settings import ConsulSettings
-from supervisor.core.actions import EMPTY_RECORD, Record, Step, WriteRecord
+from supervisor.core.actions import EMPTY_RECORD, Point, Record, WriteRecord
 from supervisor.core.frozen import replace
 from supervisor.core.settings import ItemSettings
 from supervisor.errors import NotPossible, OperatorError
@@ -37,7 +37,7 @@ from supervisor.journal.record_file import RecordFile, read_content
 
 __all__ = ["MachineIdentity", "Journal", "JournalError", "Recorded", "UnreadableRecord", "identity_here"]
 
-ENDED_FROM = (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK)
+ENDED_FROM = (Point.TENURE, Point.HOLDING, Point.LOSING, Point.STUCK)
 SUFFIX = ".journal"
 # Of a file system that is on no disk of this machine. One that works answers in some ten milliseconds.
 START_WITHIN_S = 3.0
@@ -189,7 +189,7 @@ class Journal:
         entry = self._entry(write.item)
         known = entry.state
         why_not = self._write(entry, write.record, write.settings)
-        if why_not and write.record.step is Step.SESSION and known.step in ENDED_FROM:
+        if why_not and write.record.step is Point.SESSION and known.step in ENDED_FROM:
             why_not = self._forget(entry) and why_not
         if not why_not and replace(known, contact=write.record.contact) != write.record:
             self._wants_disk(entry.file.path)
@@ -251,7 +251,10 @@ class Journal:
                 line = state_line(state, entry.groups, self.identity, _wall_clock())
                 head = partial(settings_line, settings, self._consul, self._withheld)
                 due = settings is not entry.settings or entry.outdated
-                begins = entry.state.step not in ENDED_FROM or state.step in (Step.TENURE, Step.HOLDING)
+                begins = entry.state.step not in ENDED_FROM or state.step in (
+                    Point.TENURE,
+                    Point.HOLDING,
+                )
                 entry.file.append(line, head, head_is_due=due, keeps_room=begins)
                 entry.settings, entry.outdated = settings, False
         except OSError as error:

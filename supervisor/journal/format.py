@@ -19,9 +19,9 @@ from functools import cache
 from typing import Any
 
 from supervisor.config.settings import ConsulSettings
-from supervisor.core.actions import EMPTY_RECORD, Record, Step
+from supervisor.core.actions import EMPTY_RECORD, Point, Record
 from supervisor.core.settings import ItemSettings, Settings
-from supervisor.formats.semaphore_record import SESSION
+from supervisor.formats.slot_record import SESSION
 from supervisor.hooks.abandoned import Group
 from supervisor.journal.checked_line import content_of, line_of
 from supervisor.journal.identity import MachineIdentity
@@ -148,7 +148,7 @@ def _state(state: dict[str, Any]) -> Record:
     record = from_plain(Record, state)
     assert isinstance(record, Record)
     if record.session and not SESSION.fullmatch(record.session):
-        if record.step is not Step.SESSION:
+        if record.step is not Point.SESSION:
             raise ValueError("the session of its tenure has an ID that Consul cannot have made")
         return Record(paused=record.paused)
     return record

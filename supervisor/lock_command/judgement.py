@@ -53,7 +53,7 @@ def belongs_to_another_program(contender: Contender) -> bool:
     view = contender.lock.view
     if isinstance(view, KeyView):
         return view.is_foreign
-    return isinstance(view, SlotsView) and view.lock is not None and view.lock.roster is None
+    return isinstance(view, SlotsView) and view.lock is not None and view.lock.slot_record is None
 
 
 def why_not_now(contender: Contender, outcome: Outcome, now: float) -> CommandError | None:
@@ -79,8 +79,8 @@ def not_acquired(contender: Contender) -> NotAcquired:
 def _whose(contender: Contender) -> str:
     view, settings = contender.lock.view, contender.settings
     if isinstance(settings, SemaphoreSettings):
-        roster = view.roster if isinstance(view, SlotsView) else None
-        taken, limit = (0, None) if roster is None else (len(roster.holders), roster.limit)
+        slot_record = view.slot_record if isinstance(view, SlotsView) else None
+        taken, limit = (0, None) if slot_record is None else (len(slot_record.holders), slot_record.limit)
         return f"{taken} slots are taken, the limit is {min(settings.limit, limit or settings.limit)}"
     if not isinstance(view, KeyView) or not view.session:
         return "Consul still keeps it locked after the loss of a holder (lock-delay)"

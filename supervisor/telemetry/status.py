@@ -94,11 +94,11 @@ class Status:
 
         Of two items with one name, the result has the one that is being wound up.
         """
-        return self._contenders.waiting | self._contenders.by_name
+        return self._contenders.not_begun | self._contenders.by_name
 
     def item(self, name: str) -> Contender | None:
         """Return the item of this name. None: there is no such item."""
-        return self._contenders.by_name.get(name) or self._contenders.waiting.get(name)
+        return self._contenders.by_name.get(name) or self._contenders.not_begun.get(name)
 
     def holds(self, name: str) -> bool | None:
         """Return whether this node holds the item at this instant. None: there is no such item."""
@@ -164,7 +164,7 @@ class Status:
 
     def _item(self, name: str, contender: Contender, now: float) -> str:
         history = self._history.of(name)
-        after = frozenset() if name in self._contenders.by_name else self._contenders.waiting_for(name)
+        after = frozenset() if name in self._contenders.by_name else self._contenders.begins_after(name)
         left_s = lease_left_s(contender, now)
         fields = {
             "name": name,

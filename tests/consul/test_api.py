@@ -18,6 +18,7 @@ import requests
 
 from supervisor.check.connection import impossible_write
 from supervisor.config import ConsulSettings
+from supervisor.consul import command_requests
 from supervisor.consul.codec import Codec
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.consul.token import Token
@@ -69,7 +70,7 @@ EVERY_REQUEST = [
     ReadKey("e", 0.0, 1.0, "key"),
     WatchKey("e", 0.0, 1.0, "key", 7, 30.0, True),
 ]
-ROSTER = req.Roster(1)
+ROSTER = req.SlotRecord(1)
 EVERY_OTHER_REQUEST = [
     req.Rewrite("e", 0.0, 1.0, "key", NOBODY, b""),
     req.ReadSlots("e", 0.0, 1.0, "p"),
@@ -77,8 +78,8 @@ EVERY_OTHER_REQUEST = [
     req.JoinSemaphore("e", 0.0, 1.0, "p", NOBODY, b"", ROSTER, 3),
     req.TakeSlot("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
     req.LeaveSemaphore("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
-    req.WriteSemaphoreRecord("e", 0.0, 1.0, "p", ROSTER, 3),
-    req.ReadSessions("e", 0.0, 1.0),
+    command_requests.WriteSlotRecord("e", 0.0, 1.0, "p", ROSTER, 3),
+    command_requests.ReadSessions("e", 0.0, 1.0),
     req.ReadMaintenance("e", 0.0, 1.0),
 ]
 
@@ -620,10 +621,10 @@ def test_a_value_is_decoded_as_base64(asker: Asker) -> None:
 
 
 def test_each_write_that_may_be_applied_late_has_a_connection_of_its_own() -> None:
-    """Reads and renewals share connections, and so do an operator's changes, which the daemon never sends."""
+    """Reads and renewals share connections."""
     kinds = {kind for kind in vars(req).values() if isinstance(kind, type) and issubclass(kind, Request)}
     asks = {kind for kind in kinds if kind.__name__.startswith(("Read", "Watch"))}
-    others = {Request, req.SlotRequest, req.WriteSemaphoreRecord, RenewSession}
+    others = {Request, req.SlotRequest, RenewSession}
     assert kinds - asks - others == set(get_args(req.Write))
 
 

@@ -82,7 +82,7 @@ class Monitor:
 
 def monitor_of(record: a.Record) -> Monitor:
     """Return the monitor of a process that starts with this on record."""
-    if record.step in (a.Step.NONE, a.Step.SESSION):
+    if record.step in (a.Point.NONE, a.Point.SESSION):
         return Monitor(kept=record)
     return Monitor(
         contact_at=record.contact,
@@ -90,7 +90,7 @@ def monitor_of(record: a.Record) -> Monitor:
         modify_index=record.token,
         lock_index=record.lock_index,
         owed=True,
-        lose_began=record.step is a.Step.STUCK,
+        lose_began=record.step is a.Point.STUCK,
         exposed=record.foreign,
         kept=record,
         resumed_at=0.0,
@@ -256,7 +256,7 @@ def _begun(monitor: Monitor, after: Contender, action: a.Action, now: float) -> 
 def _assert_may_begin(monitor: Monitor, after: Contender, now: float) -> None:
     assert now - monitor.contact_at <= after.lease.fresh_s, "begun on stale news"
     assert monitor.contact_at >= monitor.resumed_at, "begun on news from before time passed unseen"
-    assert monitor.kept.step in (a.Step.TENURE, a.Step.HOLDING), "begun before the tenure is on record"
+    assert monitor.kept.step in (a.Point.TENURE, a.Point.HOLDING), "begun before the tenure is on record"
     assert after.tenure is not None and monitor.kept.session == after.tenure.session
 
 
@@ -320,7 +320,7 @@ def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -
         assert rank > 1 or after.tenure is None, "an acquire during a tenure"
         assert rank > 1 or monitor.kept.session == request.session, "an acquire that is not on record"
         assert rank > 1 or monitor.verified == request.session, "an acquire with a session not looked at"
-        assert rank > 1 or after.is_fit, "an acquire while paused or unfit"
+        assert rank > 1 or after.may_come_to_hold, "an acquire while paused or unfit"
         assert rank > 1 or after.faults == (), "an acquire while a hook may be unable to start"
         monitor = replace(monitor, written=(request.session, rank))
     if isinstance(request, r.Rewrite):
@@ -373,7 +373,7 @@ def _rests_until_resumed(event: e.Event, after: Contender, begun: tuple[a.Action
 
 def _unfit_without_session(after: Contender, begun: tuple[a.Action, ...]) -> None:
     """Check that a node that must not hold has no session, which other nodes would take for a candidate."""
-    if after.is_fit or after.tenure is not None:
+    if after.may_come_to_hold or after.tenure is not None:
         return
     assert after.session.stage is Stage.ABSENT or after.session.ending, "an unfit waiter keeps its session"
     assert not any(isinstance(action, r.CreateSession) for action in begun), "an unfit waiter makes a session"
@@ -386,13 +386,15 @@ def _hint_moves_the_try_alone(before: Contender, event: e.Event, now: float) -> 
             hinted = apply_event(before, event, now)
             plain = apply_event(before, replace(event, handover_to=""), now)
             assert _handing_over_to_nobody(hinted) == _handing_over_to_nobody(plain)
-        case e.Answered(request, out.KeyView(session="", value=value) as view) if handover.target_of(value):
+        case e.Answered(request, out.KeyView(session="", value=value) as view) if handover.hinted_session(
+            value
+        ):
             hinted = apply_event(before, event, now)
             plain = apply_event(_without_hints(before), e.Answered(request, _without_hint(view) or view), now)
             moved_s = hinted.lock.try_at - plain.lock.try_at if hinted.lock.is_free else 0.0
             later_s = round(moved_s, 6)
             assert later_s <= handover.HANDOVER_S, "a hint delays a try for too long"
-            is_target = handover.target_of(value) == before.session.id
+            is_target = handover.hinted_session(value) == before.session.id
             assert later_s <= 0.0 if is_target else later_s >= 0.0, "a hint moves a try the wrong way"
             assert _at_no_time(_without_hints(hinted)) == _at_no_time(plain), "a hint does more than that"
 
@@ -409,7 +411,7 @@ def _without_hints(contender: Contender) -> Contender:
 
 
 def _without_hint(view: out.View | None) -> out.View | None:
-    if isinstance(view, out.KeyView) and (target := handover.target_of(view.value)):
+    if isinstance(view, out.KeyView) and (target := handover.hinted_session(view.value)):
         return replace(view, value=target.encode())
     return view
 

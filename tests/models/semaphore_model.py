@@ -146,11 +146,11 @@ class Consul:
                 if session not in self.alive:
                     return self, o.SessionGone()
                 consul = self if self.has_key(session) else self._enrolled(session, float(request.value))
-                return consul._changed(request, request.roster, request.index, consul.index)
+                return consul._changed(request, request.slot_record, request.index, consul.index)
             case r.TakeSlot(session=session):
                 if not self.has_key(session) or any(self.has_key(each.session) for each in request.pruned):
                     return self, o.LostRace()
-                return self._changed(request, request.roster, request.index, self.index + 1)
+                return self._changed(request, request.slot_record, request.index, self.index + 1)
             case r.Rewrite(session=session, value=value):
                 keys = tuple(
                     (name, created, float(value) if name == session else delay_s)
@@ -160,7 +160,7 @@ class Consul:
                     return self, o.LostRace()
                 return replace(self, keys=keys, index=self.index + (keys != self.keys)), o.Done()
             case r.LeaveSemaphore(session=session):
-                consul, outcome = self._changed(request, request.roster, request.index, self.index + 1)
+                consul, outcome = self._changed(request, request.slot_record, request.index, self.index + 1)
                 if isinstance(outcome, o.LostRace):
                     return self, outcome
                 return consul.deleted(session) if consul.has_key(session) else consul, o.Done()
@@ -171,16 +171,16 @@ class Consul:
         return replace(self, keys=(*self.keys, (session, index, delay_s)), index=index)
 
     def _changed(
-        self, request: r.SlotRequest, roster: r.Roster | None, expected: int, index: int
+        self, request: r.SlotRequest, slot_record: r.SlotRecord | None, expected: int, index: int
     ) -> tuple["Consul", o.Outcome]:
         """Apply the check-and-set of this step, if it has one; all of the step or nothing."""
-        if roster is not None and expected != (0 if self.lock is None else self.lock.modify_index):
+        if slot_record is not None and expected != (0 if self.lock is None else self.lock.modify_index):
             return self, o.LostRace()  # the caller then drops its earlier operations
         consul = self
-        if roster is not None:
+        if slot_record is not None:
             created = index if self.lock is None else self.lock.create_index
-            consul = replace(self, lock=o.LockKey(created, index, roster), index=index)
-        lock = None if roster is None else o.KeyIndexes(1, index, 0)
+            consul = replace(self, lock=o.LockKey(created, index, slot_record), index=index)
+        lock = None if slot_record is None else o.KeyIndexes(1, index, 0)
         ours = next((key[1] for key in consul.keys if key[0] == getattr(request, "session", "")), 0)
         return consul, o.SlotWritten(o.KeyIndexes(ours, ours, 1), lock)
 
@@ -244,7 +244,7 @@ class World:
                 )
             )
         consul = self.consul
-        lock = consul.lock and (("#", consul.lock.modify_index), consul.lock.roster)
+        lock = consul.lock and (("#", consul.lock.modify_index), consul.lock.slot_record)
         keys = tuple((name, ("#", created), delay_s) for name, created, delay_s in consul.keys)
         late = tuple(
             (
@@ -404,7 +404,9 @@ class Crowd:
     def _fresh_name(self, world: World, number: int) -> str:
         known = {key[0] for key in world.consul.keys} | world.consul.alive
         known |= set(
-            world.consul.lock.roster.holders if world.consul.lock and world.consul.lock.roster else ()
+            world.consul.lock.slot_record.holders
+            if world.consul.lock and world.consul.lock.slot_record
+            else ()
         )
         known |= {write.session for write in world.late}
         for node in world.nodes:
@@ -414,7 +416,7 @@ class Crowd:
                 known |= {node.contender.session.id, tenure.session if tenure is not None else ""}
                 if isinstance(view, o.SlotsView):
                     known |= {key.name for key in view.contenders}
-                    known |= set(view.roster.holders if view.roster is not None else ())
+                    known |= set(view.slot_record.holders if view.slot_record is not None else ())
         return next(f"{number}{letter}" for letter in "abcdefgh" if f"{number}{letter}" not in known)
 
     def _misfortunes(self, world: World) -> Moves[World]:

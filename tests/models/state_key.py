@@ -203,7 +203,7 @@ _HOW: dict[tuple[type, str], How] = {
     (ContenderKey, "session"): _session,
     (ContenderKey, "create_index"): _index,
     (ContenderKey, "lock_index"): _left_out,
-    (r.Roster, "holders"): lambda holders, _, naming: tuple(map(naming.session, holders)),
+    (r.SlotRecord, "holders"): lambda holders, _, naming: tuple(map(naming.session, holders)),
     (Contender, "own_losses"): lambda losses, _, naming: min(losses, 1),
     (Contender, "rejoin_at"): _due,
     (Contender, "rests_until"): _due,

@@ -18,13 +18,12 @@ from tests.unit.core.edges import EDGES
 def test_every_event_outcome_and_action_occurs_in_some_walk() -> None:
     """Each walk is held to its own ``shows``, and together they show every edge and every class.
 
-    Three classes are exempt: an event that only an operator's command sends, a file, which ``Contenders``
+    Three classes are exempt: an answer that only operator's commands get, a file, which ``Contenders``
     handles, and an answer with an error, which the core treats as no answer.
     """
     there_is = {*get_args(e.Event), *get_args(o.Outcome), *get_args(a.Action), *REQUESTS, *a.Role, *EDGES}
     shown = {kind for each in (*WALKS, *SEMAPHORE_WALKS) for kind in each.shows}
-    of_commands = {r.WriteSemaphoreRecord, r.ReadSessions, o.SessionsView}
-    assert shown == there_is - of_commands - {r.Request, r.SlotRequest, e.ConfigLoaded, o.Failed}
+    assert shown == there_is - {o.SessionsView, r.Request, r.SlotRequest, e.ConfigLoaded, o.Failed}
 
 
 def test_names_of_the_walks_of_an_election_are_unique() -> None:

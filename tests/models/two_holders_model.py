@@ -20,7 +20,7 @@ from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender import Contender
 from supervisor.core.creation import departing_contender, new_contender
-from supervisor.core.lock.handover import target_of
+from supervisor.core.lock.handover import hinted_session
 from supervisor.core.settings import ElectionSettings
 from supervisor.core.step import step
 from tests.models.search import Link, Moves, Walked, print_table, search
@@ -255,7 +255,7 @@ class _BesideARival:
         )
         for told, moved in self._turn(replace(quiet, contender=fresh), e.Tick()):
             yield f"restart, {told}", moved
-        if self.walk.departs and record.step is not a.Step.NONE:
+        if self.walk.departs and record.step is not a.Point.NONE:
             assert world.recorded is not None
             leaving = departing_contender(
                 world.recorded, spread=0.0, instance="i", record=record, now=world.now
@@ -444,7 +444,7 @@ class _BesideARival:
                     return world, o.LostRace()
                 return replace(world, value=value), o.Done()
             case r.Release(session=session, value=value):
-                released = replace(world, holder="", hint=value if target_of(value) else b"")
+                released = replace(world, holder="", hint=value if hinted_session(value) else b"")
                 return released if world.holder == session else world, o.Done()
             case r.DestroySession(session=session):
                 return self._without(world, session), o.Done()

@@ -86,7 +86,7 @@ def walk(
     return Walk(name, settings, hostilities, frozenset(shows), stop, steps_max, as_holder, record)
 
 
-def left(step: a.Step, **more: Any) -> a.Record:
+def left(step: a.Point, **more: Any) -> a.Record:
     """Return the record of a process that crashed a second ago."""
     return a.Record(step, "k", "s", 7, 3, 1, -1.0, leader=b"me", **more)
 
@@ -146,7 +146,7 @@ WALKS = (
     walk("another file, reads", e.SettingsChanged, r.ReadKey, **HOOKS, stop=False),
     walk("another file, records", e.SettingsChanged, a.WriteRecord, **HOOKS, stop=False),
     walk("another file, adoption", e.SettingsChanged, r.RenewSession, **HOOKS, stop=False,
-         record=left(a.Step.HOLDING)),
+         record=left(a.Point.HOLDING)),
     walk("another file while losing", e.SettingsChanged, a.StartHook, **HOOKS, stop=False),
     walk("dropped", e.ItemRemoved, r.Release, r.DestroySession, a.StartHook, **HOOKS,
          shows=(e.ItemRemoved, (Stage.RELEASING, Stage.ABSENT))),
@@ -160,25 +160,25 @@ WALKS = (
     walk("hooks that cannot start", e.HooksChecked, r.Acquire, r.ReadKey, **HOOKS,
          shows=(e.HooksChecked, a.CannotStart, Role.INELIGIBLE)),
     walk("hooks that cannot start, adoption", e.HooksChecked, r.ReadKey, **HOOKS,
-         record=left(a.Step.HOLDING)),
+         record=left(a.Point.HOLDING)),
     walk("hooks that cannot start, another file", e.HooksChecked, e.SettingsChanged, **HOOKS, stop=False),
     walk("maintenance", r.ReadMaintenance, a.StartHook, **HOOKS, candidate_check=MAINTENANCE,
          shows=(r.ReadMaintenance, o.InMaintenance, Role.INELIGIBLE)),
     walk("maintenance and check", r.ReadMaintenance, a.StartHook, **HOOKS, stop=False,
          candidate_check=replace(CHECK, maintenance=True)),
     walk("maintenance, adoption", r.ReadMaintenance, **HOOKS, candidate_check=MAINTENANCE,
-         record=left(a.Step.HOLDING)),
+         record=left(a.Point.HOLDING)),
     walk("check, reads", r.ReadKey, **HOOKS, run=RUN, candidate_check=CHECK),
-    walk("check, adoption", a.StartHook, **HOOKS, candidate_check=CHECK, record=left(a.Step.HOLDING)),
-    walk("adoption", r.ReadKey, r.RenewSession, **HOOKS, run=RUN, record=left(a.Step.HOLDING),
+    walk("check, adoption", a.StartHook, **HOOKS, candidate_check=CHECK, record=left(a.Point.HOLDING)),
+    walk("adoption", r.ReadKey, r.RenewSession, **HOOKS, run=RUN, record=left(a.Point.HOLDING),
          shows=((Phase.ADOPTING, Phase.HOLDING), (Phase.ADOPTING, Phase.STOPPING))),
     walk("adoption, on_adopt", r.ReadKey, a.StartHook, **HOOKS, on_adopt="acquire",
-         record=left(a.Step.HOLDING), shows=((Phase.ADOPTING, Phase.ACQUIRING),)),
-    walk("adoption of a beginning", r.ReadKey, a.StartHook, **HOOKS, run=RUN, record=left(a.Step.TENURE)),
-    walk("a crash in on_lose", r.ReadKey, a.StartHook, **HOOKS, record=left(a.Step.LOSING)),
-    walk("a foreign record", r.ReadKey, r.RenewSession, **HOOKS, record=left(a.Step.HOLDING, foreign=True)),
-    walk("a session on record", r.Release, r.DestroySession, **HOOKS, record=left(a.Step.SESSION)),
-    walk("stuck on record", r.RenewSession, e.RecoverAsked, **HOOKS, record=left(a.Step.STUCK)),
+         record=left(a.Point.HOLDING), shows=((Phase.ADOPTING, Phase.ACQUIRING),)),
+    walk("adoption of a beginning", r.ReadKey, a.StartHook, **HOOKS, run=RUN, record=left(a.Point.TENURE)),
+    walk("a crash in on_lose", r.ReadKey, a.StartHook, **HOOKS, record=left(a.Point.LOSING)),
+    walk("a foreign record", r.ReadKey, r.RenewSession, **HOOKS, record=left(a.Point.HOLDING, foreign=True)),
+    walk("a session on record", r.Release, r.DestroySession, **HOOKS, record=left(a.Point.SESSION)),
+    walk("stuck on record", r.RenewSession, e.RecoverAsked, **HOOKS, record=left(a.Point.STUCK)),
     walk("everything", *EVERYTHING, **ALL_HOOKS, steps_max=5),
     walk("everything as holder", *EVERYTHING, **ALL_HOOKS, steps_max=4, as_holder=True),
 )

@@ -16,6 +16,7 @@ from supervisor.core.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.outcomes import Outcome, View
 from supervisor.core.requests import Request, Rewrite, Watch
 from supervisor.core.session import Session, Terms
+from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure import Tenure
 
 WAIT_S = 30.0  # an abandoned query stays counted by the agent until its wait runs out
@@ -29,21 +30,15 @@ IDLE_PAUSE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """An answer of Consul about the lock.
-
-    sent_at: when the request was sent; a lease counts from this time.
-    true_since: the answer was true at this time or later.
-    consistent: the leader of the servers has answered, so the answer may begin or end a tenure.
-    is_stale: the request was sent before the present view; such an answer confirms, and never contradicts.
-    after_index: the watch waited for the first change after this index. 0: the answer came at once.
-    """
+    """An answer of Consul about the lock."""
 
     view: View
-    sent_at: float
-    true_since: float
-    consistent: bool
+    sent_at: float  # when the request was sent; a lease counts from this time
+    true_since: float  # the answer was true at this time or later
+    consistent: bool  # the leader of the servers has answered, so the answer may begin or end a tenure
+    # The request was sent before the present view; such an answer confirms, and never contradicts.
     is_stale: bool
-    after_index: int = 0
+    after_index: int = 0  # the watch waited for the first change after this index. 0: the answer came at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +53,10 @@ class Unsure:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A verdict: our tenure is over.
-
-    taken: a rival may hold from now on. False: Consul's delay still keeps rivals out.
-    """
+    """A verdict: our tenure is over."""
 
     reason: Reason
-    taken: bool
+    taken: bool  # a rival may hold from now on. False: Consul's delay still keeps rivals out
 
 
 Verdict = Ours | Unsure | Lost
@@ -72,34 +64,30 @@ Verdict = Ours | Unsure | Lost
 
 @dataclass(frozen=True, slots=True)
 class Lock(ABC):
-    """The known state of one lock, and the lanes that read it.
-
-    view: the newest answer that is believed.
-    index: the index from which the next watch waits. 0: the next watch reads at once.
-    idle_wakes: how many times in a row the watch woke without a change.
-    free_at: when the lock was surely free.
-    free_since: the time, past or future, from which an attempt can succeed. NEVER: no such time is known.
-    try_at: no attempt before this time.
-    read_ahead_s: how long before an attempt the observation that it lacks is requested.
-    not_before: no write at all before this time, after a race that was lost.
-    """
+    """The known state of one lock, and the lanes that read it."""
 
     watch: Lane = Lane(due_at=LONG_AGO)
     read: Lane = Lane()
     details: Lane = Lane()
-    view: View | None = None
-    index: int = 0
-    idle_wakes: int = 0
-    free_at: float = LONG_AGO
+    view: View | None = None  # the newest answer that is believed
+    index: int = 0  # the index from which the next watch waits. 0: the next watch reads at once
+    idle_wakes: int = 0  # how many times in a row the watch woke without a change
+    free_at: float = LONG_AGO  # when the lock was surely free
+    # The time, past or future, from which an attempt can succeed. NEVER: no such time is known.
     free_since: float = NEVER
-    try_at: float = LONG_AGO
+    try_at: float = LONG_AGO  # no attempt before this time
+    # How long before an attempt the observation that it lacks is requested.
     read_ahead_s: float = READ_AHEAD_S
-    not_before: float = LONG_AGO
+    not_before: float = LONG_AGO  # no write at all before this time, after a race that was lost
 
     queues: ClassVar[bool] = False
     """Whether contenders stand in line, so that a contender that does not act delays the ones behind it."""
 
     # --- the parts that a kind defines -------------------------------------------------------------
+
+    @abstractmethod
+    def follows(self, settings: ItemSettings, now: float) -> Self:
+        """Go on by these settings, which also count for a lock that is free already."""
 
     @abstractmethod
     def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
@@ -121,8 +109,8 @@ class Lock(ABC):
         """Return the view after an attempt that Consul has carried out; None when it has not."""
 
     @abstractmethod
-    def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
-        """Return the lock after an attempt that failed or has no answer, and plan the next one."""
+    def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
+        """Return the lock after an attempt or a release that failed or has no answer, and plan the next."""
 
     @abstractmethod
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Request | None:
@@ -157,6 +145,15 @@ class Lock(ABC):
     @abstractmethod
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """Return the lock with the answer to the request for a detail."""
+
+    def restored_from(self, tenure: Tenure) -> Self:
+        """Return the lock as it was when the tenure on record began, as far as the record tells."""
+        return self
+
+    @property
+    def guard_s(self) -> float:
+        """How long the other contenders surely wait for us when we vanish. NEVER: as long as in our file."""
+        return NEVER
 
     @property
     def is_complete(self) -> bool:

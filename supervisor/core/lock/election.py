@@ -36,7 +36,7 @@ from supervisor.core.lock.base import (
 from supervisor.core.outcomes import KeyView, LockDelayed, LostRace, Outcome, SessionInfo, View, Won
 from supervisor.core.requests import Acquire, ReadKey, ReadSession, Release, Request, Rewrite, WatchKey
 from supervisor.core.session import Session, Terms
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ElectionSettings, ItemSettings
 from supervisor.core.tenure import Tenure
 
 LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time until waiters see the lock free
@@ -54,27 +54,22 @@ class HolderSession:
 
 @dataclass(frozen=True, slots=True)
 class ElectionLock(Lock):
-    """The key of an election.
+    """The key of an election."""
 
-    spread: the contender's own number in [0, 1).
-    holder: the session that holds the key, or the last one that held it.
-    holder_session: the session of the newest holder whose lock-delay this node has requested.
-    attempt_probability: how likely it is that this node tries at once when the key is free again.
-    hold_index: the index at which the newest hold began.
-    acquire_delay_s: how long this node leaves each free key to other contenders, as set in the file.
-    backoff_s: how long this node leaves the free key to other contenders before it tries. The sum contains
-        ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
-    refusals: how many attempts in a row Consul has refused without showing a holder; 2 stands for more.
-    """
-
-    spread: float = 0.0
+    spread: float = 0.0  # the contender's own number in [0, 1)
     view: KeyView | None = None
-    holder: str = ""
+    holder: str = ""  # the session that holds the key, or the last one that held it
+    # The session of the newest holder whose lock-delay this node has requested.
     holder_session: HolderSession | None = None
+    # How likely it is that this node tries at once when the key is free again.
     attempt_probability: float = 1.0
-    hold_index: int = 0
+    hold_index: int = 0  # the index at which the newest hold began
+    # How long this node leaves each free key to other contenders, as set in the file.
     acquire_delay_s: float = 0.0
+    # How long this node leaves the free key to other contenders before it tries. The sum contains
+    # ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
     backoff_s: float = 0.0
+    # How many attempts in a row Consul has refused without showing a holder; 2 stands for more.
     refusals: int = 0
 
     @property
@@ -95,8 +90,9 @@ class ElectionLock(Lock):
         )
         return f"{whose}, not a lock's; use another key, or delete this one if no program needs it"
 
-    def follows(self, settings: ElectionSettings) -> Self:
+    def follows(self, settings: ItemSettings, now: float) -> Self:
         """Go on by these settings; a new acquire_delay also counts for a key that is already free."""
+        assert isinstance(settings, ElectionSettings)
         more_s = settings.acquire_delay_s - self.acquire_delay_s
         key = replace(self, acquire_delay_s=settings.acquire_delay_s)
         if not self.is_free:
@@ -129,7 +125,7 @@ class ElectionLock(Lock):
         if self.is_free:
             return replace(self, view=view, free_at=max(observation.true_since, self.free_at))
         since = observation.true_since if observation.after_index else now
-        target = handover.target_of(view.value)
+        target = handover.hinted_session(view.value)
         is_target = bool(target) and target == our_session
         drawn_s = self._next_backoff_s
         backoff_s = 0.0 if is_target else drawn_s + self.acquire_delay_s
@@ -192,7 +188,7 @@ class ElectionLock(Lock):
         index = outcome.modify_index
         return KeyView(index, request.session, request.value, outcome.create_index, index, outcome.lock_index)
 
-    def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
+    def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
         """Plan the next attempt after one that a lock-delay refused, a rival won or Consul did not answer."""
         match outcome:
             case LockDelayed():
@@ -231,7 +227,7 @@ class ElectionLock(Lock):
         kept = self.view.value if self.view is not None else value
         if session.handover_to:
             kept = handover.hint_for(session.handover_to)
-        elif handover.target_of(kept):
+        elif handover.hinted_session(kept):
             kept = value
         return Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
 

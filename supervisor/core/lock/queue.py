@@ -20,7 +20,7 @@ READ_LAG_MAX_S = 0.5
 
 def waiting(view: SlotsView) -> tuple[ContenderKey, ...]:
     """Return the contender keys that live and have no slot."""
-    holders = frozenset(() if view.roster is None else view.roster.holders)
+    holders = frozenset(view.named)
     return tuple(key for key in view.contenders if key.is_alive and key.name not in holders)
 
 
@@ -35,7 +35,7 @@ def read_lag_s(view: SlotsView | None, our_session: str, limit: int) -> float:
     A contender that may be next has no lag, though all slots become free at once. The later contenders leave
     Consul to it, and the machine that all of them may share.
     """
-    if view is None or view.roster is None or view.alive(our_session) is None:
+    if view is None or view.slot_record is None or view.alive(our_session) is None:
         return 0.0
     rank = _rank(view, our_session)
     return 0.0 if rank < limit else min(rank * READ_LAG_PER_RANK_S, READ_LAG_MAX_S)

@@ -38,12 +38,12 @@ from supervisor.core.requests import (
     ReadSlots,
     Request,
     Rewrite,
-    Roster,
+    SlotRecord,
     TakeSlot,
     WatchSlots,
 )
 from supervisor.core.session import Session, Terms
-from supervisor.core.settings import LOCK_SUFFIX, SemaphoreSettings
+from supervisor.core.settings import LOCK_SUFFIX, ItemSettings, SemaphoreSettings
 
 RACE_S = 0.05  # after a lost check-and-set, doubling
 RACE_S_MAX = 2.0
@@ -53,21 +53,18 @@ PRUNED_MAX = 61  # a transaction has at most 64 operations
 
 @dataclass(frozen=True, slots=True)
 class SemaphoreLock(KnownSlots):
-    """The slots of a semaphore, and this contender's attempts to get one.
+    """The slots of a semaphore, and this contender's attempts to get one."""
 
-    lost_races: races lost in a row.
-    unsure: an attempt since the view had no answer.
-    """
-
-    lost_races: int = 0
-    unsure: bool = False
+    lost_races: int = 0  # races lost in a row
+    unsure: bool = False  # an attempt since the view had no answer
 
     queues: ClassVar[bool] = True
 
     # --- when an attempt can succeed -----------------------------------------------------------------
 
-    def follows(self, settings: SemaphoreSettings, now: float) -> Self:
+    def follows(self, settings: ItemSettings, now: float) -> Self:
         """Go on by these settings; a smaller limit may close a slot that was free."""
+        assert isinstance(settings, SemaphoreSettings)
         notifies = bool(settings.on_change) or not settings.contend
         slots = replace(self, limit=settings.limit, prune_delay_s=settings.prune_delay_s, notifies=notifies)
         return slots if slots.view is None else slots._with_attempt_time(slots.free_at, now)
@@ -97,7 +94,7 @@ class SemaphoreLock(KnownSlots):
         """Return when an attempt can first succeed. NEVER: no such time is known."""
         view = self.view
         assert view is not None
-        if view.lock is not None and view.roster is None:
+        if view.lock is not None and view.slot_record is None:
             # Another program wrote ``.lock``, or damage has made it unreadable. Our write would remove the
             # holders that it named, and they still act.
             return NEVER
@@ -114,19 +111,19 @@ class SemaphoreLock(KnownSlots):
         index = 0 if view.lock is None else view.lock.modify_index
         base = (terms.item, now, terms.exchange_s, prefix, session)
         if view.alive(session) is not None:
-            roster = self._with_us(session, now)
-            assert len(roster.holders) <= self.effective_limit, f"no slot is free for {session}: {roster}"
-            return TakeSlot(*base, roster, index, self._pruned_by(roster))
+            slot_record = self._with_us(session, now)
+            assert len(slot_record.holders) <= self.effective_limit, f"no slot is free for {session}"
+            return TakeSlot(*base, slot_record, index, self._pruned_by(slot_record))
         # A prefix without any key is new, unless ``.lock`` was deleted: then its holders may still act.
         deleted = self._missing(LOCK) is not None and self._prunable_at(LOCK) > now
         new = view.lock is None and not view.contenders and not deleted
-        taken = self.effective_limit if view.roster is None else len(view.roster.holders)
+        taken = self.effective_limit if view.slot_record is None else len(view.named)
         if new or (taken < self.effective_limit and not queue.waiting(view)):
-            roster = self._with_us(session, now)
-            return JoinSemaphore(*base, value, roster, index, self._pruned_by(roster))
+            slot_record = self._with_us(session, now)
+            return JoinSemaphore(*base, value, slot_record, index, self._pruned_by(slot_record))
         return JoinSemaphore(*base, value)
 
-    def _with_us(self, session: str, now: float) -> Roster:
+    def _with_us(self, session: str, now: float) -> SlotRecord:
         """Return ``.lock`` with us in it, and without the vanished holders whose prune delay is over.
 
         Only these vanished holders make room. A holder that is cut off and still acts has not been gone for
@@ -135,29 +132,26 @@ class SemaphoreLock(KnownSlots):
         """
         view = self.view
         assert view is not None
-        roster = view.roster or Roster()
-        surplus = len(roster.holders) - self.effective_limit + 1
-        leaving = [
-            each for each, at in zip(roster.holders, self._prunable(roster.holders), strict=True) if at <= now
-        ]
+        slot_record, prunable = self._slot_record, self._prunable(view.named)
+        surplus = len(view.named) - self.effective_limit + 1
+        leaving = [each for each, at in zip(view.named, prunable, strict=True) if at <= now]
         leaves = set(leaving[: max(PRUNED_MAX, surplus)])
-        staying = tuple(each for each in roster.holders if each not in leaves)
-        assert len(staying) < self.effective_limit, f"no slot is free at {now}: {roster}"
+        staying = tuple(each for each in view.named if each not in leaves)
+        assert len(staying) < self.effective_limit, f"no slot is free at {now}: {slot_record}"
         alive = view.all_alive()
         keys = [alive.get(each) for each in staying]
         delays = [self.prune_delay_s, *(key.prune_delay_s or 0.0 for key in keys if key is not None)]
-        if None in keys and roster.prune_delay_s is not None:
-            delays.append(roster.prune_delay_s)  # a vanished holder's own prune delay went with its key
-        limit = self.limit if roster.limit is None else roster.limit
-        return replace(roster, limit=limit, holders=(*staying, session), prune_delay_s=max(delays))
+        if None in keys and slot_record.prune_delay_s is not None:
+            delays.append(slot_record.prune_delay_s)  # a vanished holder's own prune delay went with its key
+        limit = self.limit if slot_record.limit is None else slot_record.limit
+        return replace(slot_record, limit=limit, holders=(*staying, session), prune_delay_s=max(delays))
 
-    def _pruned_by(self, roster: Roster) -> tuple[Pruned, ...]:
-        """Return at most PRUNED_MAX holders that this roster leaves out, as the view shows their keys."""
+    def _pruned_by(self, slot_record: SlotRecord) -> tuple[Pruned, ...]:
+        """Return at most PRUNED_MAX holders that this record leaves out, as the view shows their keys."""
         view = self.view
         assert view is not None
-        staying, shown = set(roster.holders), {key.name: key.session for key in view.contenders}
-        former = () if view.roster is None else view.roster.holders
-        pruned = (Pruned(each, shown.get(each)) for each in former if each not in staying)
+        staying, shown = set(slot_record.holders), {key.name: key.session for key in view.contenders}
+        pruned = (Pruned(each, shown.get(each)) for each in view.named if each not in staying)
         return tuple(islice(pruned, PRUNED_MAX))
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
@@ -173,11 +167,11 @@ class SemaphoreLock(KnownSlots):
                 request.session, request.session, request.value, at.create_index, at.lock_index
             )
             contenders = (*(key for key in contenders if key.name != request.session), ours)
-        if request.roster is not None and outcome.lock is not None:
-            lock = LockKey(outcome.lock.create_index, outcome.lock.modify_index, request.roster)
+        if request.slot_record is not None and outcome.lock is not None:
+            lock = LockKey(outcome.lock.create_index, outcome.lock.modify_index, request.slot_record)
         return SlotsView(view.index, lock, contenders)
 
-    def attempt_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
+    def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
         """Plan the next attempt after one that lost a race, was refused or had no answer.
 
         A lost race means that our view is old, so the slots are read anew before the next attempt. An attempt
@@ -202,13 +196,12 @@ class SemaphoreLock(KnownSlots):
         base = (terms.item, now, terms.exchange_s, _prefix(terms), ours)
         if (view is None or self.unsure) and not session.final_attempt:
             return None
-        if view is None or view.lock is None or view.roster is None or ours not in view.roster.holders:
+        if view is None or view.lock is None or ours not in view.named:
             return LeaveSemaphore(*base)
-        holders = tuple(each for each in view.roster.holders if each != ours)
-        limit = self.limit if view.roster.limit is None else view.roster.limit
-        return LeaveSemaphore(
-            *base, replace(view.roster, limit=limit, holders=holders), view.lock.modify_index
-        )
+        slot_record, holders = self._slot_record, tuple(each for each in view.named if each != ours)
+        limit = self.limit if slot_record.limit is None else slot_record.limit
+        left = replace(slot_record, limit=limit, holders=holders)
+        return LeaveSemaphore(*base, left, view.lock.modify_index)
 
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
         """Return the request that gives our contender key another value."""
@@ -218,7 +211,7 @@ class SemaphoreLock(KnownSlots):
     # --- reads -------------------------------------------------------------------------------------
 
     def _read_request(self, terms: Terms, now: float) -> ReadSlots:
-        has_slot = self._roster is not None and self.our_session in self._roster.holders
+        has_slot = self.our_session in self._slot_record.holders
         holder = self.our_session if has_slot else ""  # a waiter must see all other contenders
         return ReadSlots(terms.item, now, terms.exchange_s, _prefix(terms), holder)
 

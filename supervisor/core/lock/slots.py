@@ -15,7 +15,7 @@ from supervisor.core.frozen import replace
 from supervisor.core.lane import NEVER
 from supervisor.core.lock.base import Lock, Lost, Observation, Ours, Unsure, Verdict
 from supervisor.core.outcomes import KeyView, SlotsView
-from supervisor.core.requests import Roster
+from supervisor.core.requests import SlotRecord
 from supervisor.core.session import Session
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.core.tenure import Tenure
@@ -25,45 +25,33 @@ LOCK = LOCK_SUFFIX.removeprefix("/")
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A key that an answer should show and does not: a holder's, or ``.lock``.
-
-    since: when the key was first missing.
-    confirmed_gone: a read of the key itself has shown that it does not exist.
-    unlisted: a read of the key itself has shown it, so the list leaves it out.
-    """
+    """A key that an answer should show and does not: a holder's, or ``.lock``."""
 
     name: str
-    since: float
-    confirmed_gone: bool = False
-    unlisted: bool = False
+    since: float  # when the key was first missing
+    confirmed_gone: bool = False  # a read of the key itself has shown that it does not exist
+    unlisted: bool = False  # a read of the key itself has shown it, so the list leaves it out
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSlots(Lock):
-    """The slots of a semaphore as this contender knows them.
-
-    our_session: the session of this contender.
-    missing: the keys that the view should show and does not.
-    longest_s: the longest prune delay that any contender key has named.
-    notifies: on_change, or the status of an observer, reports the holders.
-    confirmed_unused: a read of ``.lock`` itself has shown that there is none.
-    """
+    """The slots of a semaphore as this contender knows them."""
 
     view: SlotsView | None = None
     limit: int = 1
     prune_delay_s: float = 30.0
-    our_session: str = ""
-    missing: tuple[Missing, ...] = ()
-    longest_s: float = 0.0
-    notifies: bool = False
-    confirmed_unused: bool = False
+    our_session: str = ""  # the session of this contender
+    missing: tuple[Missing, ...] = ()  # the keys that the view should show and does not
+    longest_s: float = 0.0  # the longest prune delay that any contender key has named
+    notifies: bool = False  # on_change, or the status of an observer, reports the holders
+    confirmed_unused: bool = False  # a read of ``.lock`` itself has shown that there is none
 
     # --- for the operator and the rest of the core ---------------------------------------------------
 
     @property
     def effective_limit(self) -> int:
         """The smaller of the limits in our file and in Consul, because no attempt may exceed either."""
-        said = None if self._roster is None else self._roster.limit
+        said = self._slot_record.limit
         return self.limit if said is None else min(self.limit, said)
 
     @property
@@ -73,7 +61,7 @@ class KnownSlots(Lock):
         The shorter of the prune delays in ``.lock`` and in our file counts, because a contender that has
         never seen our key knows only the one in ``.lock``.
         """
-        said_s = None if self._roster is None else self._roster.prune_delay_s
+        said_s = self._slot_record.prune_delay_s
         return self.prune_delay_s if said_s is None else min(self.prune_delay_s, said_s)
 
     @property
@@ -89,10 +77,10 @@ class KnownSlots(Lock):
         if any(missing.unlisted for missing in self.missing):
             names = ", ".join(missing.name for missing in self.missing if missing.unlisted)
             return f"the list below the prefix does not show {names}: may the token read all of it?"
-        if view.lock is not None and view.lock.roster is None:
+        if view.lock is not None and view.lock.slot_record is None:
             return f"{LOCK} is no semaphore's and is left alone: {view.lock.why}"
-        if view.roster is not None and view.roster.limit not in (None, self.limit):
-            limits = f"limit is {self.limit} here and {view.roster.limit} in Consul"
+        if self._slot_record.limit not in (None, self.limit):
+            limits = f"limit is {self.limit} here and {self._slot_record.limit} in Consul"
             return f"{limits}: the smaller counts; `limit`, or Limit in {LOCK}, changes that in Consul"
         return ""
 
@@ -117,9 +105,9 @@ class KnownSlots(Lock):
             # Waiters also see that the record is gone, and wait for the prune delay before they make a new
             # one.
             return Lost(Reason.SLOT_REMOVED, taken=False) if self._is_gone(LOCK) else Unsure()
-        if view.roster is None:
+        if view.slot_record is None:
             return Unsure()  # the damaged record names no holder, and no contender takes a slot by it
-        if ours not in view.roster.holders:
+        if ours not in view.named:
             return Lost(Reason.SLOT_REMOVED, taken=True)  # nothing keeps a waiter from our slot any more
         if hold is not None or self._is_gone(ours):
             # Our key was deleted, or deleted and made again. ``.lock`` still names us, so waiters leave our
@@ -130,8 +118,9 @@ class KnownSlots(Lock):
     # --- for ``lock.semaphore`` ----------------------------------------------------------------------
 
     @property
-    def _roster(self) -> Roster | None:
-        return None if self.view is None else self.view.roster
+    def _slot_record(self) -> SlotRecord:
+        """The content of ``.lock``, as far as it is known."""
+        return (self.view.slot_record if self.view is not None else None) or SlotRecord()
 
     @property
     def _in_line(self) -> bool:
@@ -186,13 +175,12 @@ class KnownSlots(Lock):
         """
         if view.lock is None:
             return (LOCK,) if view.contenders or view.filtered or self._has_seen_holders else ()
-        named, alive = () if view.roster is None else view.roster.holders, view.all_alive()
-        return tuple(session for session in named if session not in alive)
+        alive = view.all_alive()
+        return tuple(session for session in view.named if session not in alive)
 
     @property
     def _has_seen_holders(self) -> bool:
-        named = self._roster is not None and bool(self._roster.holders)
-        return named or self._missing(LOCK) is not None
+        return bool(self._slot_record.holders) or self._missing(LOCK) is not None
 
     def _with_missing_keys(
         self, now: float, names: tuple[str, ...], *, unbroken: bool, changed: bool
@@ -236,16 +224,16 @@ class KnownSlots(Lock):
         """Return from when on a contender in line may take a slot. NEVER: no such time is known."""
         view = self.view
         assert view is not None
-        if view.roster is None:
+        if view.slot_record is None:
             # ``.lock`` was deleted while its holders may act. All slots stay taken for the time for which a
             # holder that vanished just before would keep its own.
             return self._prunable_at(LOCK)
-        surplus = len(view.roster.holders) - self.effective_limit + 1
+        surplus = len(view.named) - self.effective_limit + 1
         if surplus <= 0:
             return now
         # One free slot is enough. It is free when the last of ``surplus`` vanished holders may be pruned. A
         # holder that lives, or is only missing, keeps its slot.
-        times = sorted(self._prunable(view.roster.holders))
+        times = sorted(self._prunable(view.named))
         return times[surplus - 1] if surplus <= len(times) else NEVER
 
     def _prunable_at(self, name: str) -> float:
@@ -260,8 +248,6 @@ class KnownSlots(Lock):
         is first missing later, and the slot is free no earlier than the lease ends. The longest delay that
         any key has named counts, because the vanished holder's own went with its key.
         """
-        roster = self._roster
-        said_s = 0.0 if roster is None or roster.prune_delay_s is None else roster.prune_delay_s
-        delay_s = max(self.prune_delay_s, said_s, self.longest_s)
+        delay_s = max(self.prune_delay_s, self._slot_record.prune_delay_s or 0.0, self.longest_s)
         confirmed_gone = {each.name: each.since + delay_s for each in self.missing if each.confirmed_gone}
         return (confirmed_gone.get(name, NEVER) for name in names)

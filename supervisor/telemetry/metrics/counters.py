@@ -13,12 +13,13 @@ from typing import Any
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from supervisor.consul.endpoints import endpoint_of
-from supervisor.core.actions import REASONS, Action, Role
+from supervisor.core.actions import Action, Role
 from supervisor.core.contender import Contender
 from supervisor.core.events import Answered, Event, Stalled
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import HOOK_EVENTS, ItemSettings
+from supervisor.hooks.reasons import REASONS
 from supervisor.telemetry.facts import FAILURES, Fact
 from supervisor.telemetry.metrics.gauges import ITEM, PREFIX, Labels, labels_of
 

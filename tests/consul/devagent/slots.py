@@ -7,14 +7,8 @@ their order in a list and the shape of Consul's tree would be random as well.
 import random
 
 from supervisor.consul import semaphore
-from supervisor.core.requests import (
-    JoinSemaphore,
-    LeaveSemaphore,
-    Pruned,
-    Roster,
-    TakeSlot,
-    WriteSemaphoreRecord,
-)
+from supervisor.consul.command_requests import WriteSlotRecord
+from supervisor.core.requests import JoinSemaphore, LeaveSemaphore, Pruned, SlotRecord, TakeSlot
 from tests.consul.devagent.sequences import Sequence, Step, quick, timed
 
 FLAGS = semaphore.SEMAPHORE_FLAGS
@@ -75,16 +69,16 @@ def _operation(source: random.Random, who: str, wait_s: int) -> Step:
 def transaction(source: random.Random, who: str, index: str) -> str:
     """Return a transaction of the product, with names for the session, its contender key and the index."""
     session = f"$s{who}"
-    roster = Roster(source.choice((1, 3)), source.choice(((), ("c1",), ("c1", "c2"))))
+    slot_record = SlotRecord(source.choice((1, 3)), source.choice(((), ("c1",), ("c1", "c2"))))
     where = ("", 0.0, 0.0, "$Kp")  # neither item nor time is part of a request
-    made: dict[JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSemaphoreRecord, int] = {
+    made: dict[JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSlotRecord, int] = {
         JoinSemaphore(*where, session, b"v"): 4,
-        JoinSemaphore(*where, session, b"v", roster): 2,
-        TakeSlot(*where, session, roster, 1): 4,
-        TakeSlot(*where, session, roster, 1, (Pruned("c1", None), Pruned("c2", ""))): 1,
+        JoinSemaphore(*where, session, b"v", slot_record): 2,
+        TakeSlot(*where, session, slot_record, 1): 4,
+        TakeSlot(*where, session, slot_record, 1, (Pruned("c1", None), Pruned("c2", ""))): 1,
         LeaveSemaphore(*where, session): 1,
-        LeaveSemaphore(*where, session, roster, 1): 2,
-        WriteSemaphoreRecord(*where, roster, 1): 1,
+        LeaveSemaphore(*where, session, slot_record, 1): 2,
+        WriteSlotRecord(*where, slot_record, 1): 1,
     }
     action = source.choices(list(made), list(made.values()))[0]
     encoded = (semaphore.step(action).body or b"").decode().replace('"Index":1', f'"Index":{index}')

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.lock.handover import HANDOVER_S, target_of
+from supervisor.core.lock.handover import HANDOVER_S, hinted_session
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_consul_lock import consul_lock
 from tests.consul.elections.test_operator import operate
@@ -91,7 +91,7 @@ def test_a_target_is_named_as_its_node_in_consul_and_the_hint_has_no_session(sce
             assert entry is not None
             return b"" if entry["Session"] else bytes(entry["Value"])
 
-        assert target_of(until(hint, "the key is handed over")) == target
+        assert hinted_session(until(hint, "the key is handed over")) == target
         asked = command("leader", "--key", scene.key, environ={"CONSUL_HTTP_ADDR": scene.agent.url})
         assert (asked.returncode, asked.stdout) == (1, "")
         time.sleep(1.0)

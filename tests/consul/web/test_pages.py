@@ -11,7 +11,7 @@ import pytest
 from supervisor.control.server import LIMITS as CONTROL
 from supervisor.core import outcomes as o
 from supervisor.core.creation import new_contender
-from supervisor.core.requests import Roster
+from supervisor.core.requests import SlotRecord
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.formatting import DETAIL_CHARS_MAX
@@ -78,7 +78,7 @@ def slots() -> dict[str, Any]:
     """Return the status of a semaphore with a holder."""
     settings = SemaphoreSettings("n", "service/n/.lock", b"{}", SessionSettings("n"), limit=3)
     one = new_contender(settings, spread=0.0, instance="i")
-    lock = o.LockKey(1, 2, Roster(3, ("s",)))
+    lock = o.LockKey(1, 2, SlotRecord(3, ("s",)))
     view = o.SlotsView(5, lock, (o.ContenderKey("s", "s", b"{}", 1, 1),))
     stage = Stage()
     stage.node.by_name["n"] = replace(one, lock=replace(one.lock, view=view))

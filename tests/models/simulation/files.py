@@ -20,7 +20,7 @@ from supervisor.core.settings import (
     SemaphoreSettings,
     SessionSettings,
 )
-from supervisor.formats import semaphore_record
+from supervisor.formats import slot_record
 
 ITEM = "app"
 KEY = "service/app/leader"
@@ -68,7 +68,7 @@ def semaphore_of(dice: random.Random) -> SemaphoreSettings:
 def of_node(settings: ItemSettings, node: str) -> ItemSettings:
     """Return the settings of this node's file, whose value names the node."""
     if isinstance(settings, SemaphoreSettings):
-        return replace(settings, value=semaphore_record.body({"Node": node}, settings.prune_delay_s))
+        return replace(settings, value=slot_record.body({"Node": node}, settings.prune_delay_s))
     return replace(settings, value=node.encode())
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
-from supervisor.core.requests import Roster
-from supervisor.formats import semaphore_record as rosters
+from supervisor.core.requests import SlotRecord
+from supervisor.formats import slot_record as rosters
 from tests.models.simulation.cluster import Cluster
 from tests.models.simulation.files import KEY, LIMIT_MAX, PREFIX
 from tests.models.simulation.holders import LOCK
@@ -67,24 +67,24 @@ class Hands:
     # --- a semaphore's record and contender keys ---------------------------------------------------
 
     def _limit_changed(self, machine: Machine, dice: random.Random) -> bool:
-        roster = self._roster
-        if roster is None:
+        slot_record = self._slot_record
+        if slot_record is None:
             return False
-        limit = dice.choice([each for each in range(1, LIMIT_MAX + 2) if each != roster.limit])
-        self._edit(replace(roster, limit=limit), f"makes the limit {limit}")
+        limit = dice.choice([each for each in range(1, LIMIT_MAX + 2) if each != slot_record.limit])
+        self._edit(replace(slot_record, limit=limit), f"makes the limit {limit}")
         return True
 
     def _slot_removed(self, machine: Machine, dice: random.Random) -> bool:
-        roster, holder = self._roster, self._holder(machine)
-        if roster is None or not holder:
+        slot_record, holder = self._slot_record, self._holder(machine)
+        if slot_record is None or not holder:
             return False
         self._cluster.witness.freed_by_hand(holder)
-        left = tuple(each for each in roster.holders if each != holder)
-        self._edit(replace(roster, holders=left), f"takes {short(holder)} out of the record")
+        left = tuple(each for each in slot_record.holders if each != holder)
+        self._edit(replace(slot_record, holders=left), f"takes {short(holder)} out of the record")
         return True
 
     def _record_deleted(self, machine: Machine, dice: random.Random) -> bool:
-        if self._roster is None:
+        if self._slot_record is None:
             return False
         self._do("DELETE", f"kv/{LOCK}", "deletes the record")
         return True
@@ -98,14 +98,14 @@ class Hands:
         return True
 
     @property
-    def _roster(self) -> Roster | None:
+    def _slot_record(self) -> SlotRecord | None:
         slots = self._cluster.slots
-        return None if slots is None else slots.roster
+        return None if slots is None else slots.slot_record
 
-    def _edit(self, roster: Roster, words: str) -> None:
+    def _edit(self, slot_record: SlotRecord, words: str) -> None:
         assert self._cluster.slots is not None
         target = f"kv/{LOCK}?cas={self._cluster.slots.index}&flags={SEMAPHORE_FLAGS}"
-        self._do("PUT", target, words, rosters.encoded(roster))
+        self._do("PUT", target, words, rosters.encoded(slot_record))
 
     # --- both --------------------------------------------------------------------------------------
 

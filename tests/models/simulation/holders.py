@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from supervisor.core.requests import Roster
+from supervisor.core.requests import SlotRecord
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.devagent.store import NEVER, Store
-from supervisor.formats import semaphore_record as rosters
+from supervisor.formats import slot_record as rosters
 from tests.models.simulation.files import KEY, PREFIX
 from tests.models.simulation.trace import short
 
@@ -139,7 +139,7 @@ class OfSlots(Witness):
         self._orphaned_at = -NEVER
 
     @property
-    def roster(self) -> Roster | None:
+    def slot_record(self) -> SlotRecord | None:
         """The record as it is; None when there is none."""
         entry = self._store.kv.get(LOCK)
         return None if entry is None else rosters.decoded(entry.value)
@@ -153,14 +153,14 @@ class OfSlots(Witness):
     def look(self, now: float, *, several: bool = False) -> None:
         """Find the named sessions, the vanished ones, and the slots that were taken."""
         left = self._look_at_contenders(now)
-        index, roster = self.index, self.roster
+        index, slot_record = self.index, self.slot_record
         if index == self._index:
             return
         least, self._index = self._index + 1 if several else index, index
         former = self.holders
-        self.holders = () if roster is None else roster.holders
+        self.holders = () if slot_record is None else slot_record.holders
         self.last_index |= dict.fromkeys(self.holders, index)
-        if roster is None:
+        if slot_record is None:
             self._orphans, self._orphaned_at = former, now
             self._note("the record is gone")
             return
@@ -169,10 +169,10 @@ class OfSlots(Witness):
             self._judge_record(now)
             self._pruned([session for session in former if session not in self.holders], left, now)
         self._orphans = ()
-        assert roster.limit is not None, "a record without a limit"
+        assert slot_record.limit is not None, "a record without a limit"
         named = len(self.holders)
-        self.takings += [Taking(session, least, roster.limit, named) for session in came]
-        self._note(f"slots: {' '.join(map(short, self.holders)) or 'none taken'}, limit {roster.limit}")
+        self.takings += [Taking(session, least, slot_record.limit, named) for session in came]
+        self._note(f"slots: {' '.join(map(short, self.holders)) or 'none taken'}, limit {slot_record.limit}")
 
     def _look_at_contenders(self, now: float) -> tuple[str, ...]:
         """Find the contender keys; return those that have vanished since the last look."""

@@ -8,7 +8,7 @@ broken promise ends the run.
 from collections import deque
 from collections.abc import Sequence
 
-from supervisor.core.actions import Action, HookContext, StartHook, StartRun, Step
+from supervisor.core.actions import Action, HookContext, Point, StartHook, StartRun
 from supervisor.core.events import Answered, Event, HookEnded, RecordWritten
 from supervisor.core.outcomes import KeyView, SlotsView, SlotWritten, Won
 from supervisor.core.requests import (
@@ -350,7 +350,7 @@ class OnRecordFirst(Judge):
             return
         recorded = machine.disk.recorded()
         known = recorded is not None and recorded.state.session == context.session
-        known = known and recorded is not None and recorded.state.step in (Step.TENURE, Step.HOLDING)
+        known = known and recorded is not None and recorded.state.step in (Point.TENURE, Point.HOLDING)
         self.require(known, f"{machine.name} begins a tenure that is not on record")
 
 

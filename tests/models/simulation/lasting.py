@@ -77,8 +77,8 @@ class EverySlotAtTheEnd(AtTheEnd):
                 self.require(len(holders) >= limit, f"after {SOON_S:g} s and more of calm {words}: {told}")
 
     def _limit(self, machine: Machine) -> int:
-        settings, roster = machine.settings, self._slots.roster
+        settings, slot_record = machine.settings, self._slots.slot_record
         assert isinstance(settings, SemaphoreSettings)
-        if roster is None or roster.limit is None:
+        if slot_record is None or slot_record.limit is None:
             return settings.limit
-        return min(settings.limit, roster.limit)
+        return min(settings.limit, slot_record.limit)

@@ -31,7 +31,7 @@ class LimitKept(Judge):
 
     def did(self, machine: Machine, action: Action) -> None:
         """Receive an acquire that was sent."""
-        if isinstance(action, JoinSemaphore | TakeSlot) and action.roster is not None:
+        if isinstance(action, JoinSemaphore | TakeSlot) and action.slot_record is not None:
             settings = machine.in_force
             assert isinstance(settings, SemaphoreSettings)
             known = self._of_file.get(action.session, 0)

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.actions import HookContext, Reason, Role, StartHook
-from supervisor.core.requests import Roster, TakeSlot
+from supervisor.core.requests import SlotRecord, TakeSlot
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.devagent.kv import Entry
 from supervisor.devagent.sessions import DELETE, StoredSession
 from supervisor.devagent.store import Store
-from supervisor.formats import semaphore_record as rosters
+from supervisor.formats import slot_record as rosters
 from tests.models.simulation.files import PREFIX
 from tests.models.simulation.holders import LOCK, OfSlots, Pruning, Taking
 from tests.models.simulation.judges import Broken, LoseForEveryAcquire
@@ -41,7 +41,7 @@ class Witnessed:
 
     def write(self, now: float, *holders: str, limit: int = 3, look: bool = True) -> int:
         """Write the record, and return its index."""
-        self.store.set(Entry(LOCK, rosters.encoded(Roster(limit, holders))), now)
+        self.store.set(Entry(LOCK, rosters.encoded(SlotRecord(limit, holders))), now)
         if look:
             self.slots.look(now)
         return self.slots.index
@@ -147,7 +147,7 @@ def test_a_holder_of_a_missing_slot_is_reported(machine: Machine, limit: int, of
     judge = LimitKept((), slots)
     assert isinstance(machine.settings, SemaphoreSettings)
     machine.settings = replace(machine.settings, limit=of_file)
-    judge.did(machine, TakeSlot("app", 0.0, 1.0, PREFIX, "s1", Roster(3, ("s0", "s1")), 7))
+    judge.did(machine, TakeSlot("app", 0.0, 1.0, PREFIX, "s1", SlotRecord(3, ("s0", "s1")), 7))
     slots.takings.append(Taking("s1", 8, limit, 2))
     with pytest.raises(Broken, match="takes slot 2 of 1"):
         judge.look(machine)

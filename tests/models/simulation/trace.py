@@ -100,9 +100,9 @@ def _say_outcome(outcome: o.Outcome) -> str:
 
 
 def _say_lock(lock: o.LockKey | None) -> str:
-    if lock is None or lock.roster is None:
+    if lock is None or lock.slot_record is None:
         return "no record" if lock is None else "no semaphore's record"
-    holders = " ".join(map(short, lock.roster.holders)) or "nobody"
+    holders = " ".join(map(short, lock.slot_record.holders)) or "nobody"
     return f"held by {holders}"
 
 

@@ -17,9 +17,10 @@ import pytest
 import yaml
 
 from supervisor.config import load
-from supervisor.core.actions import REASONS, Reason
+from supervisor.core.actions import Reason
 from supervisor.core.lease import lease_of, lose_terms
 from supervisor.formats.templates import PREFIX
+from supervisor.hooks.reasons import REASONS
 from supervisor.hooks.rehearsal import SESSION, hooks_by_place
 from tests.processes.hooks.test_privileges import DAEMON, IS_ROOT, NOBODY, REFUSAL
 from tests.processes.hooks.test_webhook import Receiver, receiver, status

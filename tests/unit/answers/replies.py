@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import requests
 
 from supervisor.config import ConsulSettings
+from supervisor.consul import command_requests
 from supervisor.consul.codec import Codec
 from supervisor.consul.endpoints import ENDPOINTS
 from supervisor.consul.token import Token
@@ -110,14 +111,14 @@ def good(request: Request) -> dict[str, Reply]:
             return {"it lives": _json([{"ID": session, "LockDelay": 30 * 10**9, **_AS_ASKED}])}
         case r.ReadSession(session=session):
             return {"it lives": _json([{"ID": session, "LockDelay": 15 * 10**9, "Name": "ours"}])}
-        case r.ReadSessions():
+        case command_requests.ReadSessions():
             return {"they are": _json([{"ID": "s", "CreateIndex": 7, **_AS_ASKED}]), "none": _json([])}
         case r.ReadMaintenance():
             check = {"ServiceID": "", "Notes": "kernel"}
             return {"none": _json({}), "maintenance": _json({"_node_maintenance": check})}
         case r.DestroySession():
             return {"done": Reply(200, b"true")}
-        case r.Release(value=b"") | r.LeaveSemaphore() | r.WriteSemaphoreRecord():
+        case r.Release(value=b"") | r.LeaveSemaphore() | command_requests.WriteSlotRecord():
             return {"done": _written(getattr(request, "key", "k"), "")}
         case r.Release():
             return {"done": Reply(200, b"true"), "not held": Reply(200, b"false")}
@@ -167,12 +168,12 @@ def outcomes(request: Request) -> dict[str, o.Outcome]:
 
 
 _AS_ASKED = {"Name": "ours", "Behavior": "release", "NodeChecks": [], "TTL": "10s"}
-_WHO, _ROSTER = ("n", 0.0, 1.0), r.Roster(3, ("s",), 30.0)
+_WHO, _ROSTER = ("n", 0.0, 1.0), r.SlotRecord(3, ("s",), 30.0)
 REQUESTS: tuple[Request, ...] = (
     r.CreateSession(*_WHO, SessionSettings("ours")),
     r.RenewSession(*_WHO, "s", SessionSettings("ours")),
     r.ReadSession(*_WHO, "s"),
-    r.ReadSessions(*_WHO),
+    command_requests.ReadSessions(*_WHO),
     r.ReadMaintenance(*_WHO),
     r.DestroySession(*_WHO, "s"),
     r.Acquire(*_WHO, "k", "s", b"me"),
@@ -184,7 +185,7 @@ REQUESTS: tuple[Request, ...] = (
     r.JoinSemaphore(*_WHO, "p", "s", b"me", _ROSTER, 0),
     r.TakeSlot(*_WHO, "p", "s", _ROSTER, 60),
     r.LeaveSemaphore(*_WHO, "p", "s"),
-    r.WriteSemaphoreRecord(*_WHO, "p", _ROSTER, 60),
+    command_requests.WriteSlotRecord(*_WHO, "p", _ROSTER, 60),
     r.ReadSlots(*_WHO, "p"),
     r.WatchSlots(*_WHO, "p", 5, 30.0, True),
 )

@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 
+from supervisor.consul import command_requests
 from supervisor.consul.endpoints import ENDPOINTS
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -24,7 +25,8 @@ BY_CONSUL = [name for name, reply in REPLIES.items() if reply.status == 500]
 
 
 def test_every_class_of_request_has_a_row() -> None:
-    kinds = {kind for kind in vars(r).values() if isinstance(kind, type) and issubclass(kind, r.Request)}
+    known = {**vars(r), **vars(command_requests)}.values()
+    kinds = {kind for kind in known if isinstance(kind, type) and issubclass(kind, r.Request)}
     assert kinds - {r.Request, r.SlotRequest} == {*ENDPOINTS}
     assert {row.line for row in ENDPOINTS.values()} <= {*get_args(Name)}
 
@@ -94,7 +96,7 @@ def test_a_list_of_sessions_is_shown_whatever_other_programs_have_put_there() ->
         {"ID": "b", "LockDelay": 10**400, "CreateIndex": 2},
         {"ID": "c", "LockDelay": "15s", "CreateIndex": 3},
     ]
-    request = r.ReadSessions("", 0.0, 1.0)
+    request = command_requests.ReadSessions("", 0.0, 1.0)
     view = CONSUL.decode(request, Reply(200, json.dumps(odd).encode()).response)
     assert isinstance(view, o.SessionsView) and [each.id for each in view.sessions] == ["a", "b", "c"]
     assert len(view.sessions[0].name) == 1024 and view.sessions[0].lock_delay_s == 0 and not view.filtered
@@ -151,7 +153,7 @@ def test_every_request_of_the_daemon_is_pending_in_some_story() -> None:
     pending = {
         type(request) for story in STORIES for moment in moments(story) for request in moment.play.under_way
     }
-    only_of_commands = {r.WriteSemaphoreRecord, r.ReadSessions}
+    only_of_commands = {command_requests.WriteSlotRecord, command_requests.ReadSessions}
     assert {*ENDPOINTS} - pending == only_of_commands
 
 

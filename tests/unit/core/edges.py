@@ -8,13 +8,13 @@ import pytest
 
 from supervisor.core import session as sessions
 from supervisor.core import tenure as tenures
-from supervisor.core.session import Session, Stage
-from supervisor.core.tenure import Phase, Tenure
+from supervisor.core.session import Session, Stage, StageEnd
+from supervisor.core.tenure import Phase, PhaseEnd, Tenure
 
 Edge = tuple[Phase, Phase] | tuple[Stage, Stage]
 
-PHASE_EDGES = frozenset((one, other) for one, others in tenures.TRANSITIONS.items() for other in others)
-STAGE_EDGES = frozenset((one, other) for one, others in sessions.TRANSITIONS.items() for other in others)
+PHASE_EDGES = frozenset((one, to) for one, edges in tenures.TRANSITIONS.items() for to in edges.values())
+STAGE_EDGES = frozenset((one, to) for one, edges in sessions.TRANSITIONS.items() for to in edges.values())
 EDGES: frozenset[Edge] = PHASE_EDGES | STAGE_EDGES
 
 
@@ -24,13 +24,15 @@ def edges_taken() -> Iterator[set[object]]:
     taken: set[object] = set()
     tenure_becomes, session_becomes = tenures.become, sessions.become
 
-    def tenure_become(tenure: Tenure, phase: Phase, **changes: Any) -> Tenure:
-        taken.add((tenure.phase, phase))
-        return tenure_becomes(tenure, phase, **changes)
+    def tenure_become(tenure: Tenure, cause: PhaseEnd, **changes: Any) -> Tenure:
+        after = tenure_becomes(tenure, cause, **changes)
+        taken.add((tenure.phase, after.phase))
+        return after
 
-    def session_become(session: Session, stage: Stage, **changes: Any) -> Session:
-        taken.add((session.stage, stage))
-        return session_becomes(session, stage, **changes)
+    def session_become(session: Session, cause: StageEnd, **changes: Any) -> Session:
+        after = session_becomes(session, cause, **changes)
+        taken.add((session.stage, after.stage))
+        return after
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tenures, "become", tenure_become)

@@ -214,8 +214,8 @@ class Play:
         assert begun == expected, f"it did: {begun!r}, not: {expected!r}"
 
 
-def _roster(roster: req.Roster) -> str:
-    return f"{roster.limit}: {' '.join(roster.holders)}"
+def _slot_record(slot_record: req.SlotRecord) -> str:
+    return f"{slot_record.limit}: {' '.join(slot_record.holders)}"
 
 
 def text(action: a.Action) -> str:
@@ -230,14 +230,17 @@ def text(action: a.Action) -> str:
             return f"ask {key}"
         case req.ReadKey() | req.ReadSlots():
             return "read"
-        case req.JoinSemaphore(session=session, roster=None):
+        case req.JoinSemaphore(session=session, slot_record=None):
             return f"enroll {session}"
-        case req.JoinSemaphore(session=session, roster=roster) | req.TakeSlot(session=session, roster=roster):
-            assert roster is not None
+        case (
+            req.JoinSemaphore(session=session, slot_record=slot_record)
+            | req.TakeSlot(session=session, slot_record=slot_record)
+        ):
+            assert slot_record is not None
             verb = "enroll" if isinstance(action, req.JoinSemaphore) else "take"
-            return f"{verb} {session} as {_roster(roster)}"
-        case req.LeaveSemaphore(session=session, roster=roster):
-            return f"leave {session}" + ("" if roster is None else f" as {_roster(roster)}")
+            return f"{verb} {session} as {_slot_record(slot_record)}"
+        case req.LeaveSemaphore(session=session, slot_record=slot_record):
+            return f"leave {session}" + ("" if slot_record is None else f" as {_slot_record(slot_record)}")
         case req.CreateSession():
             return "create"
         case req.ReadMaintenance():

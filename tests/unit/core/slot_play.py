@@ -31,7 +31,7 @@ def key(name: str, *, alive: bool = True, delay_s: float | None = 30.0) -> o.Con
 
 
 def lock(*holders: str, limit: int | None = 3, index: int = 60, delay_s: float | None = 30.0) -> o.LockKey:
-    return o.LockKey(9, index, r.Roster(limit, holders, delay_s))
+    return o.LockKey(9, index, r.SlotRecord(limit, holders, delay_s))
 
 
 def view(*contenders: str, at: o.LockKey | None, index: int = 60) -> o.SlotsView:

@@ -153,7 +153,7 @@ def test_a_holder_whose_session_was_altered_runs_on_lose_before_the_release() ->
 
 
 def test_a_tenure_is_not_adopted_with_an_altered_session() -> None:
-    record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
+    record = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
     play = Play(contender(), record)
     play.happens(0.0, e.Tick())
     play.on(0.1, READ, replace(OURS, session="s"))

@@ -148,7 +148,7 @@ def test_after_an_unhealthy_loss_the_node_is_ineligible_and_creates_a_session_af
 
 
 def test_an_adopted_holder_goes_on_before_its_check_has_risen() -> None:
-    record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
+    record = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
     play = Play(contender(candidate_check=CHECK), record=record)
     play.happens(0.0, e.Tick())
     play.on(0.1, RENEW, o.SessionAlive())

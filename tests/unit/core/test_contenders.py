@@ -137,7 +137,7 @@ def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
 
 def test_a_successor_begins_when_its_predecessor_has_wound_up() -> None:
     """The key of this name has changed, so the former key is released first."""
-    record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
+    record = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
     before = departing_contender(contender(), spread=0.0, instance="i", record=record, now=1.0)
     after = new_contender(contender(), spread=0.5, instance="i")
     node = Contenders([before], [Successor(after, frozenset({"n"}))])
@@ -175,7 +175,7 @@ def wound_up(node: Contenders, begun: list[a.Action], now: float) -> None:
 
 def two_keys(*, paused: bool) -> Contenders:
     """Return elections n and m of one key, which depart; "new" takes over the key, and n gets another one."""
-    record = a.Record(a.Step.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me", paused=paused)
+    record = a.Record(a.Point.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me", paused=paused)
     before = [
         departing_contender(replace(contender(), name=name), spread=0.0, instance="i", record=record, now=1.0)
         for name in ("n", "m")
@@ -189,11 +189,11 @@ def two_keys(*, paused: bool) -> Contenders:
 
 def test_a_renamed_election_begins_when_all_elections_of_its_key_have_wound_up() -> None:
     node = two_keys(paused=False)
-    assert node.waiting_for("new") == {"n", "m"}
+    assert node.begins_after("new") == {"n", "m"}
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
-    assert "new" not in node.by_name and node.waiting_for("new") == {"m"}
+    assert "new" not in node.by_name and node.begins_after("new") == {"m"}
     wound_up(node, kept(node, node.step(e.HookEnded(started(node, "m"), ok=True), 5.0), 5.0), 5.1)
-    assert node.by_name["new"].spread == 0.5 and not node.waiting_for("new")
+    assert node.by_name["new"].spread == 0.5 and not node.begins_after("new")
     assert node.by_name["new"].session.stage is Stage.CREATING
 
 

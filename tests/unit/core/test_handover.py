@@ -8,7 +8,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
-from supervisor.core.lock.handover import HANDOVER_S, hint_for, target_of
+from supervisor.core.lock.handover import HANDOVER_S, hint_for, hinted_session
 from tests.unit.core.play import (
     ABSENT,
     ACQUIRE,
@@ -40,7 +40,7 @@ def handed_over(to: str = TARGET) -> o.KeyView:
 
 def test_a_hint_names_its_target() -> None:
     session = "0fb3cba9-26e7-4cbb-9b4b-6e1a3c5b2c11"
-    assert target_of(hint_for(session)) == session
+    assert hinted_session(hint_for(session)) == session
     assert hint_for("s") == b'{"consul-supervisor":{"handover_to":"s"}}'
 
 
@@ -64,7 +64,7 @@ def test_a_hint_names_its_target() -> None:
     ids=lambda value: f"{len(value)} bytes",
 )
 def test_any_other_value_is_no_hint_and_delays_nobody(value: bytes) -> None:
-    assert target_of(value) == ""
+    assert hinted_session(value) == ""
     play = behind()
     play.does(1.0, WATCH, replace(handed_over(), value=value), "acquire s, watch 12")
 

@@ -101,7 +101,7 @@ def test_after_its_tenure_a_node_with_a_fault_does_not_contend() -> None:
 
 
 def test_an_adoption_does_not_wait_for_the_check_of_the_hooks() -> None:
-    left = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
+    left = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
     play = unchecked(record=left)
     play.happens(0.0, e.Tick())
     play.on(0.1, RENEW, o.SessionAlive())
@@ -155,12 +155,12 @@ def test_a_holder_with_changed_hooks_goes_on_before_they_are_checked() -> None:
 
 def test_a_fault_found_before_a_successor_begins_is_kept_for_it() -> None:
     settings = contender(on_lose=())
-    left = a.Record(a.Step.SESSION, "k", "old")
+    left = a.Record(a.Point.SESSION, "k", "old")
     before = departing_contender(contender(), spread=0.5, instance="i", record=left, now=0.0)
     heir = contender_of(Wanted(settings, spread=0.0, unchecked=True), instance="i", now=0.0)
     node = Contenders([before], [Successor(heir, frozenset({"n"}))])
     node.step(checked(MISSING), 0.1)
-    assert node.waiting["n"].faults == (MISSING,) and not node.by_name["n"].faults
+    assert node.not_begun["n"].faults == (MISSING,) and not node.by_name["n"].faults
     assert node.by_name["n"].departing
 
 

@@ -89,7 +89,7 @@ def test_a_holder_in_maintenance_steps_down_in_order() -> None:
 
 
 def test_an_adopted_holder_goes_on_until_an_answer_shows_the_mode() -> None:
-    record = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
+    record = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
     settings = contender(candidate_check=MAINTENANCE)
     play = Play(settings, record, recorded=settings)
     play.happens(0.0, e.Tick())

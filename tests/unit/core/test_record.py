@@ -8,7 +8,7 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from supervisor.core.actions import Record, Step
+from supervisor.core.actions import Point, Record
 from supervisor.core.creation import departing_contender
 from supervisor.core.settings import CandidateCheck, ElectionSettings
 from supervisor.core.step import step
@@ -38,12 +38,12 @@ from tests.unit.core.play import (
 )
 
 
-def left(step: Step, **more: Any) -> Record:
+def left(step: Point, **more: Any) -> Record:
     """Return the record that a process left when it crashed at 0, the time of its last contact."""
     return Record(step, "k", "s", 7, 3, 2, 0.0, leader=b"me", **more)
 
 
-def started(step: Step, at: float = 2.0, **more: Any) -> Play:
+def started(step: Point, at: float = 2.0, **more: Any) -> Play:
     """Play a process that has started with this record and has taken its first step."""
     record_fields = {name: more.pop(name) for name in ("reason", "foreign", "paused") if name in more}
     play = Play(contender(**more), record=left(step, **record_fields), now=at)
@@ -182,14 +182,14 @@ def test_a_session_whose_destroy_has_no_answer_stays_on_record() -> None:
     play = waiting()
     play.hears(0.5, e.StopAsked(), "destroy s")
     play.does(3.5, DESTROY, SILENCE, "stopped, finished")
-    assert play.records[-1] == Record(Step.SESSION, "k", "s")
+    assert play.records[-1] == Record(Point.SESSION, "k", "s")
 
 
 # --- adoption --------------------------------------------------------------------------------------
 
 
 def test_a_holder_is_adopted_without_a_hook_once_consul_confirms_session_and_key() -> None:
-    play = started(Step.HOLDING)
+    play = started(Point.HOLDING)
     assert play.role == "acquiring" and steps(play) == ["holding"]
     play.does(2.1, RENEW, o.SessionAlive(), "")
     play.does(2.2, READ, OURS, "holding")
@@ -198,7 +198,7 @@ def test_a_holder_is_adopted_without_a_hook_once_consul_confirms_session_and_key
 
 def test_an_adopted_tenure_whose_run_child_cannot_start_calls_for_on_lose() -> None:
     """The process before has run on_acquire, so the application may be up."""
-    play = started(Step.HOLDING, run=RUN)
+    play = started(Point.HOLDING, run=RUN)
     play.does(2.1, RENEW, o.SessionAlive(), "")
     play.does(2.2, READ, OURS, "start run, holding")
     play.hears(2.3, e.RunEnded(play.last(a.StartRun), began=False), "start down#1: run-exited, losing")
@@ -207,7 +207,7 @@ def test_an_adopted_tenure_whose_run_child_cannot_start_calls_for_on_lose() -> N
 # --- the file has changed between the crash and the start -------------------------------------------
 
 
-def restarted(step: Step, settings: ElectionSettings) -> Play:
+def restarted(step: Point, settings: ElectionSettings) -> Play:
     """Play a process that has started at 2 with other settings than the recorded ones."""
     play = Play(settings, record=left(step), now=2.0, recorded=contender())
     play.happens(2.0, e.Tick())
@@ -218,7 +218,7 @@ OTHER = contender(on_acquire=(hook("other up"),), on_lose=(hook("other down", 1.
 
 
 def test_a_tenure_lost_before_its_adoption_uses_the_recorded_settings() -> None:
-    play = restarted(Step.HOLDING, OTHER)
+    play = restarted(Point.HOLDING, OTHER)
     assert play.contender.lease.room_s == ROOM_S
     play.does(2.1, READ, ABSENT, "start down#1: crashed, losing")
     play.happens(2.3, e.HookEnded(play.last(a.StartHook), ok=True))
@@ -226,12 +226,12 @@ def test_a_tenure_lost_before_its_adoption_uses_the_recorded_settings() -> None:
 
 
 def test_an_on_lose_that_a_crash_interrupted_uses_the_recorded_settings() -> None:
-    play = restarted(Step.LOSING, OTHER)
+    play = restarted(Point.LOSING, OTHER)
     assert play.last(a.StartHook).hook.name == "down"
 
 
 def test_an_adopted_tenure_takes_and_records_the_settings_of_the_file() -> None:
-    play = restarted(Step.HOLDING, OTHER)
+    play = restarted(Point.HOLDING, OTHER)
     play.does(2.1, RENEW, o.SessionAlive(), "")
     before = len(play.records)
     play.does(2.2, READ, OURS, "start run, holding")
@@ -242,7 +242,7 @@ def test_an_adopted_tenure_takes_and_records_the_settings_of_the_file() -> None:
 
 
 def test_new_settings_are_recorded_before_a_hook_of_theirs_begins() -> None:
-    play = restarted(Step.TENURE, OTHER)
+    play = restarted(Point.TENURE, OTHER)
     play.happens(2.1, e.Answered(play.last(RENEW), o.SessionAlive()))
     election, begun = step(play.contender, e.Answered(play.last(READ), OURS), 2.2)
     (write,) = [each for each in begun if not isinstance(each, a.PrepareWrite)]
@@ -253,7 +253,7 @@ def test_new_settings_are_recorded_before_a_hook_of_theirs_begins() -> None:
 
 
 def test_settings_that_cannot_be_recorded_wait_for_the_end_of_the_tenure() -> None:
-    play = restarted(Step.HOLDING, OTHER)
+    play = restarted(Point.HOLDING, OTHER)
     play.does(2.1, RENEW, o.SessionAlive(), "")
     play.disk_full = True
     play.does(2.2, READ, OURS, "holding")
@@ -267,7 +267,7 @@ def test_settings_with_less_room_apply_only_on_a_contact_that_is_recent_enough()
     """Otherwise the smaller room would end the tenure before the new settings adopt it."""
     strict = contender(ttl_s=60.0, lock_delay_s=60.0, on_lose=(hook("long down", 54.0),))
     loose = contender(ttl_s=60.0, lock_delay_s=60.0)
-    play = Play(strict, record=left(Step.HOLDING), now=2.0, recorded=loose)
+    play = Play(strict, record=left(Point.HOLDING), now=2.0, recorded=loose)
     play.happens(2.0, e.Tick())
     play.on(2.1, READ, OURS)
     play.on(10.0, RENEW, o.SessionAlive())
@@ -276,7 +276,7 @@ def test_settings_with_less_room_apply_only_on_a_contact_that_is_recent_enough()
 
 def test_a_failed_check_that_the_file_has_dropped_ends_no_tenure() -> None:
     check = CandidateCheck(hook("check"))
-    play = Play(contender(), record=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
+    play = Play(contender(), record=left(Point.HOLDING), now=2.0, recorded=contender(candidate_check=check))
     checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
     play.on(2.1, RENEW, o.SessionAlive())
     play.does(2.2, READ, OURS, "holding")
@@ -287,7 +287,7 @@ def test_a_failed_check_that_the_file_has_dropped_ends_no_tenure() -> None:
 def test_a_changed_check_does_not_begin_while_the_former_one_runs() -> None:
     check, other = CandidateCheck(hook("check")), CandidateCheck(hook("check"), interval_s=9.0)
     changed = contender(candidate_check=other)
-    play = Play(changed, record=left(Step.HOLDING), now=2.0, recorded=contender(candidate_check=check))
+    play = Play(changed, record=left(Point.HOLDING), now=2.0, recorded=contender(candidate_check=check))
     checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
     play.on(2.1, RENEW, o.SessionAlive())
     play.does(2.2, READ, OURS, "holding")
@@ -300,7 +300,7 @@ def test_a_changed_check_does_not_begin_while_the_former_one_runs() -> None:
 # --- an election that the file has dropped ----------------------------------------------------------
 
 
-def departing(step: Step) -> Play:
+def departing(step: Point) -> Play:
     play = Play(contender(), now=2.0)
     play.contender = departing_contender(contender(), spread=0.0, instance="i", record=left(step), now=2.0)
     play.happens(2.0, e.Tick())
@@ -308,7 +308,7 @@ def departing(step: Step) -> Play:
 
 
 def test_a_process_that_goes_on_repeats_release_and_destroy_until_consul_answers() -> None:
-    play = departing(Step.SESSION)
+    play = departing(Point.SESSION)
     play.passes(30.0, silent=True)
     assert len(play.times(RELEASE)) > 5 and play.role != "stopped"
     play.passes(31.0)
@@ -316,7 +316,7 @@ def test_a_process_that_goes_on_repeats_release_and_destroy_until_consul_answers
 
 
 def test_a_process_that_stops_does_not_repeat_release_and_destroy() -> None:
-    play = departing(Step.SESSION)
+    play = departing(Point.SESSION)
     play.passes(30.0, silent=True)
     play.happens(30.0, e.StopAsked())
     play.passes(40.0, silent=True)
@@ -325,7 +325,7 @@ def test_a_process_that_stops_does_not_repeat_release_and_destroy() -> None:
 
 def test_a_session_that_cannot_be_released_is_over_after_its_ttl_and_lock_delay() -> None:
     """A token may lack the right to release, and a successor of this name must not wait for ever."""
-    play = departing(Step.SESSION)
+    play = departing(Point.SESSION)
     over_at = 2.0 + 2 * 9.0 + LOCK_DELAY_S
     while play.now < over_at - 1:
         play.on(play.now + 0.01, RELEASE, o.Denied("Permission denied"))
@@ -337,7 +337,7 @@ def test_a_session_that_cannot_be_released_is_over_after_its_ttl_and_lock_delay(
 
 def test_a_departing_election_ends_once_its_end_is_recorded() -> None:
     """A successor that began before would overwrite the record."""
-    play = departing(Step.SESSION)
+    play = departing(Point.SESSION)
     play.on(2.1, RELEASE, o.Done())
     play.happens(2.4, e.Tick())
     play.disk_full = True
@@ -349,7 +349,7 @@ def test_a_departing_election_ends_once_its_end_is_recorded() -> None:
 
 
 def test_a_departing_election_that_is_stuck_keeps_the_lock_until_recover() -> None:
-    play = departing(Step.STUCK)
+    play = departing(Point.STUCK)
     play.passes(30.0)
     assert play.role == "stuck" and len(play.times(RENEW)) > 5 and not play.times(RELEASE)
     play.happens(30.0, e.RecoverAsked("n"))
@@ -358,22 +358,22 @@ def test_a_departing_election_that_is_stuck_keeps_the_lock_until_recover() -> No
 
 
 def test_a_renewal_or_a_read_alone_does_not_adopt() -> None:
-    play = started(Step.HOLDING)
+    play = started(Point.HOLDING)
     play.does(2.2, READ, OURS, "")
     play.does(2.3, RENEW, SILENCE, "")
     assert play.role == "acquiring"
 
 
 def test_an_adoption_starts_the_run_child_again() -> None:
-    play = started(Step.HOLDING, run=RUN)
+    play = started(Point.HOLDING, run=RUN)
     play.on(2.1, RENEW, o.SessionAlive())
     play.does(2.2, READ, OURS, "start run, holding")
     assert play.last(a.StartRun).context.reason == "adopted"
 
 
-@pytest.mark.parametrize(("step", "on_adopt"), [(Step.TENURE, "none"), (Step.HOLDING, "acquire")])
+@pytest.mark.parametrize(("step", "on_adopt"), [(Point.TENURE, "none"), (Point.HOLDING, "acquire")])
 def test_an_adoption_runs_on_acquire_if_it_was_unfinished_or_on_adopt_says_so(
-    step: Step, on_adopt: str
+    step: Point, on_adopt: str
 ) -> None:
     play = started(step, on_adopt=on_adopt)
     play.on(2.1, RENEW, o.SessionAlive())
@@ -386,14 +386,14 @@ def test_an_adoption_runs_on_acquire_if_it_was_unfinished_or_on_adopt_says_so(
     "view", [RIVAL, FREE, o.KeyView(9, "s", b"me", 8, 9, 1), o.KeyView(9, "s", b"me", 3, 9, 3)]
 )
 def test_a_key_that_changed_hands_after_the_crash_means_on_lose(view: o.KeyView) -> None:
-    play = started(Step.HOLDING)
+    play = started(Point.HOLDING)
     play.on(2.1, RENEW, o.SessionAlive())
     play.on(2.2, READ, view)
     assert play.says([play.last(a.StartHook)]) == "start down#1: crashed"
 
 
 def test_silence_after_a_start_ends_belief_one_room_after_the_recorded_contact() -> None:
-    play = started(Step.HOLDING)
+    play = started(Point.HOLDING)
     play.passes(23.4, silent=True)
     assert play.role == "acquiring"
     play.passes(23.6, silent=True)
@@ -402,12 +402,12 @@ def test_silence_after_a_start_ends_belief_one_room_after_the_recorded_contact()
 
 
 def test_a_record_whose_room_is_over_means_on_lose_at_once() -> None:
-    play = started(Step.HOLDING, at=23.5)
+    play = started(Point.HOLDING, at=23.5)
     assert play.times(a.StartHook) == [23.5]
 
 
 def test_an_interrupted_on_lose_begins_again_with_its_reason() -> None:
-    play = started(Step.LOSING, reason=a.Reason.UNHEALTHY)
+    play = started(Point.LOSING, reason=a.Reason.UNHEALTHY)
     assert play.says([play.last(a.StartHook)]) == "start down#1: unhealthy"
     assert play.last(a.StartHook).context.transition == "s-lose"
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
@@ -415,7 +415,7 @@ def test_an_interrupted_on_lose_begins_again_with_its_reason() -> None:
 
 def test_a_recorded_session_without_a_tenure_is_released_and_destroyed() -> None:
     """The session's acquire may have been applied."""
-    play = started(Step.SESSION)
+    play = started(Point.SESSION)
     assert play.times(RELEASE) == [2.0] and not play.times(CREATE)
     play.on(2.1, RELEASE, o.Done())
     play.passes(2.4)
@@ -423,13 +423,13 @@ def test_a_recorded_session_without_a_tenure_is_released_and_destroyed() -> None
 
 
 def test_a_stuck_tenure_stays_stuck_over_a_restart_and_keeps_its_session_alive() -> None:
-    play = started(Step.STUCK)
+    play = started(Point.STUCK)
     assert play.role == "stuck" and play.times(RENEW) == [2.0] and not play.times(a.StartHook)
     play.hears(3.0, e.RecoverAsked("n"), "release s, waiting")
 
 
-@pytest.mark.parametrize("step", [Step.TENURE, Step.HOLDING, Step.STUCK])
-def test_a_foreign_tenure_gets_its_on_lose_and_its_session_is_left_alone(step: Step) -> None:
+@pytest.mark.parametrize("step", [Point.TENURE, Point.HOLDING, Point.STUCK])
+def test_a_foreign_tenure_gets_its_on_lose_and_its_session_is_left_alone(step: Point) -> None:
     play = started(step, foreign=True)
     start = play.last(a.StartHook)
     assert play.says([start]) == "start down#1: crashed" and start.context.rival_at == 2.0
@@ -439,12 +439,12 @@ def test_a_foreign_tenure_gets_its_on_lose_and_its_session_is_left_alone(step: S
 
 
 def test_a_foreign_session_is_forgotten() -> None:
-    play = started(Step.SESSION, foreign=True)
+    play = started(Point.SESSION, foreign=True)
     assert play.times(CREATE) == [2.0] and not play.times(DESTROY)
 
 
 def test_a_pause_outlives_the_process() -> None:
-    play = started(Step.NONE, paused=True)
+    play = started(Point.NONE, paused=True)
     assert play.role == "paused" and not play.times(CREATE)
     play.hears(3.0, e.ResumeAsked("n"), "create, waiting")
 
@@ -452,7 +452,7 @@ def test_a_pause_outlives_the_process() -> None:
 def test_an_election_that_the_file_has_dropped_is_wound_up_and_finished() -> None:
     play = Play(contender())
     play.contender = departing_contender(
-        contender(), spread=0.0, instance="i", record=left(Step.HOLDING), now=2.0
+        contender(), spread=0.0, instance="i", record=left(Point.HOLDING), now=2.0
     )
     play.happens(2.0, e.Tick())
     assert play.says([play.last(a.StartHook)]) == "start down#1: config-changed"

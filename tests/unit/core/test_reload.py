@@ -9,7 +9,6 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.contender import record_of
 from supervisor.core.contenders import Contenders
 from supervisor.core.creation import new_contender
 from supervisor.core.record import tenure_from
@@ -232,7 +231,7 @@ def test_a_waiter_for_a_slot_keeps_its_place_in_line_with_a_new_value() -> None:
 
 
 def test_after_a_crash_a_value_that_was_never_written_is_written() -> None:
-    held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"old")
+    held = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"old")
     play = Play(contender(), record=held, now=2.0)
     play.happens(2.0, e.Tick())
     play.on(2.1, RENEW, o.SessionAlive())
@@ -251,7 +250,7 @@ def test_a_value_that_returns_before_its_rewrite_was_answered_is_written_again()
 
 
 def test_a_value_that_returns_after_a_crash_during_the_rewrite_is_written_again() -> None:
-    held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
+    held = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
     play = Play(contender(), record=held, now=2.0, recorded=replace(contender(), value=b"new"))
     play.happens(2.0, e.Tick())
     play.on(2.1, RENEW, o.SessionAlive())
@@ -261,7 +260,7 @@ def test_a_value_that_returns_after_a_crash_during_the_rewrite_is_written_again(
 
 
 def test_an_unchanged_value_is_not_written_after_a_crash() -> None:
-    held = a.Record(a.Step.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
+    held = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
     play = Play(contender(), record=held, now=2.0, recorded=contender())
     play.happens(2.0, e.Tick())
     play.on(2.1, RENEW, o.SessionAlive())
@@ -288,7 +287,7 @@ def test_on_lose_gets_the_reason_of_a_step_down_also_after_a_crash() -> None:
     play = holder()
     begun = play.happens(3.0, e.StepDownAsked("n", 60.0, note="kernel update"))
     (start,) = [action for action in begun if isinstance(action, a.StartHook)]
-    record = record_of(play.contender)
+    record = play.contender.record
     assert start.context.note == record.note == "kernel update"
     again = tenure_from(record, 4.0)
     assert again is not None and again.note == "kernel update"
@@ -482,7 +481,7 @@ def test_a_renamed_item_begins_when_the_former_one_has_ended() -> None:
     made = Contenders([one])
     begun = made.step(loaded(replace(one.settings, name="m")), 3.0)
     lose = next(action for action in begun if isinstance(action, a.StartHook))
-    assert list(made.by_name) == ["n"] and list(made.waiting) == ["m"]
+    assert list(made.by_name) == ["n"] and list(made.not_begun) == ["m"]
     begun = made.step(e.HookEnded(lose, ok=True), 4.0)
     while "n" in made.by_name:
         outcomes = {r.Release: o.Done(), r.DestroySession: o.Done(), a.WriteRecord: None}
@@ -496,14 +495,14 @@ def test_a_renamed_item_begins_when_the_former_one_has_ended() -> None:
                 break
         else:
             begun = made.step(e.Tick(), 6.0)
-    assert list(made.by_name) == ["m"] and not made.waiting
+    assert list(made.by_name) == ["m"] and not made.not_begun
 
 
 def test_a_paused_item_stays_paused_under_another_key() -> None:
     made = node(named("one"))
     made.step(e.PauseAsked("one"), 1.0)
     made.step(loaded(named("one", key="other")), 2.0)
-    waiting = {**made.by_name, **made.waiting}
+    waiting = {**made.by_name, **made.not_begun}
     assert all(contender.paused for contender in waiting.values())
 
 
@@ -545,7 +544,7 @@ def test_a_rest_after_a_step_down_continues_under_another_session(stepping: bool
     begun += made.step(loaded(another), 6.0)
     ended(made, begun, 7.0)
     ended(made, made.step(e.Tick(), 8.0), 8.0)
-    assert not made.waiting and made.by_name["n"].settings == another
+    assert not made.not_begun and made.by_name["n"].settings == another
     assert not any(isinstance(each, r.CreateSession) for each in made.step(e.Tick(), 60.0))
     roles = [made.by_name["n"].role]
     resumed_at, event = (61.0, e.ResumeAsked("n")) if resumed else (68.0, e.Tick())
@@ -560,7 +559,7 @@ def test_the_delay_after_the_exit_of_the_run_child_continues_under_another_sessi
     another = replace(settings, session=replace(settings.session, ttl_s=8.0))
     ended(made, made.step(loaded(another), 6.0), 7.0)
     ended(made, made.step(e.Tick(), 8.0), 8.0)
-    assert not made.waiting and made.by_name["n"].settings == another
+    assert not made.not_begun and made.by_name["n"].settings == another
     assert not any(isinstance(each, r.CreateSession) for each in made.step(e.Tick(), 60.0))
     assert any(isinstance(each, r.CreateSession) for each in made.step(e.Tick(), 68.0))
 
@@ -572,7 +571,7 @@ def test_a_successor_that_replaces_another_keeps_its_rest() -> None:
     made = Contenders([resting().contender, other])
     begun = made.step(loaded(replace(settings, key="x")), 7.0)
     ended(made, [each for each in begun if not isinstance(each, a.StartHook)], 7.0)
-    assert list(made.by_name) == ["other"] and made.waiting["n"].rests_until == 65.0
+    assert list(made.by_name) == ["other"] and made.not_begun["n"].rests_until == 65.0
     made.step(loaded(replace(settings, key="y")), 8.0)
     made.step(e.Tick(), 8.0)
     assert made.by_name["n"].role is a.Role.RESTING
@@ -583,9 +582,9 @@ def test_a_successor_that_waits_is_replaced_by_the_next_reload() -> None:
     settings = made.by_name["n"].settings
     made.step(loaded(replace(settings, key="x")), 3.0)
     made.step(loaded(replace(settings, key="y")), 3.1)
-    assert made.waiting["n"].settings.key == "y"
+    assert made.not_begun["n"].settings.key == "y"
     made.step(loaded(), 3.2)
-    assert not made.waiting and made.by_name["n"].departing
+    assert not made.not_begun and made.by_name["n"].departing
 
 
 def test_a_reload_is_compared_with_the_last_file_even_before_it_is_in_force() -> None:
@@ -602,13 +601,13 @@ def test_an_item_that_returns_while_it_is_wound_up_begins_anew_afterwards() -> N
     made = Contenders([holder().contender])
     settings = made.by_name["n"].settings
     begun = made.step(loaded(), 3.0)
-    assert plan_reload(made.by_name, made.waiting, {}) == {}
-    assert plan_reload(made.by_name, made.waiting, {"n": settings}) == {"n": ReloadEffect.BEGINS}
+    assert plan_reload(made.by_name, made.not_begun, {}) == {}
+    assert plan_reload(made.by_name, made.not_begun, {"n": settings}) == {"n": ReloadEffect.BEGINS}
     begun += made.step(loaded(settings), 3.1)
-    assert list(made.waiting) == ["n"]
+    assert list(made.not_begun) == ["n"]
     ended(made, begun, 4.0)
     ended(made, made.step(e.Tick(), 5.0), 5.0)
-    assert not made.waiting and not made.by_name["n"].departing
+    assert not made.not_begun and not made.by_name["n"].departing
 
 
 def test_no_successor_begins_after_a_stop() -> None:

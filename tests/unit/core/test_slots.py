@@ -34,7 +34,7 @@ def test_below_an_empty_prefix_one_request_writes_contender_key_and_record() -> 
     play.does(0.3, ENROLL, SEATED, "start up#1: acquired, acquiring")
     request = play.last(ENROLL)
     assert (request.prefix, request.index, request.value) == ("p", 0, b"me")
-    assert request.roster == req.Roster(3, ("s",), 30.0)
+    assert request.slot_record == req.SlotRecord(3, ("s",), 30.0)
     assert play.last(a.StartHook).context.fencing_token == 61
     assert play.last(a.StartHook).context.kind == "semaphore"
 
@@ -166,7 +166,7 @@ def test_a_larger_limit_in_the_record_is_neither_used_nor_changed() -> None:
     play = in_line(view("o1", "o2", "o3", at=lock("o1", "o2", "o3", limit=5)))
     assert not play.times(TAKE)
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2", limit=5)))
-    assert play.last(TAKE).roster.limit == 5
+    assert play.last(TAKE).slot_record.limit == 5
 
 
 def test_a_limit_that_differs_is_reported_until_it_agrees() -> None:

@@ -141,7 +141,7 @@ def test_a_prune_delay_from_before_the_tenure_does_not_shorten_the_lease() -> No
     """The write that takes the slot brings the holder's own prune delay, and no rival waits before it."""
     play = in_line(view("o1", at=lock(delay_s=0.001)))
     play.happens(0.6, e.Tick())
-    assert play.last(TAKE).roster.prune_delay_s == 30.0
+    assert play.last(TAKE).slot_record.prune_delay_s == 30.0
     play.does(0.7, TAKE, TAKEN, "start up#1: acquired, acquiring")
     assert play.contender.lease.lock_delay_s == 30.0
 
@@ -187,14 +187,14 @@ def test_a_watch_that_a_read_has_overtaken_is_no_news() -> None:
 
 
 def test_a_tenure_is_adopted_only_if_waiters_wait_as_long_as_its_lease_counts_on() -> None:
-    held = a.Record(a.Step.HOLDING, "p/.lock", "s")
+    held = a.Record(a.Point.HOLDING, "p/.lock", "s")
     assert is_adoptable(held, semaphore(), semaphore(limit=1))
     assert is_adoptable(held, semaphore(), semaphore(prune_delay_s=20.0))
     assert not is_adoptable(held, semaphore(), semaphore(prune_delay_s=40.0)), "our body says 30 s"
 
 
 def test_an_adopted_holder_counts_on_the_prune_delay_of_the_shared_record() -> None:
-    held = a.Record(a.Step.HOLDING, "p/.lock", "s", 61, 50, 1, contact=1.0, leader=b"me")
+    held = a.Record(a.Point.HOLDING, "p/.lock", "s", 61, 50, 1, contact=1.0, leader=b"me")
     old, new = semaphore(), semaphore(on_adopt="acquire")
     play = Play(new, record=held, now=2.0, recorded=old)
     play.happens(2.0, e.Tick())

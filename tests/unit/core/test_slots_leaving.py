@@ -18,7 +18,7 @@ def left(play: Play) -> str:
 def test_a_holder_that_stops_leaves_record_and_line_before_its_session_ends() -> None:
     play = holding()
     assert left(play).startswith("leave s as 3: ")
-    assert play.last(LEAVE).index == 61 and play.last(LEAVE).roster.holders == ()
+    assert play.last(LEAVE).index == 61 and play.last(LEAVE).slot_record.holders == ()
     play.on(1.5, LEAVE, o.Done())
     assert "destroy s" in Play.says(play.happens(1.8, e.Tick()))
     play.does(1.9, DESTROY, o.Done(), "stopped, finished")
@@ -38,7 +38,9 @@ def test_a_stop_sends_one_leave_without_the_record_to_a_silent_consul() -> None:
     play.on(1.5, LEAVE, o.LostRace())
     told = Play.says(play.on(4.6, READ, SILENCE))
     assert "leave s" in told
-    assert play.last(LEAVE).roster is None, "a write of the record would fail, because the record has changed"
+    assert play.last(LEAVE).slot_record is None, (
+        "a write of the record would fail, because the record has changed"
+    )
     play.passes(20.0, silent=True)
     assert play.role == "stopped"
 
@@ -46,7 +48,7 @@ def test_a_stop_sends_one_leave_without_the_record_to_a_silent_consul() -> None:
 def test_a_waiter_that_stops_leaves_the_line() -> None:
     play = full()
     play.happens(1.0, e.StopAsked())
-    assert play.last(LEAVE).roster is None
+    assert play.last(LEAVE).slot_record is None
     play.on(1.1, LEAVE, o.Done())
     play.happens(1.4, e.Tick())
     play.does(1.5, DESTROY, o.Done(), "stopped, finished")

@@ -38,7 +38,7 @@ def test_the_slot_of_a_vanished_holder_is_free_after_the_prune_delay() -> None:
                 play.now, e.Answered(request, o.SessionAlive() if isinstance(request, RENEW) else WITHOUT_O3)
             )
     assert play.times(TAKE)[0] == pytest.approx(31.0, abs=0.01)
-    assert play.last(TAKE).roster == req.Roster(3, ("o1", "o2", "s"), 30.0)
+    assert play.last(TAKE).slot_record == req.SlotRecord(3, ("o1", "o2", "s"), 30.0)
     assert play.last(TAKE).pruned == (req.Pruned("o3", None),)
 
 
@@ -148,14 +148,14 @@ def test_a_new_holder_writes_the_longest_prune_delay_of_all_holders(
     at = lock("o1", "o2", delay_s=record_s)
     keys = (key("o1", delay_s=of_o1), key("o2", delay_s=20.0), key("s"))
     play.on(1.0, WATCH, o.SlotsView(60, at, keys))
-    assert play.last(TAKE).roster == req.Roster(3, ("o1", "o2", "s"), written_s)
+    assert play.last(TAKE).slot_record == req.SlotRecord(3, ("o1", "o2", "s"), written_s)
 
 
 def test_a_new_holder_keeps_the_recorded_prune_delay_of_a_vanished_holder() -> None:
     """The body of the vanished holder is gone, and only the record still has its prune delay."""
     play = full()
     play.on(1.0, WATCH, view("o2", "s", at=lock("o1", "o2", delay_s=40.0)))
-    assert play.last(TAKE).roster == req.Roster(3, ("o1", "o2", "s"), 40.0)
+    assert play.last(TAKE).slot_record == req.SlotRecord(3, ("o1", "o2", "s"), 40.0)
 
 
 def test_a_holder_that_a_single_read_still_shows_is_never_pruned() -> None:

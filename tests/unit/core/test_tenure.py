@@ -98,7 +98,7 @@ def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
 def test_a_tenure_whose_on_acquire_could_not_be_started_is_released_without_on_lose() -> None:
     play = acquiring()
     play.ends(1.0, "losing, release s, waiting", began=False)
-    assert play.records[-1].step is a.Step.SESSION
+    assert play.records[-1].step is a.Point.SESSION
 
 
 def test_retries_that_could_not_be_started_do_not_call_for_on_lose() -> None:

@@ -66,7 +66,7 @@ def test_without_a_ttl_a_refused_create_waits_at_least_as_long_as_an_unanswered_
 def test_a_refused_read_of_a_waiter_raises_the_level_of_reads() -> None:
     play = waiting()
     play.on(0.2, WATCH, FULL)
-    assert play.contender.throttle.reads == 1 and play.contender.retry_s == RETRY_S + 0.5
+    assert play.contender.throttle.reads == 1 and play.contender.patient_retry_s == RETRY_S + 0.5
 
 
 def test_an_answered_read_does_not_reset_the_level_of_writes() -> None:
@@ -123,10 +123,10 @@ def test_a_new_holder_watches_although_its_watch_as_a_waiter_was_refused() -> No
 
 def test_an_answered_read_of_a_holder_resets_the_level() -> None:
     """A refusal from before the tenure says nothing about the time after it."""
-    throttle = waiting().contender.throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
-    assert throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), SILENCE, holds=True).reads == 1
-    assert throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=True).reads == 1
-    assert throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FREE, holds=True).reads == 0
+    throttle = waiting().contender.throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
+    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), SILENCE, holds=True).reads == 1
+    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=True).reads == 1
+    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FREE, holds=True).reads == 0
 
 
 def test_a_refused_release_does_not_wait_and_the_destroy_after_it_does() -> None:
@@ -177,5 +177,5 @@ def test_a_waiter_that_is_refused_goes_on_renewing_its_session() -> None:
 def test_refused_contenders_do_not_retry_in_step() -> None:
     throttle = waiting().contender.throttle
     for _ in range(3):
-        throttle = throttle.heard(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
+        throttle = throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
     assert throttle.pause_s(0.0) == 2.0 and throttle.pause_s(0.99) == pytest.approx(5.96)

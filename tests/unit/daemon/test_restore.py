@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from supervisor.config import ConsulSettings
-from supervisor.core.actions import Reason, Record, Role, Step
+from supervisor.core.actions import Point, Reason, Record, Role
 from supervisor.core.contender import Contender
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.core.tenure import Phase
@@ -21,7 +21,7 @@ SETTINGS = contender()
 RENAMED = Wanted(replace(SETTINGS, name="new"), 0.5)
 
 
-def record(step: Step = Step.HOLDING, **changes: Any) -> Recorded:
+def record(step: Point = Point.HOLDING, **changes: Any) -> Recorded:
     state = Record(step, "k", "s", 7, 3, 1, 1.0, leader=b"me", **changes.pop("state", {}))
     base = Recorded(SETTINGS, ConsulSettings("http://c"), state, HERE)
     return replace(base, **changes)
@@ -53,7 +53,7 @@ def test_changed_hooks_do_not_end_a_tenure_and_apply_after_its_adoption() -> Non
     election = only(begun(wanted, record()))
     assert not election.winding_up
     assert (election.settings, election.next_settings) == (SETTINGS, wanted)
-    assert only(begun(wanted, record(Step.SESSION))).settings == wanted
+    assert only(begun(wanted, record(Point.SESSION))).settings == wanted
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_record_of_another_machine_host_or_boot_is_foreign(field: str) -> None
 
 def test_a_foreign_record_stays_foreign_after_a_crash() -> None:
     """A crash in the on_lose of a foreign record does not make the session ours."""
-    election = only(begun(SETTINGS, record(Step.LOSING, state={"foreign": True})))
+    election = only(begun(SETTINGS, record(Point.LOSING, state={"foreign": True})))
     assert not election.session.id
 
 
@@ -121,7 +121,7 @@ def test_a_recorded_on_lose_that_runs_means_losing_at_any_recorded_step() -> Non
 
 
 def test_a_pause_is_kept_over_another_key() -> None:
-    found = begun(replace(SETTINGS, key="other"), record(Step.SESSION, state={"paused": True}))
+    found = begun(replace(SETTINGS, key="other"), record(Point.SESSION, state={"paused": True}))
     assert found.successors[0].contender.paused
 
 
@@ -142,7 +142,7 @@ def test_an_unreadable_record_is_wound_up_by_the_last_readable_settings() -> Non
 def test_a_renamed_election_inherits_the_pause_of_its_key() -> None:
     found = restore(
         [RENAMED],
-        {"n": record(Step.SESSION, state={"paused": True})},
+        {"n": record(Point.SESSION, state={"paused": True})},
         ORIGIN,
     )
     assert found.successors[0].contender.paused
@@ -151,7 +151,7 @@ def test_a_renamed_election_inherits_the_pause_of_its_key() -> None:
 def test_a_recorded_holder_does_not_wait_for_another_election_of_its_key() -> None:
     """The lease of the recorded tenure is running."""
     other = replace(record(), settings=replace(SETTINGS, name="new"))
-    found = restore([RENAMED], {"n": record(Step.SESSION), "new": other}, ORIGIN)
+    found = restore([RENAMED], {"n": record(Point.SESSION), "new": other}, ORIGIN)
     assert not found.successors
     assert [each.tenure is not None for each in found.contenders] == [False, True]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import ConsulSettings
-from supervisor.core.actions import Reason, Record, Step, WriteRecord
+from supervisor.core.actions import Point, Reason, Record, WriteRecord
 from supervisor.core.contender import Contender
 from supervisor.core.settings import Wanted
 from supervisor.core.tenure import Phase
@@ -22,10 +22,10 @@ from tests.unit.core.play import contender
 
 HERE = MachineIdentity("machine", "host", "boot")
 SETTINGS = contender()
-SESSION = Record(Step.SESSION, SETTINGS.key, "s")
-TENURE = Record(Step.TENURE, SETTINGS.key, "s", 7, 3, 1, 12.5)
-HOLDING = replace(TENURE, step=Step.HOLDING)
-LOSING = replace(HOLDING, step=Step.LOSING, reason=Reason.SHUTDOWN)
+SESSION = Record(Point.SESSION, SETTINGS.key, "s")
+TENURE = Record(Point.TENURE, SETTINGS.key, "s", 7, 3, 1, 12.5)
+HOLDING = replace(TENURE, step=Point.HOLDING)
+LOSING = replace(HOLDING, step=Point.LOSING, reason=Reason.SHUTDOWN)
 STEPS = (SESSION, TENURE, HOLDING, replace(HOLDING, contact=13.5), LOSING)
 
 

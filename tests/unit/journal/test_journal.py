@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import ConsulSettings
-from supervisor.core.actions import EMPTY_RECORD, Reason, Record, Step, WriteRecord
+from supervisor.core.actions import EMPTY_RECORD, Point, Reason, Record, WriteRecord
 from supervisor.core.settings import (
     CandidateCheck,
     Command,
@@ -56,7 +56,7 @@ SETTINGS = ElectionSettings(
     on_adopt="acquire",
 )
 RECORD = Record(
-    Step.HOLDING, "service/app/leader", "s", 7, 3, 1, 12.5, None, b"me\xff", None, Reason.ACQUIRED
+    Point.HOLDING, "service/app/leader", "s", 7, 3, 1, 12.5, None, b"me\xff", None, Reason.ACQUIRED
 )
 GROUPS = (Group(12, 345, "s-acquire"),)
 
@@ -135,7 +135,7 @@ def test_a_line_that_is_no_record_is_unreadable_even_with_a_right_checksum(text:
 
 
 def test_the_newest_state_counts() -> None:
-    lost = Record(Step.SESSION, "k", "s")
+    lost = Record(Point.SESSION, "k", "s")
     record = found_in(whole() + state_line(lost, (), HERE, "later"))
     assert record.state == lost
 
@@ -147,14 +147,14 @@ BAD_IDS = ["a\nb", "../../kv/x", "x" * 100_000, "\ud800", " "]
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_session_with_an_id_that_consul_cannot_have_made_is_forgotten(session: str, paused: bool) -> None:
     """An earlier version took any text of a broken proxy as an ID, and nothing was begun with it."""
-    record = found_in(whole(Record(Step.SESSION, "k", session, paused=paused)))
+    record = found_in(whole(Record(Point.SESSION, "k", session, paused=paused)))
     assert record.state == Record(paused=paused)
 
 
 @pytest.mark.parametrize("session", BAD_IDS, ids=lambda each: ascii(each[:9]))
 def test_a_tenure_with_an_id_that_consul_cannot_have_made_is_damage(session: str) -> None:
     """on_lose runs, and the older line still leads to the processes that a crash left running."""
-    for step in (Step.TENURE, Step.HOLDING, Step.LOSING, Step.STUCK):
+    for step in (Point.TENURE, Point.HOLDING, Point.LOSING, Point.STUCK):
         with pytest.raises(UnreadableRecord, match="that Consul cannot have made") as unreadable:
             read(whole() + state_line(replace(RECORD, step=step, session=session), (), HERE, "later") + b" ")
         assert unreadable.value.last is not None and unreadable.value.last.state == RECORD
@@ -163,7 +163,7 @@ def test_a_tenure_with_an_id_that_consul_cannot_have_made_is_damage(session: str
 @pytest.mark.parametrize("room", [b"", b"    ", b"\0" * 4, b"\0" * 4 + b"    "])
 @pytest.mark.parametrize("cut", range(1, 80, 7))
 def test_a_line_without_its_end_is_damage(cut: int, room: bytes) -> None:
-    later = state_line(Record(Step.LOSING, "k", "s"), (), HERE, "later")
+    later = state_line(Record(Point.LOSING, "k", "s"), (), HERE, "later")
     with pytest.raises(UnreadableRecord, match="has no end"):
         read(whole() + later[:-cut] + room)
 
@@ -296,7 +296,7 @@ def test_each_record_can_be_read_when_the_reserve_is_used_up(journal: Journal, t
     keep(journal, RECORD)
     path = tmp_path / "state" / "app.journal"
     for number in range(100):  # of some 300 bytes each, and the reserve for the end of a tenure has 16 KiB
-        losing = replace(RECORD, step=Step.LOSING, contact=float(number))
+        losing = replace(RECORD, step=Point.LOSING, contact=float(number))
         assert keep(journal, losing) == ""
         assert read(path.read_bytes()).state == losing
 
@@ -329,11 +329,11 @@ def test_the_end_of_a_process_group_is_written_with_the_next_record(journal: Jou
     keep(journal, RECORD)
     journal.group_began("app", GROUPS[0])
     journal.group_ended("app", GROUPS[0])
-    keep(journal, replace(RECORD, step=Step.LOSING))
+    keep(journal, replace(RECORD, step=Point.LOSING))
     assert journal.is_settled("app")
     journal.close()
     found = again(tmp_path)
-    assert isinstance(found, Recorded) and found.groups == () and found.state.step is Step.LOSING
+    assert isinstance(found, Recorded) and found.groups == () and found.state.step is Point.LOSING
 
 
 @pytest.mark.parametrize("content", [b"", b" ", whole(), whole() + b"x" * 20_000, whole() + b"\0"])
@@ -386,13 +386,13 @@ def test_a_record_without_room_is_refused_and_the_last_one_still_counts(tmp_path
         before = (folder / "state" / "app.journal").read_bytes()
         whole_bytes = len(before.rstrip(b" "))
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes + 100, resource.RLIM_INFINITY))
-        why_not = keep(journal, replace(RECORD, step=Step.LOSING))
+        why_not = keep(journal, replace(RECORD, step=Point.LOSING))
         assert "cannot write" in why_not and "File too large" in why_not
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        assert keep(journal, replace(RECORD, step=Step.LOSING)) == ""
+        assert keep(journal, replace(RECORD, step=Point.LOSING)) == ""
 
     in_a_child_without_room(body, tmp_path)
-    assert state_of(again(tmp_path)).step is Step.LOSING
+    assert state_of(again(tmp_path)).step is Point.LOSING
 
 
 def test_a_line_that_was_cut_off_is_no_part_of_the_next_record(tmp_path: Path) -> None:
@@ -428,10 +428,10 @@ def test_a_full_disk_has_room_for_the_loss_even_after_a_restart(tmp_path: Path) 
         assert 5 < len(kept) < 100  # contacts leave a part of the reserve for the loss
         record = read(path.read_bytes())
         assert record.state.contact == kept[-1]
-        assert keep(journal, replace(RECORD, step=Step.LOSING)) == ""
+        assert keep(journal, replace(RECORD, step=Point.LOSING)) == ""
 
     in_a_child_without_room(body, tmp_path)
-    assert state_of(again(tmp_path)).step is Step.LOSING
+    assert state_of(again(tmp_path)).step is Point.LOSING
 
 
 def test_without_room_the_end_of_a_tenure_removes_the_record(tmp_path: Path) -> None:
@@ -440,7 +440,7 @@ def test_without_room_the_end_of_a_tenure_removes_the_record(tmp_path: Path) -> 
         assert keep(journal, RECORD) == ""
         whole_bytes = len((folder / "state" / "app.journal").read_bytes().rstrip(b" "))
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes, resource.RLIM_INFINITY))
-        assert keep(journal, Record(Step.SESSION, "k", "s")) == ""
+        assert keep(journal, Record(Point.SESSION, "k", "s")) == ""
 
     in_a_child_without_room(body, tmp_path)
     assert again(tmp_path) is None
@@ -461,10 +461,10 @@ for second in range(1000):
     if why_not := keep(journal, replace(RECORD, contact=float(second))):
         break
 assert "No space left" in why_not, why_not
-assert keep(journal, replace(RECORD, step=Step.LOSING)) == ""
-assert keep(journal, replace(RECORD, step=Step.STUCK)) == ""
+assert keep(journal, replace(RECORD, step=Point.LOSING)) == ""
+assert keep(journal, replace(RECORD, step=Point.STUCK)) == ""
 journal.close()
-assert state_of(again(folder)).step is Step.STUCK
+assert state_of(again(folder)).step is Point.STUCK
 """
 
 
@@ -487,7 +487,7 @@ def test_records_are_forced_to_disk_except_for_a_new_contact_alone(tmp_path: Pat
     journal = Journal(str(tmp_path / "state"), CONSUL, identity=HERE, wants_disk=wanted.append)
     keep(journal, RECORD)
     keep(journal, replace(RECORD, contact=20.0))
-    keep(journal, replace(RECORD, step=Step.LOSING))
+    keep(journal, replace(RECORD, step=Point.LOSING))
     journal.close()
     assert len(wanted) == 2
 

@@ -20,11 +20,11 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.actions import REASONS
 from supervisor.core.contenders import Contenders
 from supervisor.core.creation import new_contender
 from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
 from supervisor.core.tenure import REASON_WITHIN_S
+from supervisor.hooks.reasons import REASONS
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.facts import Facts
 from supervisor.telemetry.history import History
@@ -258,7 +258,7 @@ def test_a_scrape_shows_limits_and_holders_of_a_semaphore() -> None:
     scene = MeteredNode(SLOTS, contender())
     assert (scene.value("limit"), scene.value("effective_limit"), scene.value("holders")) == (3, 3, 0)
     keys = (o.ContenderKey("x", "x", b"", 5, 1), o.ContenderKey("y", "", b"", 6, 1))
-    lock = o.LockKey(4, 7, r.Roster(limit=2, holders=("x", "y")))
+    lock = o.LockKey(4, 7, r.SlotRecord(limit=2, holders=("x", "y")))
     scene.answer(r.WatchSlots, o.SlotsView(7, lock, keys), "s")
     assert (scene.value("limit"), scene.value("effective_limit")) == (3, 2)
     assert (scene.value("holders"), scene.value("leader_present", name="s")) == (1, 1)

@@ -15,7 +15,7 @@ from supervisor.formats.durations import parse_duration
 from supervisor.formats.json_values import DEPTH_MAX, is_deeper
 
 if TYPE_CHECKING:
-    from supervisor.core.requests import Roster
+    from supervisor.core.requests import SlotRecord
 
 LIMIT_MAX = 10_000
 HOLDERS_MAX = LIMIT_MAX
@@ -27,15 +27,15 @@ class InvalidRecord(Exception):
     """A value that is no semaphore record; the text says why."""
 
 
-def decoded(value: bytes) -> "Roster":
+def decoded(value: bytes) -> "SlotRecord":
     """Decode the value of ``.lock``. An empty value is a new record. Raises InvalidRecord.
 
     Names of fields may be in upper or lower case, as Consul's client accepts them.
     """
-    from supervisor.core.requests import Roster
+    from supervisor.core.requests import SlotRecord
 
     if not value.strip():
-        return Roster()
+        return SlotRecord()
     fields = _object(value)
     known = {name.lower(): part for name, part in fields.items()}
     others = {name: part for name, part in fields.items() if name.lower() not in _OURS}
@@ -43,15 +43,15 @@ def decoded(value: bytes) -> "Roster":
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= LIMIT_MAX:
         raise InvalidRecord(f"its Limit is no number from 1 to {LIMIT_MAX}")
     rest = json.dumps(others, separators=(",", ":")) if others else ""
-    return Roster(limit, _holders(known.get("holders")), _duration(known.get("prunedelay")), rest)
+    return SlotRecord(limit, _holders(known.get("holders")), _duration(known.get("prunedelay")), rest)
 
 
-def encoded(roster: "Roster") -> bytes:
+def encoded(slot_record: "SlotRecord") -> bytes:
     """Encode the record as the value of ``.lock``."""
-    fields: dict[str, Any] = {"Limit": roster.limit, "Holders": dict.fromkeys(roster.holders, True)}
-    if roster.prune_delay_s is not None:
-        fields["PruneDelay"] = _text(roster.prune_delay_s)
-    fields |= json.loads(roster.others) if roster.others else {}
+    fields: dict[str, Any] = {"Limit": slot_record.limit, "Holders": dict.fromkeys(slot_record.holders, True)}
+    if slot_record.prune_delay_s is not None:
+        fields["PruneDelay"] = _text(slot_record.prune_delay_s)
+    fields |= json.loads(slot_record.others) if slot_record.others else {}
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
