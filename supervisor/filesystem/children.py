@@ -110,6 +110,16 @@ class Child:
         reap()
 
 
+def spawn(argv: list[str], environ: dict[str, str], out: int, err: int) -> int:
+    """Start a program as a child, with these descriptors for its output and error. Return its process id."""
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, out, 1),
+        (os.POSIX_SPAWN_DUP2, err, 2),
+    ]
+    return os.posix_spawn(argv[0], argv, environ, file_actions=actions, setpgroup=0)
+
+
 def reap() -> None:
     """Reap each killed child that has ended by now. The start and the end of another child do so, too."""
     for pid in tuple(_unreaped):

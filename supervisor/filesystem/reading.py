@@ -7,8 +7,9 @@ owner keeps one ``FileReader`` or one ``Pulse`` for it.
 import errno
 import os
 import re
+from functools import partial
 
-from supervisor.filesystem.children import WITHIN_S, Child, NoAnswer
+from supervisor.filesystem.children import WITHIN_S, Child, NoAnswer, spawn
 from supervisor.filesystem.mounts import is_local
 
 PROGRAM = "/usr/bin/head"
@@ -20,7 +21,8 @@ class FileReader(Child):
 
     def __init__(self, path: str, bytes_max: int) -> None:
         """Start the child. Raises OSError when that fails, and NoAnswer when too many children hang."""
-        super().__init__(path, lambda out, err: _started(path, bytes_max, out, err))
+        argv = [PROGRAM, "-c", str(bytes_max), "--", path]
+        super().__init__(path, partial(spawn, argv, {"LC_ALL": "C"}))
 
     def content(self) -> bytes:
         """Return the bytes that the child has read. Raises OSError as reading the file here would."""
@@ -97,13 +99,3 @@ def await_answer(path: str, within_s: float) -> None:
         raise
     except OSError:
         pass  # because an error is an answer
-
-
-def _started(path: str, bytes_max: int, out: int, err: int) -> int:
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, out, 1),
-        (os.POSIX_SPAWN_DUP2, err, 2),
-    ]
-    argv = [PROGRAM, "-c", str(bytes_max), "--", path]
-    return os.posix_spawn(PROGRAM, argv, {"LC_ALL": "C"}, file_actions=actions, setpgroup=0)

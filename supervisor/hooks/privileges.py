@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from supervisor.core.settings import Command
-from supervisor.filesystem.children import Child
+from supervisor.filesystem.children import Child, spawn
 from supervisor.filesystem.mounts import program_of, which
 
 LOOKUP_S = 1.0
@@ -105,7 +105,7 @@ def rights_of(user: pwd.struct_passwd | None, gid: int | None) -> Rights:
 
 def setpriv() -> str:
     """Return the path of setpriv. Raises PrivilegesRefused."""
-    program = which("setpriv", _path()) or which("setpriv", SYSTEM_PATH)
+    program = which("setpriv", os.environ.get("PATH", SYSTEM_PATH)) or which("setpriv", SYSTEM_PATH)
     if program is None:
         why = "setpriv is not installed, and run, user and group need it"
         raise PrivilegesRefused("", why, "install util-linux")
@@ -127,10 +127,6 @@ def _run_as(rights: Rights, dies_with_us: bool) -> RunAs:
     return RunAs((setpriv(), *options, "--") if options else (), {} if user is None else _login(user))
 
 
-def _path() -> str:
-    return os.environ.get("PATH", SYSTEM_PATH)
-
-
 async def _user(name: str) -> pwd.struct_passwd:
     login, password, uid, gid, gecos, home, shell = await _entry("passwd", "user", name, fields=7)
     return pwd.struct_passwd((login, password, int(uid), int(gid), gecos, home, shell))
@@ -142,7 +138,10 @@ async def _group(name: str) -> int:
 
 async def _entry(database: str, what: str, name: str, *, fields: int) -> list[str]:
     """Return the fields of one entry of the directory of users. Raises PrivilegesRefused."""
-    child = Child(f"{what} {name}", partial(_getent, database, name))
+    search = os.environ.get("PATH", SYSTEM_PATH)
+    argv = [program_of("getent", search), database, "--", name]
+    # The PATH is its whole environment, without the secrets of ours.
+    child = Child(f"{what} {name}", partial(spawn, argv, {"PATH": search}))
     try:
         if not await child.comes_to_end(LOOKUP_S):
             why = f"the directory of {what}s did not answer for {name!r} within {LOOKUP_S:g} s"
@@ -153,17 +152,6 @@ async def _entry(database: str, what: str, name: str, *, fields: int) -> list[st
     if code != 0 or len(entry) != fields:
         raise unknown(what, name)
     return entry
-
-
-def _getent(database: str, name: str, out: int, err: int) -> int:
-    argv = [program_of("getent", _path()), database, "--", name]
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, out, 1),
-        (os.POSIX_SPAWN_DUP2, err, 2),
-    ]
-    environ = {"PATH": _path()}  # without the secrets of our environment
-    return os.posix_spawn(argv[0], argv, environ, file_actions=actions, setpgroup=0)
 
 
 def _login(entry: pwd.struct_passwd) -> dict[str, str]:

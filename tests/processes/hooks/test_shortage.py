@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pwd
 import resource
 import subprocess
 import sys
@@ -84,6 +85,17 @@ def test_hooks_that_end_a_tenure_have_reserved_descriptors(event: str) -> None:
                 for number in (1, 2, 3):
                     assert await one.run("exit 0", event=event, attempt=number) == (True, "exit 0")
             assert not one.delayed
+
+    asyncio.run(main())
+
+
+def test_the_user_of_on_lose_is_looked_up_on_reserved_descriptors() -> None:
+    call = shell("exit 0", user=pwd.getpwuid(os.geteuid()).pw_name)
+
+    async def main() -> None:
+        async with trial() as one:
+            with no_descriptors():
+                assert await one.run(call, event="lose") == (True, "exit 0")
 
     asyncio.run(main())
 
