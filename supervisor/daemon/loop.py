@@ -49,7 +49,7 @@ from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
 from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
-from supervisor.hooks import Hooks
+from supervisor.hooks.attempts import Hooks
 from supervisor.journal.fsync import Flush
 from supervisor.preflight.monitor import HookMonitor
 from supervisor.runtime import signals

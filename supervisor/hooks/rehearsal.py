@@ -14,7 +14,8 @@ from supervisor.core.actions import LOSE_SIDE, Holder, HookContext, Reason, Star
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.lease import margin_of
 from supervisor.core.settings import HOOK_EVENTS, Hook, ItemSettings
-from supervisor.hooks import HookLine, Hooks
+from supervisor.hooks.attempts import Hooks
+from supervisor.hooks.output import HookLine
 
 SESSION = "00000000-0000-0000-0000-000000000000"
 CHECK = "candidate_check"

@@ -38,7 +38,7 @@ from supervisor.core.outcomes import Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import ItemSettings, Wanted
 from supervisor.errors import CommandError
-from supervisor.hooks import Hooks
+from supervisor.hooks.attempts import Hooks
 from supervisor.lock_command import judgement
 from supervisor.lock_command.guard import Guard
 from supervisor.lock_command.judgement import LockLost

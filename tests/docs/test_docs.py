@@ -39,7 +39,8 @@ from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_R
 from supervisor.core.settings import Command, Hook, Webhook
 from supervisor.daemon.events import RETRY_S
 from supervisor.formats.templates import BODY_CHARS_MAX, FACTS, HEADER_CHARS_MAX, PREFIX, URL_CHARS_MAX
-from supervisor.hooks import Hooks, output
+from supervisor.hooks import output
+from supervisor.hooks.attempts import Hooks
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
 from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.telemetry.event_log import EVENTS_MAX

@@ -222,18 +222,19 @@ def left_behind(folder: Path) -> list[str]:
 
 
 def assert_none_left(processes: Callable[[], list[psutil.Process]]) -> None:
-    """Check that none of these processes is left, except a ``sync`` of a record, which is awaited.
+    """Check that none of these processes is left, except a child that the supervisor's end does not wait for.
 
-    A disk may take seconds for a sync, during which the process cannot be ended. The supervisor does not
-    wait.
+    Such a child is a ``sync`` of a record, for which a disk may take seconds, or a killed fork of the
+    supervisor. It is awaited here.
     """
-    left = [process.cmdline() for process in processes() if not _is_sync(process)]
+    left = [process.cmdline() for process in processes() if not _is_own_child(process)]
     assert not left, f"processes are left: {left}"
-    until(lambda: not processes(), "a sync of a record has ended")
+    until(lambda: not processes(), "a sync of a record or a fork has ended")
 
 
-def _is_sync(process: psutil.Process) -> bool:
+def _is_own_child(process: psutil.Process) -> bool:
     try:
-        return "--data" in process.cmdline()
+        command = process.cmdline()
     except psutil.Error:  # the process has ended
         return True
+    return "--data" in command or command[1:4] == ["-m", "supervisor", "run"]

@@ -22,8 +22,7 @@ from supervisor.core.events import Answered, Event, Stalled, StopAsked
 from supervisor.core.outcomes import LockDelayed, LostRace, Outcome
 from supervisor.core.requests import Request
 from supervisor.filesystem.writing import NonBlockingWriter
-from supervisor.hooks import HookLine
-from supervisor.hooks.output import LineBudget
+from supervisor.hooks.output import HookLine, LineBudget
 from supervisor.telemetry.facts import FAILURES, Fact, Trouble, context_fields
 from supervisor.telemetry.log.format import reaches_journal, writer
 from supervisor.telemetry.log.journald import JOURNAL, JournalWriter

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.settings import Command
-from supervisor.hooks import TOO_MANY_LEFT
 from supervisor.hooks import command as commands
+from supervisor.hooks.attempts import TOO_MANY_LEFT
 from supervisor.hooks.spawn import launched
 from supervisor.hooks.unkillable import UNKILLABLE_MAX
 from tests.processes.hooks.trial import shell, trial

@@ -15,7 +15,8 @@ from supervisor.core.actions import HookContext, KillHook, Reason, StartHook, St
 from supervisor.core.events import Event, HookEnded, RunEnded
 from supervisor.core.settings import Command, Hook, Run, Webhook
 from supervisor.filesystem.children import reap
-from supervisor.hooks import HookLine, Hooks
+from supervisor.hooks.attempts import Hooks
+from supervisor.hooks.output import HookLine
 from tests.support.patience import PATIENCE_S
 
 T = TypeVar("T")

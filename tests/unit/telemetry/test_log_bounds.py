@@ -18,7 +18,7 @@ from supervisor.core.events import Answered, Event, HookEnded, Tick
 from supervisor.core.outcomes import Created, Denied, Done, KeyView, Outcome, SessionAlive, Unknown, Won
 from supervisor.core.requests import Acquire, CreateSession, ReadKey, RenewSession, Request, WatchKey
 from supervisor.core.settings import SessionSettings
-from supervisor.hooks import HookLine
+from supervisor.hooks.output import HookLine
 from supervisor.runtime.driver import Driver
 from supervisor.telemetry.log import OUTPUT_LINES_MAX
 from supervisor.telemetry.log.recurring import FORGET_S, NAMES_MAX, REMIND_S, REPEAT_S
