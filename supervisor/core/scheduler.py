@@ -178,6 +178,9 @@ def _advance_lock(contender: Contender, now: float) -> Begun:
     lock, session, begun = contender.lock, contender.session, tuple[Request, ...]()
     if contender.may_try and lock.lacks_observation(now):
         lock = lock.read_by(now)
+    if lock.watch.ready(now):
+        lock = replace(lock, watch=lock.watch.schedule_at(max(lock.watch.due_at, session.quiet_until)))
+        contender = replace(contender, lock=lock)
     if lock.deadline <= now:
         lock, begun = lock.due_requests(contender.terms, now, holding=contender.tenure is not None)
         contender = replace(contender, lock=lock)
