@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dataclasses import replace
 
-    def make_copiers() -> None: ...
+    def make_copiers() -> None:
+        """Make the functions of all classes."""
 else:
     from dataclasses import fields, is_dataclass
 
@@ -38,7 +39,7 @@ else:
         return copy
 
     def make_copiers():
-        """Make the functions for all loaded classes of the core, so that no hand-over waits for the compiler."""
+        """Make the functions for all loaded classes of the core, because a hand-over must not compile."""
         modules = [module for name, module in sys.modules.items() if name.startswith("supervisor.core.")]
         for cls in {each for module in modules for each in vars(module).values() if isinstance(each, type)}:
             if is_dataclass(cls) and cls not in _COPIES:

@@ -33,6 +33,11 @@ from supervisor.core.tenure import Phase
 Begun = tuple[Contender, tuple[Action, ...]]
 
 
+def begin_record(contender: Contender, now: float) -> Begun:
+    """Begin the record if it is due. The caller knows that nothing else is."""
+    return _advance_record(contender, now)
+
+
 def begin_due(contender: Contender, now: float) -> Iterator[Begun]:
     """Begin everything that is due, and yield the actions for the shell in portions: see ``step.decide``."""
     if offered := _offer_file(contender, now):

@@ -265,7 +265,7 @@ class Daemon:
         self._pending.append((event, actions))
 
     def _notify_soon(self) -> None:
-        """Notify the observers at once, or a little later when another process needs the CPU for a hand-over."""
+        """Notify the observers at once, or a little later when a hand-over needs the CPU."""
         if any(isinstance(action, HANDS_OVER) for _, actions in self._pending for action in actions):
             asyncio.get_running_loop().call_later(HANDOVER_QUIET_S, self._notify_observers)
         else:

@@ -58,7 +58,7 @@ class Play:
     disk_full: no record can be written.
     refused: how many records could not be written.
     verifies: the renewal that verifies a new session is answered at once.
-    hurries: no attempt is answered while it is young, so the watch that waits for the answer is begun at once.
+    hurries: no attempt is answered while it is young, so the watch that waits for that is begun at once.
     under_way: the requests without an answer.
     """
 

@@ -1,4 +1,4 @@
-"""The lock is not read while an attempt is young, because the attempt's own effect would be the first news."""
+"""The lock is not read while an attempt is young, because its own effect would be the first news."""
 
 import pytest
 
@@ -60,9 +60,7 @@ def test_a_lost_race_is_read_at_once_and_watched_at_the_deadline() -> None:
     play.does(0.22, READ, RIVAL, "info rival")
     play.does(0.23, INFO, o.SessionInfo(15.0), "")
     play.does(0.25, "watch 5")
-    play.does(
-        0.26, WATCH, FREE_AGAIN, "acquire s"
-    )  # the watch misses nothing, because it waits from an index
+    play.does(0.26, WATCH, FREE_AGAIN, "acquire s")  # it misses nothing, because it has an index
 
 
 def test_a_watch_that_shows_a_young_attempt_causes_no_read_before_its_answer() -> None:
