@@ -84,6 +84,7 @@ class Daemon:
 
     _timer: asyncio.TimerHandle | None = None
     _clean = True
+    _step_at = 0.0  # of the step that the observers see
     _stopping = False
     _ignores_second_stop = False
     _interrupted = False
@@ -144,10 +145,10 @@ class Daemon:
             history,
             lambda: (*contenders.by_name, *contenders.not_begun),
         )
-        facts = Facts(boottime, log.on_step, history.on_step, metrics.counters.on_step)
+        facts = Facts(lambda: self._step_at, log.on_step, history.on_step, metrics.counters.on_step)
         self._observers: tuple[Observer, ...] = (facts, self._operator, self._notifier)
         self._background = Background(self._on_unhandled_exception)
-        self._pending: deque[tuple[Event, list[Action]]] = deque()
+        self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
         self._reload_lock = asyncio.Lock()
 
@@ -262,18 +263,18 @@ class Daemon:
         """Report a step to the observers after everything that the step began, because that is urgent."""
         if not self._pending:
             asyncio.get_running_loop().call_soon(self._notify_soon)
-        self._pending.append((event, actions))
+        self._pending.append((boottime(), event, actions))
 
     def _notify_soon(self) -> None:
         """Notify the observers at once, or a little later when a hand-over needs the CPU."""
-        if any(isinstance(action, HANDS_OVER) for _, actions in self._pending for action in actions):
+        if any(isinstance(action, HANDS_OVER) for *_, actions in self._pending for action in actions):
             asyncio.get_running_loop().call_later(HANDOVER_QUIET_S, self._notify_observers)
         else:
             self._notify_observers()
 
     def _notify_observers(self) -> None:
         while self._pending:
-            event, actions = self._pending.popleft()
+            self._step_at, event, actions = self._pending.popleft()
             for observer in self._observers:
                 observer.on_step(event, actions)
 

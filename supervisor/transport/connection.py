@@ -89,9 +89,11 @@ class Connection(asyncio.BufferedProtocol):
             self._send(exchange)
 
     async def answer(self, exchange: Exchange) -> requests.Response:
-        """Return the complete answer to this exchange, which was begun here, after the call of ``on_response``.
+        """Return the complete answer to this exchange, which was begun here, after ``on_response``.
 
-        The answer may have been read before this begins, and another exchange may be under way then. Raises ExchangeFailed. The connection is aborted unless this returns an answer, so also when the task
+        The answer may have been read before this begins, and another exchange may be under way by then.
+
+        Raises ExchangeFailed. The connection is aborted unless this returns an answer, so also when the task
         is cancelled.
         """
         try:

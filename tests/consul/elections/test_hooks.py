@@ -168,11 +168,8 @@ def test_a_node_whose_check_fails_does_not_contend_and_a_holder_steps_down(scene
 
 def test_what_a_hook_prints_at_once_follows_the_lines_that_name_the_hook(scene: Scene) -> None:
     """The log gets the steps of a hand-over a few milliseconds late, and all of them before the end."""
-    prints = {
-        hook: [{"exec": ["/bin/echo", hook], "timeout": "500ms", "kill_after": "500ms"}]
-        for hook in ("on_acquire", "on_lose")
-    }
-    a = scene.node("a", **prints)
+    prints = [{"exec": ["/bin/echo", "done"], "timeout": "500ms", "kill_after": "500ms"}]
+    a = scene.node("a", on_acquire=prints, on_lose=prints)
     a.wait_line("role", role="holding")
     assert a.stop() == 0
     hooks = ("on_acquire[0]", "on_lose[0]")
