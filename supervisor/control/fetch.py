@@ -1,25 +1,32 @@
 """The client's end of the control socket: one request and its answer, and the requests that only read.
 
 A cron job runs it each minute and ``status --watch`` each second, so it must start fast. It uses one blocking
-socket with one deadline, framed by h11, and imports no module that takes long.
+socket with one deadline, and imports no module that takes long. So it reads the answer by itself and without
+h11: the daemon declares the length of each answer.
 """
 
 import json
 import os
+import re
 import socket
 import time
 from typing import Any
-
-import h11
 
 from supervisor.control.protocol import error_of
 from supervisor.errors import PeerError
 
 FETCH_S = 10.0  # the daemon answers in milliseconds, unless its machine hangs
 BODY_BYTES_MAX = 64 << 20  # a thousand items, each with twenty transitions and their hooks
+HEAD_BYTES_MAX = 1 << 14  # the daemon's have some hundred
 RECEIVE_BYTES = 1 << 16
+STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([2-5][0-9][0-9])(?: [^\r\n]*)?\r\n")
+LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]{1,9})\r\n", re.IGNORECASE)
 VERSION = 1  # of the status and of the events
 NO_ANSWER = "not an answer of a consul-supervisor"
+
+
+class _NotHttp(Exception):
+    """What has arrived is no complete answer of a daemon."""
 
 
 class DaemonUnreachable(PeerError):
@@ -71,42 +78,43 @@ def exchange(
 ) -> tuple[int, bytes]:
     """Send one request, and return the status and the body of its answer. Raises DaemonUnreachable."""
     deadline = time.monotonic() + within_s
-    client = h11.Connection(h11.CLIENT)
+    head = f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             _until(connection, deadline).connect(os.fsencode(socket_path))
-            _until(connection, deadline).sendall(_request(client, method, target, body))
-            return _answer(connection, client, deadline)
+            _until(connection, deadline).sendall(head.encode() + body)
+            return _answer(connection, deadline)
         except TimeoutError:
             why = f"no answer from {socket_path} within {within_s:g} s"
         except OSError as error:
             why = f"cannot reach {socket_path}: {(error.strerror or str(error)).lower()}"
-        except h11.RemoteProtocolError:
+        except _NotHttp:
             why = f"{socket_path} does not speak HTTP, or closed the connection before the end of its answer"
     raise DaemonUnreachable(f"cannot ask the daemon: {why}")
 
 
-def _request(client: h11.Connection, method: str, target: str, body: bytes) -> bytes:
-    headers = [("Host", "localhost"), ("Content-Length", str(len(body)))]
-    events: list[h11.Event] = [h11.Request(method=method, target=target, headers=headers)]
-    events += [h11.Data(data=body)] if body else []
-    return b"".join(client.send(event) or b"" for event in (*events, h11.EndOfMessage()))
+def _answer(connection: socket.socket, deadline: float) -> tuple[int, bytes]:
+    received = bytearray()
+    while (begin := received.find(b"\r\n\r\n") + 4) < 4:
+        if len(received) > HEAD_BYTES_MAX:
+            raise _NotHttp
+        received += _received(connection, deadline)
+    status, length = STATUS_LINE.match(received), LENGTH.search(received, 0, begin - 2)
+    if status is None or length is None:
+        raise _NotHttp
+    end = begin + int(length[1])
+    if end - begin > BODY_BYTES_MAX:
+        raise OSError(f"its answer has more than {BODY_BYTES_MAX} bytes")
+    while len(received) < end:
+        received += _received(connection, deadline)
+    return int(status[1]), bytes(received[begin:end])
 
 
-def _answer(connection: socket.socket, client: h11.Connection, deadline: float) -> tuple[int, bytes]:
-    code, body = 0, bytearray()
-    while True:
-        event = client.next_event()
-        if event is h11.NEED_DATA:
-            client.receive_data(_until(connection, deadline).recv(RECEIVE_BYTES))
-        elif isinstance(event, h11.Response):
-            code = event.status_code
-        elif isinstance(event, h11.Data):
-            body += event.data
-            if len(body) > BODY_BYTES_MAX:
-                raise OSError(f"its answer has more than {BODY_BYTES_MAX} bytes")
-        elif isinstance(event, h11.EndOfMessage):
-            return code, bytes(body)
+def _received(connection: socket.socket, deadline: float) -> bytes:
+    part = _until(connection, deadline).recv(RECEIVE_BYTES)
+    if not part:
+        raise _NotHttp
+    return part
 
 
 def _until(connection: socket.socket, deadline: float) -> socket.socket:

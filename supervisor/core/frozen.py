@@ -4,13 +4,17 @@ A step replaces two dozen values, most of them by themselves, and a hand-over wa
 ``replace`` never runs code of the value's class, so no class of the core may have a ``__post_init__``.
 """
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataclasses import replace
+
+    def make_copiers() -> None:
+        """Make the functions of all classes."""
 else:
-    from dataclasses import fields
+    from dataclasses import fields, is_dataclass
 
     _Copy = Callable[[Any], Any]
     _Setters = dict[str, Callable[[Any, Any], None]]
@@ -34,6 +38,13 @@ else:
             setters[name](copy, changes[name])
         return copy
 
+    def make_copiers():
+        """Make the functions for all loaded classes of the core, because a hand-over must not compile."""
+        modules = [module for name, module in sys.modules.items() if name.startswith("supervisor.core.")]
+        for cls in {each for module in modules for each in vars(module).values() if isinstance(each, type)}:
+            if is_dataclass(cls) and cls not in _COPIES:
+                _COPIES[cls] = _copying(cls)
+
     def _copying(cls):
         """Make the functions for this class: one line for each field, as dataclasses make ``__init__``."""
         assert not hasattr(cls, "__post_init__"), f"{cls.__name__} must be made by its own __init__"
@@ -44,4 +55,4 @@ else:
         return scope["copied"], setters
 
 
-__all__ = ["replace"]
+__all__ = ["make_copiers", "replace"]

@@ -320,6 +320,6 @@ def _observe_waiting(contender: Contender, observation: Observation, now: float)
         # Consul shows the session as the holder without any attempt, so another program has used it.
         return end_session(contender, now)
     if not observation.consistent:
-        return replace(contender, lock=contender.lock.read_by(now))
+        return replace(contender, lock=contender.lock.read_by(max(now, session.quiet_until)))
     # An attempt without an answer has been applied after all.
     return begin_tenure(contender, observation.view, observation.sent_at, now)

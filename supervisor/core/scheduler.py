@@ -33,6 +33,11 @@ from supervisor.core.tenure import Phase
 Begun = tuple[Contender, tuple[Action, ...]]
 
 
+def begin_record(contender: Contender, now: float) -> Begun:
+    """Begin the record if it is due. The caller knows that nothing else is."""
+    return _advance_record(contender, now)
+
+
 def begin_due(contender: Contender, now: float) -> Iterator[Begun]:
     """Begin everything that is due, and yield the actions for the shell in portions: see ``step.decide``."""
     if offered := _offer_file(contender, now):
@@ -178,6 +183,9 @@ def _advance_lock(contender: Contender, now: float) -> Begun:
     lock, session, begun = contender.lock, contender.session, tuple[Request, ...]()
     if contender.may_try and lock.lacks_observation(now):
         lock = lock.read_by(now)
+    if lock.watch.ready(now):
+        lock = replace(lock, watch=lock.watch.schedule_at(max(lock.watch.due_at, session.quiet_until)))
+        contender = replace(contender, lock=lock)
     if lock.deadline <= now:
         lock, begun = lock.due_requests(contender.terms, now, holding=contender.tenure is not None)
         contender = replace(contender, lock=lock)

@@ -37,9 +37,11 @@ from supervisor.core.requests import (
     RenewSession,
     Request,
     Rewrite,
+    TakeSlot,
 )
 from supervisor.core.settings import SessionSettings
 
+ATTEMPT_QUIET_S = 0.05  # usually Consul answers an attempt sooner
 DESTROY_PAUSE_S = 0.05  # a destroy right behind the release slows the next holder's acquire by 1 ms
 CREATE_REFUSED_RETRY_S = 5.0  # a check that is not registered yet may be soon; a wrong TTL will not
 ALTERED_RETRY_S = 2.0  # three requests each time: few enough for Consul, and soon after the proxy is repaired
@@ -188,6 +190,18 @@ class Session:
     def may_write(self) -> bool:
         """Whether the session may send an attempt or a rewrite now."""
         return self.stage is Stage.LIVE and not self.ending and self.write.pending is None
+
+    @property
+    def quiet_until(self) -> float:
+        """Until when the lock is not read, because a young attempt has no answer. LONG_AGO: there is none.
+
+        An attempt that succeeds changes the lock. So a watch beside it would wake before the answer, and this
+        node would read the lock once more before it begins the tenure.
+        """
+        attempt = self.write.pending
+        if not isinstance(attempt, Acquire | JoinSemaphore | TakeSlot):
+            return LONG_AGO
+        return attempt.at + ATTEMPT_QUIET_S
 
     def attempt(self, request: Request) -> "Session":
         """Note that an attempt to take the lock is under way."""

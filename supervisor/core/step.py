@@ -15,11 +15,11 @@ from collections.abc import Iterator
 
 from supervisor.core.actions import Action, Reason
 from supervisor.core.contender import Contender, has_finished
-from supervisor.core.events import Event, RecordWritten
+from supervisor.core.events import Answered, Event, RecordWritten
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO
+from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.reducer import apply_event
-from supervisor.core.scheduler import Begun, begin_due
+from supervisor.core.scheduler import Begun, begin_due, begin_record
 from supervisor.core.tenure import Phase
 
 
@@ -39,10 +39,33 @@ def decide(contender: Contender, event: Event, now: float) -> Iterator[Begun]:
         return
     contender = _expire(contender, now)
     before, contender = contender, apply_event(contender, event, now)
+    if isinstance(event, Answered) and _only_confirms(before, contender, now):
+        yield begin_record(contender, now)
+        return
     if isinstance(event, RecordWritten) and event.ok and _waits_for_no_record(before):
         yield contender, ()  # the step that wrote the record has begun all that is due
         return
     yield from begin_due(contender, now)
+
+
+def _only_confirms(before: Contender, after: Contender, now: float) -> bool:
+    """Return whether an answer has confirmed what an election knew, so that at most the record is due.
+
+    Everything that was due before the answer has begun. So something is due now only because of a part that
+    has changed, or because of a time, which the deadline names.
+    """
+    tenure, session, lock = after.tenure, after.session, after.lock
+    if tenure is None or before.tenure is None:
+        at_rest = tenure is before.tenure and lock.free_since == NEVER
+    else:
+        at_rest = tenure.phase is before.tenure.phase is Phase.HOLDING
+    if not at_rest or lock.queues or after.winding_up or after.next_settings is not None:
+        return False
+    then = before.session
+    same = session.write is then.write and session.stage is then.stage and session.verified is then.verified
+    same = same and session.dead is then.dead and lock.view is before.lock.view
+    same = same and after.change is before.change and after.maintenance is before.maintenance
+    return same and after.deadline > now
 
 
 def _waits_for_no_record(contender: Contender) -> bool:

@@ -41,8 +41,9 @@ from supervisor.core.events import (
     StopAsked,
     Tick,
 )
+from supervisor.core.frozen import make_copiers
 from supervisor.core.reload import ReloadEffect, plan_reload
-from supervisor.core.requests import Request
+from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Release, Request, TakeSlot
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.events import Events
 from supervisor.daemon.listeners import Listeners
@@ -50,12 +51,13 @@ from supervisor.daemon.operator import Operator
 from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
 from supervisor.hooks.attempts import Hooks
+from supervisor.hooks.output import HookLine
 from supervisor.journal.fsync import Flush
 from supervisor.preflight.monitor import HookMonitor
 from supervisor.runtime import signals
 from supervisor.runtime.background import Background
 from supervisor.runtime.clock import boottime
-from supervisor.runtime.driver import Driver, Effects
+from supervisor.runtime.driver import STARTED_S, Driver, Effects
 from supervisor.runtime.signal_callbacks import listen
 from supervisor.telemetry.facts import Facts
 from supervisor.telemetry.log import Log
@@ -66,6 +68,8 @@ EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
 WHY_CHARS_MAX = 4000  # of a file with many faults, in one line of the log
 STOPPING = "cannot reload: the daemon is stopping"
+HANDOVER_QUIET_S = 0.005  # the time of an acquire and its answer, or until a hook runs
+HANDS_OVER = (Acquire, JoinSemaphore, TakeSlot, Release, LeaveSemaphore, StartHook, StartRun)
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -81,6 +85,7 @@ class Daemon:
 
     _timer: asyncio.TimerHandle | None = None
     _clean = True
+    _step_at = 0.0  # of the step that the observers see
     _stopping = False
     _ignores_second_stop = False
     _interrupted = False
@@ -115,7 +120,7 @@ class Daemon:
         self._hooks = Hooks(
             node=node_name,
             report=self._on_child_ended,
-            log_line=log.output,
+            log_line=self._on_output,
             spawned=self._records.group_began,
             delayed=log.delayed,
             environ=self._inherited(),
@@ -141,10 +146,10 @@ class Daemon:
             history,
             lambda: (*contenders.by_name, *contenders.not_begun),
         )
-        facts = Facts(boottime, log.on_step, history.on_step, metrics.counters.on_step)
+        facts = Facts(lambda: self._step_at, log.on_step, history.on_step, metrics.counters.on_step)
         self._observers: tuple[Observer, ...] = (facts, self._operator, self._notifier)
         self._background = Background(self._on_unhandled_exception)
-        self._pending: deque[tuple[Event, list[Action]]] = deque()
+        self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
         self._reload_lock = asyncio.Lock()
 
@@ -182,6 +187,7 @@ class Daemon:
             self._refused(self._listeners.history.refused)
         self.dispatch(Tick())
         self._background.start(self._preload_users(self._items_to_preload))
+        loop.call_later(STARTED_S, make_copiers)
         if self._only_wind_up:
             self.dispatch(StopAsked())
         else:  # after the first step, so that no adoption waits for the monitor
@@ -224,6 +230,11 @@ class Daemon:
         self.dispatch(event)
         self._records.settle(event.started.context.name)
 
+    def _on_output(self, line: HookLine) -> None:
+        """Log a line of a hook, after the lines of the steps before it."""
+        self._notify_observers()
+        self._log.output(line)
+
     # --- the world that a step acts upon ---------------------------------------------------------
 
     def now(self) -> float:
@@ -252,12 +263,19 @@ class Daemon:
     def observe(self, event: Event, actions: list[Action]) -> None:
         """Report a step to the observers after everything that the step began, because that is urgent."""
         if not self._pending:
-            asyncio.get_running_loop().call_soon(self._notify_observers)
-        self._pending.append((event, actions))
+            asyncio.get_running_loop().call_soon(self._notify_soon)
+        self._pending.append((boottime(), event, actions))
+
+    def _notify_soon(self) -> None:
+        """Notify the observers at once, or a little later when a hand-over needs the CPU."""
+        if any(isinstance(action, HANDS_OVER) for *_, actions in self._pending for action in actions):
+            asyncio.get_running_loop().call_later(HANDOVER_QUIET_S, self._notify_observers)
+        else:
+            self._notify_observers()
 
     def _notify_observers(self) -> None:
         while self._pending:
-            event, actions = self._pending.popleft()
+            self._step_at, event, actions = self._pending.popleft()
             for observer in self._observers:
                 observer.on_step(event, actions)
 
@@ -272,6 +290,7 @@ class Daemon:
             return
         if self._ignores_second_stop:
             return
+        self._notify_observers()
         self._log.line("error", "interrupted", why="a second signal: hooks are killed, locks may stay taken")
         self._interrupted = True
         self._hooks.kill_all()

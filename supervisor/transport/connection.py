@@ -88,14 +88,14 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_quiet():
             self._send(exchange)
 
-    async def answer(self) -> requests.Response:
-        """Return the complete answer to the request that was begun, after the call of ``on_response``.
+    async def answer(self, exchange: Exchange) -> requests.Response:
+        """Return the complete answer to this exchange, which was begun here, after ``on_response``.
+
+        The answer may have been read before this begins, and another exchange may be under way by then.
 
         Raises ExchangeFailed. The connection is aborted unless this returns an answer, so also when the task
         is cancelled.
         """
-        exchange = self._exchange
-        assert exchange is not None
         try:
             if exchange.unsent:
                 await self._await_early_close()

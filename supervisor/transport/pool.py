@@ -146,22 +146,24 @@ class Transport:
         if connection is None:
             connection = await self._dialed(exchange, progress, deadline)
         try:
-            return await self._over(connection, progress)
+            return await self._over(connection, exchange, progress)
         except ExchangeFailed as failure:
             gone = failure.kind is FailureKind.RESET and not connection.has_received
             if not (kept and gone and exchange.request.method == "GET"):
                 raise
         connection = await self._dialed(exchange, progress, deadline)
-        return await self._over(connection, progress)
+        return await self._over(connection, exchange, progress)
 
     async def _dialed(self, exchange: Exchange, progress: Progress, deadline: float) -> Connection:
         connection = await self._dialer.dial(progress, deadline)
         connection.begin(exchange, self._release)
         return connection
 
-    async def _over(self, connection: Connection, progress: Progress) -> requests.Response:
+    async def _over(
+        self, connection: Connection, exchange: Exchange, progress: Progress
+    ) -> requests.Response:
         progress.doing = "waiting for the answer"
-        return await connection.answer()
+        return await connection.answer(exchange)
 
     def _release(self, connection: Connection, exchange: Exchange) -> None:
         """Keep the connection if it is reusable, because the next request may follow at once."""

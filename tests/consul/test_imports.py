@@ -13,7 +13,7 @@ from tests.support.consul import Agent
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor
 
 NOTHING: set[str] = set()
-ASK = {"h11"}  # the daemon, over its control socket
+ASK = NOTHING  # to ask the daemon over its control socket
 YAML = {"yaml"}
 VALIDATOR = {"jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "idna"}
 LOOP = {"asyncio", "concurrent", "logging", "ssl"}

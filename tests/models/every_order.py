@@ -110,6 +110,8 @@ class _EveryOrder:
             monitor = watch_step(world.monitor, world.contender, event, election, begun, now)
             created = isinstance(event, e.Answered) and isinstance(event.outcome, o.Created)
             new = World(election, monitor, now, world.sessions + created)
+            if isinstance(event, e.Answered) and not begun:
+                assert step(election, e.Tick(), now) == (election, ()), "an answer left something to begin"
             new = _without_orphans(new)
         except AssertionError as broken:
             raise BrokenPromise(str(broken), (*told, _told(event, begun, now))) from broken

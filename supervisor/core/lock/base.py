@@ -239,7 +239,7 @@ class Lock(ABC):
         read of the holder.
         """
         watch = self.watch if self.watch.pending is not None else self.watch.schedule_by(read_at)
-        read = self.read.mark_stale().schedule_by(read_at)
+        read = self.read.mark_stale().schedule_at(read_at)
         return replace(self, index=index, watch=watch.mark_stale(), read=read)
 
     # --- answers ----------------------------------------------------------------------------------

@@ -103,6 +103,8 @@ class ElectionLock(Lock):
         """Return the key as the observation shows it; where the key is free, plan when to try for it."""
         view = observation.view
         assert isinstance(view, KeyView)
+        if view == self.view:
+            view = self.view  # so that nothing has changed when an answer only confirms
         if our_session is None:
             return replace(self, view=view)
         if view.is_foreign:

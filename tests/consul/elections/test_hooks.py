@@ -161,3 +161,18 @@ def test_a_node_whose_check_fails_does_not_contend_and_a_holder_steps_down(scene
     assert scene.wait_leader() == "a"
     a.wait_line("check-recovered")
     assert len(a.lines("check-failed")) == 1
+
+
+# --- the log ---------------------------------------------------------------------------------------
+
+
+def test_what_a_hook_prints_at_once_follows_the_lines_that_name_the_hook(scene: Scene) -> None:
+    """The log gets the steps of a hand-over a few milliseconds late, and all of them before the end."""
+    prints = [{"exec": ["/bin/echo", "done"], "timeout": "500ms", "kill_after": "500ms"}]
+    a = scene.node("a", on_acquire=prints, on_lose=prints)
+    a.wait_line("role", role="holding")
+    assert a.stop() == 0
+    hooks = ("on_acquire[0]", "on_lose[0]")
+    told = [(line["event"], line["hook"]) for line in a.lines() if line.get("hook") in hooks]
+    order = ("hook-started", "hook-output", "hook-succeeded")
+    assert told == [(event, hook) for hook in hooks for event in order]

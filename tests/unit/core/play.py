@@ -58,6 +58,7 @@ class Play:
     disk_full: no record can be written.
     refused: how many records could not be written.
     verifies: the renewal that verifies a new session is answered at once.
+    hurries: no attempt is answered while it is young, so the watch that waits for that is begun at once.
     under_way: the requests without an answer.
     """
 
@@ -73,6 +74,7 @@ class Play:
         )
         self.records: list[a.Record] = []
         self.verifies = True
+        self.hurries = True
         self.disk_full = False
         self.refused = 0
         self.log: list[tuple[float, a.Action]] = []
@@ -112,6 +114,8 @@ class Play:
         assert now >= self.now, "time runs backwards"
         self.now = now
         begun = self._verified(event, self._turn(event, now), now)
+        if self.hurries and self.contender.lock.watch.due_at == self.contender.session.quiet_until:
+            begun += self._turn(e.Tick(), self.contender.session.quiet_until)
         if isinstance(event, e.Answered):
             self.under_way.remove(event.request)
         self.under_way += [action for action in begun if isinstance(action, req.Request)]

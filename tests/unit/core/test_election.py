@@ -68,7 +68,7 @@ def test_a_key_of_another_program_is_left_alone_until_it_is_gone() -> None:
     play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
     play.does(5.0, WATCH, replace(FOREIGN, index=13, modify_index=13), "renew s, watch 13")
     assert not play.contender.lock.is_free
-    play.does(6.0, WATCH, ABSENT_LATER, "acquire s, watch 14, no notice")
+    play.does(6.0, WATCH, ABSENT_LATER, "acquire s, no notice, watch 14")
     assert play.contender.lock.free_since == 6.0, "the back-off of every waiter begins now"
 
 

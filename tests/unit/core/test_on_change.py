@@ -133,7 +133,7 @@ def test_silence_is_no_change() -> None:
 
 def test_a_win_of_this_node_is_a_change_that_delays_nothing() -> None:
     play = waiting(on_change=TOLD)
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5, start told#1: initial")
+    play.does(0.2, WATCH, FREE, "acquire s, start told#1: initial, watch 5")
     play.does(0.3, ACQUIRE, WON, "start up#1: acquired, acquiring")
     first = next(start for _, start in play.log if isinstance(start, a.StartHook))
     play.hears(0.4, e.HookEnded(first, ok=True), "start told#1: leader-changed")

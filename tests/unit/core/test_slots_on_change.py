@@ -156,7 +156,7 @@ def test_a_contender_creates_no_record_beside_one_that_may_be_hidden() -> None:
     play = Play(semaphore())
     play.happens(0.0, e.Tick())
     play.on(0.05, CREATE, o.Created("s"))
-    assert play.says(play.on(0.1, WATCH, FILTERED)).startswith("enroll s, watch 5, ask p/.lock, notice")
+    assert play.says(play.on(0.1, WATCH, FILTERED)).startswith("enroll s, ask p/.lock, notice")
 
 
 def test_while_the_slots_are_read_anew_the_record_is_not_asked_for_on_and_on() -> None:

@@ -9,7 +9,7 @@ from supervisor.core import requests as r
 from supervisor.core.contenders import Contenders
 from supervisor.core.creation import new_contender
 from supervisor.runtime.driver import Driver, Effects
-from tests.unit.core.play import FREE, WON, contender
+from tests.unit.core.play import FREE, WON, contender, hook
 
 
 class Stage:
@@ -51,18 +51,20 @@ class Stage:
 
 
 def driven() -> tuple[Driver, Stage]:
-    """Return a driver whose election has sent its acquire."""
+    """Return a driver whose election has sent its acquire, and a watch while the acquire is silent."""
     stage = Stage()
     driver = driven_by(stage)
     driver.dispatch(e.Answered(stage.last(r.WatchKey), FREE))
+    stage.at = 0.0625
+    driver.dispatch(e.Tick())
     return driver, stage
 
 
-def driven_by(stage: Stage) -> Driver:
+def driven_by(stage: Stage, **more: Any) -> Driver:
     """Return a driver whose election has a session and does not know yet that the key is free."""
     kinds = (a.PrepareWrite, a.StartHook, a.KillHook, a.StartRun, a.StopRun, a.Finished)
     effects: Effects = dict.fromkeys(kinds, stage.take_down)
-    driver = Driver(Contenders([new_contender(contender(), spread=0.0, instance="i")]), stage, effects)
+    driver = Driver(Contenders([new_contender(contender(**more), spread=0.0, instance="i")]), stage, effects)
     driver.dispatch(e.Tick())
     driver.dispatch(e.Answered(stage.last(r.CreateSession), o.Created("s")))
     driver.dispatch(e.Answered(stage.last(r.RenewSession), o.SessionAlive()))
@@ -70,19 +72,19 @@ def driven_by(stage: Stage) -> Driver:
 
 
 def test_an_acquire_is_sent_before_the_rest_of_its_step_is_decided() -> None:
-    """The watch that follows in the same step is not under way yet when the acquire is sent."""
+    """The run of on_change that follows in the same step has not begun yet when the acquire is sent."""
     stage = Stage()
-    driver = driven_by(stage)
-    watched: list[bool] = []
+    driver = driven_by(stage, on_change=(hook("told"),))
+    told: list[bool] = []
 
     def send(request: r.Request) -> None:
         stage.take_down(request)
-        watched.append(driver.contenders.by_name["n"].lock.watch.pending is not None)
+        told.append(driver.contenders.by_name["n"].change.notified is not None)
 
     stage.request = send  # type: ignore[method-assign]
     driver.dispatch(e.Answered(stage.last(r.WatchKey), FREE))
-    assert stage.kinds()[-2:] == ["Acquire", "WatchKey"]
-    assert watched[-2:] == [False, True]
+    assert stage.kinds()[-2:] == ["Acquire", "StartHook"]
+    assert told == [False] and driver.contenders.by_name["n"].change.notified is not None
 
 
 def test_a_record_is_written_before_the_hook_that_waits_for_it() -> None:
@@ -112,6 +114,7 @@ def test_observers_get_each_event_in_its_order() -> None:
         e.RecordWritten,
         e.Answered,
         e.Answered,
+        e.Tick,
     ]
 
 
@@ -134,7 +137,7 @@ def test_a_tick_that_comes_early_arms_the_timer_again() -> None:
 def test_a_step_that_comes_far_too_late_begins_with_a_stall() -> None:
     driver, stage = driven()
     acquire = stage.last(r.Acquire)
-    stage.at = 2.5
+    stage.at = 2.5625
     stage.observed.clear()
     driver.dispatch(e.Answered(acquire, WON))
     assert stage.observed[0] == e.Stalled(1.5)
@@ -145,7 +148,7 @@ def test_a_stall_is_reported_once_however_many_events_waited_behind_it() -> None
     """If each of 1,000 elections examined 1,000 leases, the loop would stall for longer than before."""
     driver, stage = driven()
     acquire, watch = stage.last(r.Acquire), stage.last(r.WatchKey)
-    stage.at = 2.5
+    stage.at = 2.5625
     driver.dispatch(e.Answered(acquire, WON))
     stage.at = 2.6
     driver.dispatch(e.Answered(watch, o.Unknown("")))

@@ -165,6 +165,24 @@ def test_the_callback_of_an_answer_runs_before_the_waiting_task() -> None:
     assert told == ["sent", "heard", "awaited"] * 2
 
 
+def test_an_answer_may_be_read_before_its_task_begins() -> None:
+    """Another loop than asyncio's may read a socket before it begins a task."""
+
+    async def scenario(url: str) -> tuple[bytes, bytes]:
+        async with transport(url) as it:
+            await reads(url)(it)  # so that a connection is kept
+            answered = asyncio.Event()
+            early = it.exchange(
+                get(url), timeout_s=PATIENT_S, fresh=False, on_response=lambda response: answered.set()
+            )
+            await asyncio.wait_for(answered.wait(), PATIENT_S)
+            later = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)
+            return (await early).content, (await later).content
+
+    with Peer(SERVES) as peer:
+        assert asyncio.run(scenario(peer.url)) == (b"one", b"one")
+
+
 def test_a_request_sent_by_the_callback_of_an_answer_uses_the_same_connection() -> None:
     """A watch is repeated at once, and must not open a connection each time."""
     connections = 0
@@ -554,8 +572,9 @@ def test_a_peer_that_answered_before_the_request_gets_no_request() -> None:
             dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set(), warn=print)
             connection = await dialer.dial(Progress(), asyncio.get_running_loop().time() + PATIENT_S)
             await asyncio.sleep(patient(0.1))
-            connection.begin(Exchange(put(peer.url)), lambda *released: None)
-            response = await connection.answer()
+            exchange = Exchange(put(peer.url))
+            connection.begin(exchange, lambda *released: None)
+            response = await connection.answer(exchange)
             connection.abort()
             await asyncio.sleep(0.01)
             return response.status_code
