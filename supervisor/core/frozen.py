@@ -4,14 +4,14 @@ A step replaces two dozen values, most of them by themselves, and a hand-over wa
 ``replace`` never runs code of the value's class, so no class of the core may have a ``__post_init__``.
 """
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataclasses import replace
 
-    def make_copiers() -> None:
+    def make_copiers(modules: Iterable[ModuleType]) -> None:
         """Make the functions of all classes."""
 else:
     from dataclasses import fields, is_dataclass
@@ -38,9 +38,8 @@ else:
             setters[name](copy, changes[name])
         return copy
 
-    def make_copiers():
-        """Make the functions for all loaded classes of the core, because a hand-over must not compile."""
-        modules = [module for name, module in sys.modules.items() if name.startswith("supervisor.core.")]
+    def make_copiers(modules):
+        """Make the functions for the classes of these modules now, because a hand-over must not compile."""
         for cls in {each for module in modules for each in vars(module).values() if isinstance(each, type)}:
             if is_dataclass(cls) and cls not in _COPIES:
                 _COPIES[cls] = _copying(cls)

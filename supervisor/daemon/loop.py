@@ -41,7 +41,6 @@ from supervisor.core.events import (
     StopAsked,
     Tick,
 )
-from supervisor.core.frozen import make_copiers
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Release, Request, TakeSlot
 from supervisor.core.settings import ItemSettings
@@ -57,7 +56,7 @@ from supervisor.preflight.monitor import HookMonitor
 from supervisor.runtime import signals
 from supervisor.runtime.background import Background
 from supervisor.runtime.clock import boottime
-from supervisor.runtime.driver import STARTED_S, Driver, Effects
+from supervisor.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_over
 from supervisor.runtime.signal_callbacks import listen
 from supervisor.telemetry.facts import Facts
 from supervisor.telemetry.log import Log
@@ -187,7 +186,7 @@ class Daemon:
             self._refused(self._listeners.history.refused)
         self.dispatch(Tick())
         self._background.start(self._preload_users(self._items_to_preload))
-        loop.call_later(STARTED_S, make_copiers)
+        loop.call_later(STARTED_S, prepare_hand_over)
         if self._only_wind_up:
             self.dispatch(StopAsked())
         else:  # after the first step, so that no adoption waits for the monitor

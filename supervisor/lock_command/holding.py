@@ -34,7 +34,6 @@ from supervisor.core.contender import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.creation import contender_of
 from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StopAsked, Tick
-from supervisor.core.frozen import make_copiers
 from supervisor.core.outcomes import Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import ItemSettings, Wanted
@@ -47,7 +46,7 @@ from supervisor.lock_command.terminal import Terminal
 from supervisor.lock_command.waiting import WaitingProcess
 from supervisor.runtime.background import Background
 from supervisor.runtime.clock import boottime
-from supervisor.runtime.driver import STARTED_S, Driver, Effects
+from supervisor.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_over
 from supervisor.runtime.signal_callbacks import listen
 
 FORWARDED = (
@@ -143,7 +142,7 @@ class Holding:
         listen(loop, {**heard, signal.SIGCHLD: self._on_child})
         self._manner.explain(f"waiting for {self._settings.key}")
         self.dispatch(Tick())
-        loop.call_later(STARTED_S, make_copiers)
+        loop.call_later(STARTED_S, prepare_hand_over)
         if self._manner.wait_s:
             loop.call_later(self._manner.wait_s, self._on_wait_over)
         await self._ended.wait()

@@ -9,6 +9,7 @@ lists them. A record that the core waits for is written, and the core gets the e
 else happens.
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -16,11 +17,17 @@ from typing import Any, Protocol
 from supervisor.core.actions import Action, WriteRecord
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Event, RecordWritten, Stalled, Tick
+from supervisor.core.frozen import make_copiers
 from supervisor.core.requests import Request
 
 SLEEP_MAX_S = 1.0  # timers pause while the machine is suspended, deadlines do not
 STARTED_S = 0.1  # until a free lock is acquired; work for later hand-overs waits for that
 STALL_S = 1.0  # a wake-up this late means a stall: a suspended machine, a frozen process, a blocked disk
+
+
+def prepare_hand_over() -> None:
+    """Compile what a step needs, because the first hand-over of a waiter would do so while nobody leads."""
+    make_copiers(module for name, module in sys.modules.items() if name.startswith("supervisor.core."))
 
 
 Effects = Mapping[type[Action], Callable[[Any], None]]
