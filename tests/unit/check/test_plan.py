@@ -16,6 +16,7 @@ from supervisor.check.plan import (
     ROUNDING_S,
     SILENCE,
     USUALLY,
+    Contradiction,
     Wishes,
     as_text,
     plan,
