@@ -5,8 +5,8 @@ machines with a client agent each. One machine holds and the other waits. *Kille
 the machine are killed at one moment, *cut off* that the switch drops all packets from and to the machine. One
 loss hits six contenders at once:
 
-- four elections of a supervisor: `defaults`; `defaults-serfhealth`, with `node_checks: [serfHealth]`; `quick`,
-  with serfHealth and the default `ttl`; and `quickest`, with `ttl: 3s`. The last two have `lock_delay: 7s`,
+- four elections of a supervisor: `defaults`; `defaults-serfhealth`, with `node_checks: [serfHealth]`;
+  `quick`, with serfHealth and the default `ttl`; and `quickest`, with `ttl: 3s`. The last two have `lock_delay: 7s`,
   `confirm_every: 1s` and a `stop_timeout: 500ms`, and count on `leader_change: 3s` and `WatchdogSec=4s`;
 - `consul lock` with its defaults;
 - keepalived with its defaults, on two nodes of equal priority with `nopreempt`.
@@ -15,7 +15,7 @@ Each contender has the same application, which writes the time every 50 ms: as `
 `consul lock`, and as the notify_master script of keepalived. A figure begins at the loss. It ends when the
 next leader's application begins to act, or when the application on the lost machine stops. A cut lasts
 60 s, so an application that acts until then never noticed the cut. The limit is the failover that `check`
-prints.
+prints, and half a second for the start of the application.
 """
 
 import json
@@ -43,6 +43,7 @@ from tests.system.cluster.election import COMMAND
 from tests.system.cluster.network import PROGRAMS, CannotRun, require
 
 SAMPLES, SAMPLES_QUICK = 5, 1  # of each way to lose a machine
+STARTS_S = 0.5  # from holding until the application, which is a Python, acts
 WATCHDOG = {"WATCHDOG_USEC": "4000000"}  # WatchdogSec=4s
 START_S, LOSS_S = 300.0, WATCH_S + 300.0  # far more than it takes, on any machine
 OWN_PROCESSES = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -102,11 +103,12 @@ def _samples(folder: Path, losses: int) -> list[Sample]:
 def figures_of(samples: Sequence[Sample], promised_s: float | None) -> list[Figure]:
     """Return the figures of one contender and one way to lose. ``promised_s`` None: not one of ours."""
     row, contender = samples[0].how, samples[0].contender
+    limit_s = None if promised_s is None else promised_s + STARTS_S
     next_s = [sample.next_s for sample in samples]
     what = f"{contender}, loss → next leader acts"
     figures = [
-        Figure(row, f"{what}, median of {len(samples)}", statistics.median(next_s), "s", promised_s),
-        Figure(row, f"{what}, worst", max(next_s), "s", promised_s),
+        Figure(row, f"{what}, median of {len(samples)}", statistics.median(next_s), "s", limit_s),
+        Figure(row, f"{what}, worst", max(next_s), "s", limit_s),
     ]
     if row == CUT_OFF:
         old_s, both_s = max(each.old_s for each in samples), max(each.both_s for each in samples)
