@@ -6,8 +6,9 @@ the machine are killed at one moment, *cut off* that the switch drops all packet
 loss hits six contenders at once:
 
 - four elections of a supervisor: `defaults`; `defaults-serfhealth`, with `node_checks: [serfHealth]`;
-  `quick`, with serfHealth and the default `ttl`; and `quickest`, with `ttl: 3s`. The last two have `lock_delay: 7s`,
-  `confirm_every: 1s` and a `stop_timeout: 500ms`, and count on `leader_change: 3s` and `WatchdogSec=4s`;
+  `quick`, with serfHealth and the default `ttl`; and `quickest`, with `ttl: 3s`. The last two have
+  `lock_delay: 7s`, `confirm_every: 1s` and a `stop_timeout: 500ms`, and count on `leader_change: 3s` and
+  `WatchdogSec=4s`;
 - `consul lock` with its defaults;
 - keepalived with its defaults, on two nodes of equal priority with `nopreempt`.
 

@@ -301,7 +301,7 @@ SERF = "elections: {app: {session: {node_checks: [serfHealth]}}}"
 
 
 def debug(server: bool = True, **changed: object) -> AgentFacts:
-    """Return the facts of an agent with Consul's default settings, as Consul 1.8.7 reports them, and others."""
+    """Return the facts of an agent with Consul's default settings, some of them changed."""
     usual = {"ConsulRaftHeartbeatTimeout": "5s", "GossipLANProbeInterval": "1s", "GossipLANSuspicionMult": 4}
     return facts_of({"DebugConfig": {"ServerMode": server, **usual, **changed}})
 
@@ -352,7 +352,7 @@ def test_gossip_that_is_slower_than_by_default_is_a_warning_for_serf_health(
 def test_a_real_server_that_is_slower_than_the_file_has_the_line_to_change(tmp_path: Path) -> None:
     """A server with a data directory and Consul's default raft_multiplier."""
     config = {"performance": {"raft_multiplier": 5}, "gossip_lan": {"suspicion_mult": 6}}
-    with Agent(tmp_path / "own", config=config) as agent:
+    with Agent(tmp_path / "own", persistent=True, config=config) as agent:
         check = Check(tmp_path, f"address: '{agent.url}', leader_change: 3s", SERF)
     assert check.code == OK
     raft, gossip = check.of("raft", level="warning"), check.of("gossip", level="warning")

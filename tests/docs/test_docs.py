@@ -305,7 +305,7 @@ def test_the_shown_task_refuses_a_bad_drop_in_and_installs_a_good_one(shown: str
 
 def test_all_findings_of_check_are_explained() -> None:
     check = ROOT / "supervisor" / "check"
-    code = "".join((check / module).read_text() for module in ("findings.py", "connection.py"))
+    code = "".join((check / module).read_text() for module in ("findings.py", "servers.py", "connection.py"))
     made = set(re.findall(r'Finding\(\s*"(\w+)"', code)) - {"agent", "rest"}
     assert set(first_codes(COMMANDS, "finding")) == made
 

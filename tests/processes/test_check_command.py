@@ -341,7 +341,7 @@ def test_each_hook_that_cannot_start_is_a_warning_with_its_place(tmp_path: Path)
     ("systemctl", "sum_"),
     [
         ("echo 4s", "WatchdogSec 4s"),
-        ("echo 1min 30s", "WatchdogSec 1m30s"),
+        ("echo 1min 30s", "WatchdogSec 90s"),
         ("echo infinity", "WatchdogSec 10s"),  # a unit that is not there
         ("echo 4s; exit 1", "WatchdogSec 10s"),
         ("exec sleep 60", "WatchdogSec 10s"),

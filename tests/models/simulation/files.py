@@ -54,8 +54,8 @@ def election_of(dice: random.Random) -> ElectionSettings:
     session = replace(settings.session, lock_delay_s=_guard_s(settings, room_s))
     acquire_delay_s = dice.uniform(0.5, 3.0) if dice.random() < 0.25 else 0.0
     confirm_every_s = dice.uniform(CONFIRM_MIN_S, room_s / 2) if dice.random() < 0.5 else None
-    timed = {"acquire_delay_s": acquire_delay_s, "confirm_every_s": confirm_every_s}
-    return replace(settings, session=session, **timed)
+    settings = replace(settings, session=session, confirm_every_s=confirm_every_s)
+    return replace(settings, acquire_delay_s=acquire_delay_s)
 
 
 def semaphore_of(dice: random.Random) -> SemaphoreSettings:

@@ -176,9 +176,9 @@ def test_a_watchdog_in_time_and_an_item_that_never_holds_are_no_warning(tmp_path
 def test_the_sum_about_a_supervisor_that_hangs_has_the_watchdog_of_its_unit(
     tmp_path: Path, watchdog_usec: str, warned: bool
 ) -> None:
-    """systemd tells it to the daemon: 4 s, 2 s for the start and a lose_time of 1 s fit into 7 s."""
+    """systemd tells it to the daemon: 4 s, 2 s for the start and a lose_time of 1.5 s fit into 8 s."""
     file = tmp_path / "c.yaml"
-    file.write_text("elections: {app: {session: {lock_delay: 7s}, on_lose: [{shell: a, timeout: 0.5s}]}}")
+    file.write_text("elections: {app: {session: {lock_delay: 8s}, on_lose: [{shell: a, timeout: 500ms}]}}")
     text = report(load(file, {"WATCHDOG_USEC": watchdog_usec}, "node1"))
     assert (LATE in text) is warned
 
