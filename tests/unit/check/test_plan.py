@@ -16,7 +16,6 @@ from supervisor.check.plan import (
     ROUNDING_S,
     SILENCE,
     USUALLY,
-    Contradiction,
     Wishes,
     as_text,
     plan,
@@ -97,9 +96,8 @@ def checked(tmp_path: Path, wishes: Wishes, answer: ElectionSettings) -> tuple[C
     lease = lease_of(config.items[0])
     assert lease.failover_s is not None
     tolerated_s = max(0.0, min(lease.silence_s, lease.cut_off_s))
-    return Candidate(lease.failover_s, lease.silence_s, tolerated_s, len(config.warnings)), checked_text(
-        Checked(config)
-    )
+    figures = Candidate(lease.failover_s, lease.silence_s, tolerated_s, len(config.warnings))
+    return figures, checked_text(Checked(config))
 
 
 # --- both ways -----------------------------------------------------------------------------------

@@ -179,7 +179,7 @@ def test_the_sum_about_a_supervisor_that_hangs_has_the_watchdog_of_its_unit(
     """systemd tells it to the daemon: 4 s, 2 s for the start and a lose_time of 1.5 s fit into 8 s."""
     file = tmp_path / "c.yaml"
     file.write_text("elections: {app: {session: {lock_delay: 8s}, on_lose: [{shell: a, timeout: 500ms}]}}")
-    text = report(load(file, {"WATCHDOG_USEC": watchdog_usec}, "node1"))
+    text = as_text(Checked(load(file, {"WATCHDOG_USEC": watchdog_usec}, "node1")))
     assert (LATE in text) is warned
 
 
