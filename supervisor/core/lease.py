@@ -136,10 +136,8 @@ def _lease(settings: ItemSettings, lock_delay_s: float, lose_time_s: float) -> L
         room_s = ttl_s
     shortest = room_s if ttl_s is None else min(ttl_s, room_s)
     interval_s, wished_s = max(INTERVAL_MIN_S, shortest / 3), settings.confirm_every_s
-    if (
-        wished_s is not None and 2 * wished_s <= room_s
-    ):  # a semaphore's .lock may leave less room than the file
-        interval_s = wished_s
+    if wished_s is not None and 2 * wished_s <= room_s:
+        interval_s = wished_s  # else a semaphore's .lock leaves less room than the file
     return Lease(
         ttl_s=ttl_s,
         lock_delay_s=lock_delay_s,
