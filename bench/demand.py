@@ -259,12 +259,14 @@ def retries(lanes: float, held_s: float) -> float:
 def outage(fleet: Fleet) -> tuple[float, float]:
     """Return the requests a second of the fleet while Consul has no leader: renewals and reads, then watches.
 
-    A renewal and a holder's read end by their own timeout, a watch when Consul gives up on it.
+    A renewal and a holder's read end by their own timeout, a watch when Consul gives up on it. A holder reads
+    no more rarely than at rest.
     """
     load = at_rest(fleet)
     exchange_s = min(EXCHANGE_MAX_S, _contender(fleet.settings, 0.0).lease.exchange_s)
-    short = fleet.contenders * (1 + fleet.node.held)
-    return retries(short, exchange_s), retries(load.queries, HOLD_S)
+    reads = max(retries(1.0, exchange_s), min(1 / exchange_s, reads_of(fleet.node)))
+    short = retries(fleet.contenders, exchange_s) + fleet.contenders * fleet.node.held * reads
+    return short, retries(load.queries, HOLD_S)
 
 
 def _holders(settings: ItemSettings) -> int:

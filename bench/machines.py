@@ -24,8 +24,9 @@ MODULE = "bench.machines"
 KILLED, CUT_OFF = "machine killed", "machine cut off"
 CONSUL_LOCK, KEEPALIVED = "consul lock", "keepalived"
 SERF = {"node_checks": ["serfHealth"]}
-QUICKEST = {"ttl": "10s", "lock_delay": "23s"}
-QUICKEST_STOP = "500ms"
+QUICK = {"lock_delay": "7s", "confirm_every": "1s"}
+QUICK_STOP = "500ms"
+LEADER_CHANGE = "3s"  # of the cluster, whose raft_multiplier is 1
 STAMPER = Path(__file__).with_name("stamper.py")
 SETTLE_S = 5.0
 PHASE_S = 10 / 3  # the default ttl / 3: a loss may come at any time between two renewals
@@ -71,15 +72,12 @@ class Sample:
 
 def elections(child: Callable[[str], list[str]]) -> dict[str, Any]:
     """Return the elections of the file under test by their names. ``child``: the application of each."""
-    quick: dict[str, Any] = {"stop_timeout": QUICKEST_STOP}
+    quick: dict[str, Any] = {"stop_timeout": QUICK_STOP}
     return {
         "defaults": {"run": {"exec": child("defaults")}},
         "defaults-serfhealth": {"session": SERF, "run": {"exec": child("defaults-serfhealth")}},
-        "quickest": {"session": QUICKEST, "run": {"exec": child("quickest"), **quick}},
-        "quickest-serfhealth": {
-            "session": {**QUICKEST, **SERF},
-            "run": {"exec": child("quickest-serfhealth"), **quick},
-        },
+        "quick": {"session": {**QUICK, **SERF}, "run": {"exec": child("quick"), **quick}},
+        "quickest": {"session": {**QUICK, "ttl": "3s"}, "run": {"exec": child("quickest"), **quick}},
     }
 
 

@@ -33,7 +33,7 @@ GROUP = 20  # nodes that share a semaphore
 LIMIT = 3
 
 
-def election(ttl_s: float, lock_delay_s: float) -> ElectionSettings:
+def election(ttl_s: float, lock_delay_s: float, confirm_every_s: float | None = None) -> ElectionSettings:
     """Return an election with on_acquire and on_lose of the default timeouts."""
     call = Command(("true",))
     return ElectionSettings(
@@ -43,6 +43,7 @@ def election(ttl_s: float, lock_delay_s: float) -> ElectionSettings:
         session=SessionSettings("app", ttl_s, lock_delay_s),
         on_acquire=(Hook("on_acquire[0]", call, 30.0),),
         on_lose=(Hook("on_lose[0]", call, 5.0),),
+        confirm_every_s=confirm_every_s,
     )
 
 
@@ -55,6 +56,8 @@ def semaphore() -> SemaphoreSettings:
 DEFAULTS, SLOW = election(10.0, 30.0), election(60.0, 60.0)
 SETTINGS = {
     "defaults: ttl 10s, lock_delay 30s": DEFAULTS,
+    "quick: ttl 10s, lock_delay 13s, confirm_every 1s": election(10.0, 13.0, 1.0),
+    "quickest: ttl 3s, lock_delay 13s, confirm_every 1s": election(3.0, 13.0, 1.0),
     "ttl 15s, lock_delay 15s": election(15.0, 15.0),
     "ttl 30s, lock_delay 60s": election(30.0, 60.0),
     "ttl 60s, lock_delay 60s": SLOW,

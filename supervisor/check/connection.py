@@ -18,6 +18,7 @@ import requests
 
 from supervisor.check import findings
 from supervisor.check.findings import AgentFacts, Finding, Level
+from supervisor.check.servers import of_servers
 from supervisor.config import Config, ConsulSettings
 from supervisor.consul import permissions
 from supervisor.consul.codec import Codec
@@ -63,7 +64,7 @@ class _Checker:
     def __init__(self, settings: ConsulSettings) -> None:
         endpoint = Endpoint.of(settings.address, settings.tls)
         self._peer = endpoint.peer
-        self._datacenter = settings.datacenter
+        self._datacenter, self._leader_change_s = settings.datacenter, settings.leader_change_s
         self._consul = Codec(settings, endpoint.base_url, Token(settings))
         self._transport = Transport(endpoint)
         self._deadline = asyncio.get_running_loop().time() + CONNECT_S
@@ -126,6 +127,7 @@ class _Checker:
         facts = findings.facts_of(answer)
         is_local = _is_local(facts.address)
         found = findings.of_agent(facts, hostname, is_local=is_local, items=items)
+        found += of_servers(facts, self._leader_change_s, items)
         return facts, found + findings.of_datacenter(self._datacenter, facts.datacenter, items)
 
     async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:

@@ -7,23 +7,32 @@ this node may be cut off.
 """
 
 import json
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 from supervisor.check.report import as_lines, lease_rows
-from supervisor.config.cross_checks import TTL_MIN_S, check_item
+from supervisor.check.servers import LEADER_CHANGE_S, SERF_HEALTH, SERF_S, relied_on
+from supervisor.config.cross_checks import check_item
+from supervisor.config.lease_checks import TTL_MIN_S, WATCHDOG_S, Surroundings, return_s
 from supervisor.config.problems import Places, Problem, Report
-from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, SILENCE_MIN_S, Lease, lease_of
+from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, Lease, lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
 from supervisor.formats.durations import format_duration
 
 STEPS_S = (1.0, 0.1)  # whole seconds, which read best; tenths only if no whole seconds meet the wishes
 TTL_MAX_S = 60.0  # a longer TTL changes nothing: the longest lock_delay then limits how long a cut may last
 ROUNDING_S = 1e-6  # sums of decimal fractions differ by less
-FAILOVER, ON_LOSE, SILENCE = "--failover", "--on-lose", "--silence"  # the wishes, as the command has them
-SERF_HEALTH = "serfHealth"
-SERF_S = (6.0, 9.0)  # within which Consul counts a node as failed: docs/performance.md has the rounds
+WATCHDOG_MIN_S = 4.0  # with a shorter one, a machine that is busy for a moment looks like a dead supervisor
+MEANS = ((None, TTL_MIN_S), (1.0, TTL_MIN_S), (1.0, 3.0))
+"""How often a holder reads, and the shortest TTL; the first means that suffice are taken.
+
+The second cost a read a second for each holder, and the third another ``session_ttl_min`` of the servers.
+"""
+# The wishes, as the command has them.
+FAILOVER, USUALLY, ON_LOSE, SILENCE = "--failover", "--failover-usually", "--on-lose", "--silence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +45,16 @@ class Wishes:
     silence_s: how long Consul may be silent, or this node cut off, without a loss. None: long enough that
         ``check`` does not warn.
     node_checks: the checks of Consul that are to end the session.
+    leader_change_s: how long a change of the leader of Consul's servers takes.
+    usually_s: how soon another node usually holds, if the session ends by serfHealth. None: no wish.
     """
 
     failover_s: float | None
     on_lose_s: float
     silence_s: float | None = None
     node_checks: tuple[str, ...] = ()
+    leader_change_s: float = LEADER_CHANGE_S
+    usually_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,45 +77,59 @@ def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:
     Among these, the session has the quickest failover. If no session meets the wishes, return for each wish
     the nearest one that is possible beside the others.
     """
-    for step_s in STEPS_S:
-        quickest = _quickest(wishes, step_s)
+    around = Surroundings(wishes.leader_change_s)
+    for means, step_s in product(MEANS, STEPS_S):
+        quickest = _quickest(wishes, step_s, *means)
         if quickest is not None and _is_in_time(quickest, wishes):
             longer = (_with_guard(quickest, guard_s) for guard_s in _guards(step_s))
             possible = [each for each in longer if _meets(each, wishes) and _is_in_time(each, wishes)]
-            return min(possible, key=lambda each: len(warnings_of(each)))
+            return min(possible, key=lambda each: len(warnings_of(each, around)))
     return tuple(_costs(wishes))
 
 
-def warnings_of(settings: ElectionSettings) -> list[Problem]:
+def warnings_of(settings: ElectionSettings, around: Surroundings) -> list[Problem]:
     """Return the warnings that ``check`` prints for this election, without a place in a file."""
     report = Report(Places(""))
-    check_item(settings, report)
+    check_item(settings, report, around)
     return report.problems + report.warnings
 
 
-def as_text(settings: ElectionSettings) -> str:
+def surroundings_of(settings: ElectionSettings, leader_change_s: float) -> Surroundings:
+    """Return what the session relies on, with the longest WatchdogSec that is short enough, if one is."""
+    usual = Surroundings(leader_change_s)
+    spare_s = settings.guard_s - return_s(settings, usual)
+    fitting_s = float(math.floor(WATCHDOG_S + spare_s + ROUNDING_S))
+    return replace(usual, watchdog_s=fitting_s) if WATCHDOG_MIN_S <= fitting_s < WATCHDOG_S else usual
+
+
+def as_text(settings: ElectionSettings, leader_change_s: float) -> str:
     """Return the session block as YAML. Its sums, in the words of ``check``, are comments of the block."""
-    session = settings.session
-    block = "session:\n  ttl: {}\n  lock_delay: {}\n".format(*_ttl_and_guard(settings))
+    session, around = settings.session, surroundings_of(settings, leader_change_s)
+    block = "".join(f"  {line}\n" for line in _times(settings))
     if session.node_checks:
         block += f"  node_checks: {json.dumps(session.node_checks)}\n"
-    warnings = "".join(f"# warning: {warning}\n" for warning in warnings_of(settings))
-    return block + as_lines([*lease_rows(settings), *_serf_health_rows(settings)], "# ") + warnings
+    rows = [*lease_rows(settings), *_usual_rows(settings)]
+    relied = [*relied_on(settings, leader_change_s), *_drop_in(around)]
+    rows += [("" if index else "relies on", line) for index, line in enumerate(relied)]
+    warnings = "".join(f"# warning: {warning}\n" for warning in warnings_of(settings, around))
+    return f"session:\n{block}{as_lines(rows, '# ')}{warnings}"
 
 
-def costs_text(costs: Iterable[Cost]) -> str:
+def costs_text(costs: Iterable[Cost], leader_change_s: float) -> str:
     """Return the cost of each wish."""
-    return "".join(map(_cost_lines, costs)).rstrip()
+    return "".join(_cost_lines(cost, leader_change_s) for cost in costs).rstrip()
 
 
 # --- the search ----------------------------------------------------------------------------------
 
 
-def _quickest(wishes: Wishes, step_s: float) -> ElectionSettings | None:
-    """Return the session with the quickest failover that meets all wishes except that for the failover."""
+def _quickest(
+    wishes: Wishes, step_s: float, confirm_every_s: float | None, ttl_min_s: float
+) -> ElectionSettings | None:
+    """Return the session with the quickest failover that meets all wishes except those for the failover."""
     guards = _guards(step_s)
-    for ttl_s in _steps(TTL_MIN_S, TTL_MAX_S, step_s):
-        longest = _election(wishes, ttl_s, LOCK_DELAY_MAX_S)
+    for ttl_s in _steps(ttl_min_s, TTL_MAX_S, step_s):
+        longest = replace(_election(wishes, ttl_s, LOCK_DELAY_MAX_S), confirm_every_s=confirm_every_s)
         if _meets(longest, wishes):
             least = bisect_left(guards, True, key=lambda s: _meets(_with_guard(longest, s), wishes))
             return _with_guard(longest, guards[least])
@@ -114,10 +141,11 @@ def _quickest(wishes: Wishes, step_s: float) -> ElectionSettings | None:
 
 def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
     """Return whether the session leaves room, and tolerates the silence."""
-    if wishes.silence_s is None:
-        return not warnings_of(settings)
     lease = lease_of(settings)
-    return lease.room_s >= ROOM_MIN_S and _tolerated_s(lease) >= wishes.silence_s - ROUNDING_S
+    tolerated_s, wished_s = _tolerated_s(lease), wishes.silence_s
+    if wished_s is None:
+        tolerated_s, wished_s = lease.silence_s, Surroundings(wishes.leader_change_s).silence_s
+    return lease.room_s >= ROOM_MIN_S and tolerated_s >= wished_s - ROUNDING_S
 
 
 def _tolerated_s(lease: Lease) -> float:
@@ -128,7 +156,15 @@ def _tolerated_s(lease: Lease) -> float:
 def _is_in_time(settings: ElectionSettings, wishes: Wishes) -> bool:
     failover_s = lease_of(settings).failover_s
     assert failover_s is not None
-    return wishes.failover_s is None or failover_s <= wishes.failover_s + ROUNDING_S
+    usually_s = _usual_s(settings)[-1]
+    pairs = ((failover_s, wishes.failover_s), (usually_s, wishes.usually_s))
+    return all(wished_s is None or takes_s <= wished_s + ROUNDING_S for takes_s, wished_s in pairs)
+
+
+def _usual_s(settings: ElectionSettings) -> tuple[float, ...]:
+    """Return within which times another node usually holds after a crash of the machine, with serfHealth."""
+    ttl_s = settings.session.ttl_s or math.inf
+    return tuple(min(noticed_s, 2 * ttl_s) + settings.guard_s for noticed_s in SERF_S)
 
 
 def _election(wishes: Wishes, ttl_s: float, lock_delay_s: float) -> ElectionSettings:
@@ -156,15 +192,20 @@ def _steps(first_s: float, last_s: float, step_s: float) -> list[float]:
 
 
 def _is_possible(wishes: Wishes) -> bool:
-    found = (_quickest(wishes, step_s) for step_s in STEPS_S)
+    found = (_quickest(wishes, step_s, *means) for means, step_s in product(MEANS, STEPS_S))
     return any(each is not None and _is_in_time(each, wishes) for each in found)
 
 
 def _costs(wishes: Wishes) -> Iterator[Cost]:
     """Yield for each option the nearest wish that is possible beside the others."""
-    quickest = _quickest(wishes, STEPS_S[-1])
-    yield Cost(FAILOVER, None if quickest is None else lease_of(quickest).failover_s, quickest)
-    silence_s = SILENCE_MIN_S if wishes.silence_s is None else wishes.silence_s
+    quickest = _quickest(wishes, STEPS_S[-1], *MEANS[-1])
+    if wishes.failover_s is not None:
+        yield Cost(FAILOVER, None if quickest is None else lease_of(quickest).failover_s, quickest)
+    if wishes.usually_s is not None:
+        yield Cost(USUALLY, None if quickest is None else _usual_s(quickest)[-1], quickest)
+    silence_s = wishes.silence_s
+    if silence_s is None:
+        silence_s = Surroundings(wishes.leader_change_s).silence_s
     yield _longest(ON_LOSE, wishes.on_lose_s, lambda length_s: replace(wishes, on_lose_s=length_s))
     yield _longest(SILENCE, silence_s, lambda length_s: replace(wishes, silence_s=length_s))
 
@@ -185,30 +226,49 @@ def _longest(option: str, wished_s: float, wish: Callable[[float], Wishes]) -> C
 _SUMS = ("room", "silence", "cut off")  # the figures of a session that meets other wishes
 
 
-def _ttl_and_guard(settings: ElectionSettings) -> tuple[str, str]:
-    assert settings.session.ttl_s is not None
-    return format_duration(settings.session.ttl_s), format_duration(settings.session.lock_delay_s)
+def _times(settings: ElectionSettings) -> list[str]:
+    """Return the times of the session as YAML."""
+    session = settings.session
+    times = {
+        "ttl": session.ttl_s,
+        "lock_delay": session.lock_delay_s,
+        "confirm_every": settings.confirm_every_s,
+    }
+    return [f"{key}: {format_duration(time_s)}" for key, time_s in times.items() if time_s is not None]
 
 
-def _serf_health_rows(settings: ElectionSettings) -> Iterator[tuple[str, str]]:
+def _usual_rows(settings: ElectionSettings) -> Iterator[tuple[str, str]]:
     """Yield the usual effect of serfHealth, if the session has it. It changes no figure of ``check``."""
-    if SERF_HEALTH not in settings.session.node_checks:
-        return
+    if SERF_HEALTH not in settings.session.node_checks or _usual_s(settings)[-1] == _usual_s(settings)[0]:
+        return  # the TTL is as quick as gossip
+    free = " to ".join(dict.fromkeys(map(format_duration, _usual_s(settings))))
     noticed = " to ".join(map(format_duration, SERF_S))
-    free = " to ".join(format_duration(noticed_s + settings.session.lock_delay_s) for noticed_s in SERF_S)
-    yield SERF_HEALTH, f"Consul mostly ends the session {noticed} after a crash of the machine, so another"
-    yield "", f"node mostly holds after {free}. Only the ttl limits that, so the figure above stays."
-    yield "", "The leadership also ends when a network fault is noticed by Consul's gossip alone"
+    yield "usually", f"{free} after a crash of the machine: gossip notices it in {noticed} (serfHealth),"
+    yield "", "then lock_delay. Only the ttl limits that, so the figure failover is the most. The leadership"
+    yield "", "also ends when a network fault is noticed by Consul's gossip alone"
 
 
-def _cost_lines(cost: Cost) -> str:
+def _drop_in(around: Surroundings) -> Iterator[str]:
+    """Yield the drop-in of the unit that the session needs, if any, and its price."""
+    if around.watchdog_s < WATCHDOG_S:
+        yield "a drop-in of the unit, by `systemctl edit consul-supervisor`. The price: a supervisor that"
+        yield f"stands still for {format_duration(around.watchdog_s)} is killed and started again"
+        yield "  [Service]"
+        yield f"  WatchdogSec={format_duration(around.watchdog_s)}"
+
+
+def _cost_lines(cost: Cost, leader_change_s: float) -> str:
     """Return a line for a wish with the session that meets it, then the sums and warnings of the session."""
+    is_failover = cost.option in (FAILOVER, USUALLY)
     if cost.length_s is None or cost.session is None:
-        none = "no time is long enough" if cost.option == FAILOVER else "not even 0s is short enough"
+        none = "no time is long enough" if is_failover else "not even 0s is short enough"
         return f"  {cost.option}: {none} beside the other wishes\n"
-    bound = "or more" if cost.option == FAILOVER else "or less"
-    wish = f"  {cost.option} {format_duration(cost.length_s)} {bound}"
+    wish = f"  {cost.option} {format_duration(cost.length_s)} or {'more' if is_failover else 'less'}"
     sums = [row for row in lease_rows(cost.session) if row[0] in _SUMS]
-    warnings = "".join(f"    warning: {warning.message}\n" for warning in warnings_of(cost.session))
-    session = "ttl {}, lock_delay {}".format(*_ttl_and_guard(cost.session))
+    around = surroundings_of(cost.session, leader_change_s)
+    warned = warnings_of(cost.session, around)
+    warnings = "".join(f"    warning: {warning.message}\n" for warning in warned)
+    session = ", ".join(_times(cost.session)).replace(":", "")
+    if around.watchdog_s < WATCHDOG_S:
+        session += f", WatchdogSec {format_duration(around.watchdog_s)}"
     return f"{wish}: {session}\n{as_lines(sums, '    ')}{warnings}"

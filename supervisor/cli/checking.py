@@ -3,7 +3,10 @@
 import argparse
 import os
 import socket
+import subprocess
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +24,11 @@ from supervisor.check.report import (
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 from supervisor.cli.terminal import fail, report, run_async
 from supervisor.config import Config, ConfigError, environment_file, load, load_drop_in
+from supervisor.formats.durations import parse_duration
 from supervisor.preflight.file_modes import audit
+
+SYSTEMD_S = 2.0  # it answers within milliseconds
+WATCHDOG_OF_UNIT = ["systemctl", "show", "--property=WatchdogUSec", "--value", "consul-supervisor.service"]
 
 if TYPE_CHECKING:
     from supervisor.check.findings import Finding
@@ -58,7 +65,8 @@ def _check_each(options: argparse.Namespace) -> int:
     code = DONE
     for path in options.paths:
         try:
-            config = _with_warnings(load(path, os.environ, socket.gethostname()), options.here, path)
+            config = load(path, _environ(options.here), socket.gethostname())
+            config = _with_warnings(config, options.here, path)
             warnings = "" if options.quiet else warnings_text(config.warnings)
             print(f"{warnings}{verdict(path, Checked(config))}", flush=True)
         except ConfigError as error:
@@ -80,11 +88,11 @@ def _refused(path: Path, error: ConfigError, *, quiet: bool) -> int:
 
 def _check_one(path: Path, options: argparse.Namespace) -> int:
     """Check one configuration, print the result, and return the exit code. Raises ConfigError."""
-    hostname = socket.gethostname()
+    hostname, environ = socket.gethostname(), _environ(options.here)
     if options.folder is None:
-        checked = Checked(_with_warnings(load(path, os.environ, hostname), options.here, path))
+        checked = Checked(_with_warnings(load(path, environ, hostname), options.here, path))
     else:
-        placed = load_drop_in(path, options.folder, options.name, os.environ, hostname)
+        placed = load_drop_in(path, options.folder, options.name, environ, hostname)
         config = placed.config and _with_warnings(placed.config, options.here, path, alone=path)
         checked = Checked(config, placed.replaces, placed.standing)
     code = DONE
@@ -97,6 +105,20 @@ def _check_one(path: Path, options: argparse.Namespace) -> int:
     text = faults_text(checked) if options.quiet else f"{as_text(checked)}\n"
     print(f"{text}{verdict(path, checked)}")
     return code
+
+
+def _environ(here: bool) -> Mapping[str, str]:
+    """Return the environment; for this machine with the WatchdogSec of its unit, where systemd shows one."""
+    if not here:
+        return os.environ
+    with suppress(OSError, ValueError, subprocess.SubprocessError):
+        null = subprocess.DEVNULL
+        shown = subprocess.check_output(
+            WATCHDOG_OF_UNIT, stdin=null, stderr=null, text=True, timeout=SYSTEMD_S
+        )
+        watchdog_s = parse_duration(shown.strip().replace(" ", "").replace("min", "m"))  # as in 1min 30s
+        return {**os.environ, "WATCHDOG_USEC": f"{1e6 * watchdog_s:.0f}"}
+    return os.environ
 
 
 def _with_warnings(config: Config, here: bool, path: Path, *, alone: Path | None = None) -> Config:

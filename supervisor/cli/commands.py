@@ -192,10 +192,16 @@ COMMANDS = {
         _argument(
             "--failover DURATION",
             "how long after a crash of the holder's machine another node holds at the latest, while Consul "
-            "keeps its leader: the figure failover of check",
+            "keeps its leader: the figure failover of check. This wish, the next one or both must be given",
             values.duration_s,
             dest="failover_s",
-            required=True,
+        ),
+        _argument(
+            "--failover-usually DURATION",
+            "how long after a crash of the holder's machine another node usually holds, because Consul's "
+            "gossip notices the crash. The block then has the check serfHealth",
+            values.duration_s,
+            dest="usually_s",
         ),
         _argument(
             "--on-lose DURATION",
@@ -209,9 +215,18 @@ COMMANDS = {
         _argument(
             "--silence DURATION",
             "how long Consul may be silent, or this node be cut off from it, without a loss: the figures "
-            "silence and cut off of check (default: 14.5s of silence, below which check warns; any cut off)",
+            "silence and cut off of check (default: half a second more than --leader-change of silence, "
+            "below which check warns; any cut off)",
             values.duration_s,
             dest="silence_s",
+        ),
+        _argument(
+            "--leader-change DURATION",
+            "how long a change of the leader of Consul's servers takes: consul.leader_change of the file "
+            "(default: 14s, which is right for the default raft_multiplier)",
+            values.duration_s,
+            default=14.0,
+            dest="leader_change_s",
         ),
         _argument(
             "--checks CHECKS",

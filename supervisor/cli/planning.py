@@ -2,18 +2,25 @@
 
 import argparse
 
-from supervisor.check.plan import Wishes, as_text, costs_text
+from supervisor.check.plan import FAILOVER, USUALLY, Wishes, as_text, costs_text
 from supervisor.check.plan import plan as plan_for
-from supervisor.cli.exit_codes import DONE, NEGATIVE
+from supervisor.check.servers import SERF_HEALTH
+from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import fail, progress
 
 
 def plan(options: argparse.Namespace) -> int:
     """Print the session block with its sums, or the nearest wish that is possible for each."""
-    found = plan_for(Wishes(options.failover_s, options.on_lose_s, options.silence_s, options.node_checks))
+    usually_s, change_s, checks = options.usually_s, options.leader_change_s, options.node_checks
+    if options.failover_s is None and usually_s is None:
+        return fail(USAGE, f"cannot plan without a wish for the failover: give {FAILOVER} or {USUALLY}")
+    if usually_s is not None and SERF_HEALTH not in checks:
+        checks = (*checks, SERF_HEALTH)
+    wishes = Wishes(options.failover_s, options.on_lose_s, options.silence_s, checks, change_s, usually_s)
+    found = plan_for(wishes)
     if isinstance(found, tuple):
         fail(NEGATIVE, "cannot plan a session: none meets all these wishes; change one of them:")
-        progress(costs_text(found))
+        progress(costs_text(found, change_s))
         return NEGATIVE
-    print(as_text(found), end="")
+    print(as_text(found, change_s), end="")
     return DONE

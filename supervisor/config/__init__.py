@@ -15,6 +15,7 @@
     defaults.py     every default filled in, in one pass
     build.py        complete values to settings
     cross_checks.py rules between settings, which no schema can express
+    lease_checks.py those between times
     consul.py       how Consul is reached, by the file or else by Consul's own variables
     control.py      where commands reach the daemon, by the file or else by systemd's folder
     http.py         where the daemon listens over TCP

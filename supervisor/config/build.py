@@ -59,6 +59,8 @@ def _item(full: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that elections and semaphores have in common, by name."""
     parts: dict[str, Any] = {name: tuple(map(_hook, full[name])) for name in HOOK_EVENTS}
     parts["session"] = _session(full["session"])
+    if "confirm_every" in full["session"]:
+        parts["confirm_every_s"] = parse_duration(full["session"]["confirm_every"])
     parts["run"] = _run(full["run"]) if "run" in full else None
     parts["candidate_check"] = _check(full["candidate_check"]) if "candidate_check" in full else None
     return {**_plain(ItemSettings, full), **parts}

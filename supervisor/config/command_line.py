@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from supervisor.config import build
-from supervisor.config.cross_checks import room_sum
 from supervisor.config.defaults import apply_defaults
 from supervisor.config.environment import Variables
+from supervisor.config.lease_checks import room_sum
 from supervisor.config.schema import Defaults, document
 from supervisor.core.lease import ROOM_MIN_S, lease_of, sufficient_guard_s
 from supervisor.core.settings import Command, ItemSettings, Run

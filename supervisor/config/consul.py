@@ -12,6 +12,7 @@ from supervisor.config.problems import Place, Places, Report
 from supervisor.config.schema import Defaults
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.settings import Tls
+from supervisor.formats.durations import parse_duration
 
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")  # as Go's strconv.ParseBool
 _FALSE = ("0", "f", "F", "FALSE", "false", "False")
@@ -27,6 +28,7 @@ class _Resolver:
     ) -> None:
         self._section = section
         self._tls = section.get("tls", {})
+        self._defaults = defaults
         self._default_address: str = defaults.of("consul")["address"]
         self._default_verify: bool = defaults.of("tls")["verify"]
         self._environ = environ
@@ -47,6 +49,7 @@ class _Resolver:
             partition=self._section.get("partition") or self._variable("CONSUL_PARTITION"),
             tls=tls,
             http_auth=self._variable("CONSUL_HTTP_AUTH"),
+            leader_change_s=leader_change_s(self._section, self._defaults),
         )
 
     def _tokens(self) -> tuple[str | None, str | None]:
@@ -117,6 +120,11 @@ class _Resolver:
 
     def _refuse_variable(self, name: str, message: str) -> None:
         self._report.refuse_at(Place("environment", 0, 0), (name,), message)
+
+
+def leader_change_s(section: dict[str, Any], defaults: Defaults) -> float:
+    """Return how long a change of the leader of Consul's servers takes, by a section that may be empty."""
+    return parse_duration({**defaults.of("consul"), **section}["leader_change"])
 
 
 def resolve(

@@ -1,43 +1,27 @@
 """Checks that no schema can express: rules between settings, and for texts whose variables are filled in.
 
 Each check looks at one finished election or semaphore, and reports the path of the setting to change.
-``supervisor.core.lease`` has the safety arithmetic. This module only puts its results into words.
+The rules about times are in ``lease_checks``.
 """
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from supervisor.config.consul import url_fault
+from supervisor.config.lease_checks import Surroundings, check_lease
 from supervisor.config.problems import SECTIONS, KeyPath, Report, hooks_of, items_of
-from supervisor.core.lease import (
-    ROOM_MIN_S,
-    SILENCE_MIN_S,
-    guard_max_s,
-    lease_of,
-    lose_terms,
-    sufficient_guard_s,
-)
 from supervisor.core.settings import HOOK_EVENTS, LOCK_SUFFIX, Command, Hook, ItemSettings, Tls, Webhook
 from supervisor.formats import templates
-from supervisor.formats.durations import format_duration
 
 VALUE_BYTES_MAX = 64 * 1024  # hooks get the value in their environment, where the kernel allows 128 KiB
 SLOT_VALUE_BYTES_MAX = 4096  # each contender reads the values of all contenders at each change
 GIVEN_BODY_CHARS_MAX = 64 * 1024  # of a webhook's body before its facts, as JSON too
 KEY_CHARS_MAX = 512  # the schema refuses longer keys, so longer ones are not compared
-TTL_MIN_S = 10.0  # Consul's default session_ttl_min
-
-# With the unit that is shipped, a supervisor that hangs runs again after the sum of these.
-WATCHDOG_S = 10.0  # WatchdogSec
-RESTART_S = 1.0  # RestartSec
-START_S = 1.0  # Python, the file and the records
 
 _SOME_URL = "http://localhost/"  # in the place of a URL that is refused already
-_OVERLAP = "or accept that both may act at once (accept_overlap: true)"
 _VALUE_DEPTH = 3  # elections.NAME.value
 _BODY_DEPTH = 5  # elections.NAME.on_change[0].body
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
@@ -125,7 +109,7 @@ def check_bodies(data: dict[str, Any], report: Report) -> None:
             report.refuse((*path, "body"), message)
 
 
-def check_item(settings: ItemSettings, report: Report) -> None:
+def check_item(settings: ItemSettings, report: Report, around: Surroundings) -> None:
     """Report what cannot be used within one election or semaphore, and warn of consequences."""
     path: KeyPath = (f"{settings.kind}s", settings.name)
     if "$" in settings.key:
@@ -146,7 +130,7 @@ def check_item(settings: ItemSettings, report: Report) -> None:
     for command_path, command in _commands(settings, path):
         _check_shell(command, command_path, report)
     if settings.contend:
-        _check_lease(settings, path, report)
+        check_lease(settings, path, report, around)
 
 
 def _hooks(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hook]]:
@@ -231,114 +215,3 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _check_lease(settings: ItemSettings, path: KeyPath, report: Report) -> None:
-    session = settings.session
-    if session.ttl_s is None and settings.accept_overlap:
-        report.refuse((*path, "accept_overlap"), "cannot be true with ttl: none: give the session a TTL")
-        return
-    lease = lease_of(settings)
-    if lease.room_s < ROOM_MIN_S and not settings.accept_overlap:
-        report.refuse(_guard_path(settings, path), _no_room(settings))
-        return
-    if lease.silence_s < SILENCE_MIN_S:
-        report.warn(_guard_path(settings, path), _little_silence(settings))
-    if _return_s(settings) > settings.guard_s and not settings.accept_overlap:
-        report.warn(_guard_path(settings, path), _late_return(settings))
-    if 0 < settings.guard_s <= lease.acquire_delay_s:
-        report.warn((*path, "acquire_delay"), _little_preference(settings))
-    if settings.kind == "semaphore" and session.behavior == "release":
-        message = "the key of a contender that vanishes stays below the prefix: use delete, which removes it"
-        report.warn((*path, "session", "behavior"), message)
-    if session.ttl_s is not None and session.ttl_s < TTL_MIN_S:
-        message = f"below {format_duration(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
-        report.warn((*path, "session", "ttl"), message)
-
-
-def _guard_path(settings: ItemSettings, path: KeyPath) -> KeyPath:
-    return (*path, "session", "lock_delay") if settings.kind == "election" else (*path, "prune_delay")
-
-
-def _no_room(settings: ItemSettings) -> str:
-    lease = lease_of(settings)
-    room_s, least_s = format_duration(lease.room_s), format_duration(ROOM_MIN_S)
-    return (
-        f"cannot end on_lose before another node may {_hold(settings)}: room would be {room_sum(settings)} "
-        f"= {room_s}, at least {least_s} are needed: {_roomier(settings)}"
-    )
-
-
-def _hold(settings: ItemSettings) -> str:
-    return "hold the key" if settings.kind == "election" else "have the slot"
-
-
-def room_sum(settings: ItemSettings) -> str:
-    """Return the sum of the room: lock_delay or prune_delay, less the margin and each term of lose_time."""
-    lease = lease_of(settings)
-    terms = [(settings.guard_name, lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
-    return " - ".join(f"{what} {format_duration(length_s)}" for what, length_s in terms)
-
-
-def _roomier(settings: ItemSettings) -> str:
-    what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S)
-    if enough_s is None:
-        longest = format_duration(guard_max_s(settings))
-        return f"no {what} up to {longest} is enough, shorten the timeouts, {_OVERLAP}"
-    enough = f"{enough_s}s or more{_quiet_from(settings, enough_s)}"
-    return f"set {what} to {enough}, shorten the timeouts, {_OVERLAP}"
-
-
-def _quiet_from(settings: ItemSettings, enough_s: int) -> str:
-    """Return the least lock_delay or prune_delay about which nothing is left to warn, where another is named.
-
-    Blank: none is long enough.
-    """
-    for_silence_s = sufficient_guard_s(settings, ROOM_MIN_S, SILENCE_MIN_S)
-    if for_silence_s is None:
-        return ""
-    quiet_s = max(for_silence_s, math.ceil(_return_s(settings)))
-    return (
-        ""
-        if quiet_s in (enough_s, 0) or quiet_s > guard_max_s(settings)
-        else f" ({quiet_s}s ends each warning about it)"
-    )
-
-
-def _return_s(settings: ItemSettings) -> float:
-    """Return how long a supervisor that hangs may take until its on_lose has ended."""
-    return WATCHDOG_S + RESTART_S + START_S + lease_of(settings).lose_time_s
-
-
-def _late_return(settings: ItemSettings) -> str:
-    lose_time_s = lease_of(settings).lose_time_s
-    late_s = _return_s(settings) - settings.guard_s
-    parts = {"WatchdogSec": WATCHDOG_S, "RestartSec": RESTART_S, "start": START_S, "lose_time": lose_time_s}
-    terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in parts.items())
-    late, guard = format_duration(late_s), f"{settings.guard_name} {format_duration(settings.guard_s)}"
-    enough_s = math.ceil(_return_s(settings))
-    return (
-        f"if this supervisor hangs, on_lose may end {late} after another node may {_hold(settings)}, because "
-        f"{terms} exceeds {guard}: set {enough_s}s, shorten the timeouts, or lower WatchdogSec in a drop-in"
-    )
-
-
-def _little_preference(settings: ItemSettings) -> str:
-    """Return the consequence of a try that comes when the lock-delay of a crashed holder is over already."""
-    lead_s = format_duration(lease_of(settings).acquire_delay_s - settings.guard_s)
-    guard = format_duration(settings.guard_s)
-    return (
-        f"after a crash this node leaves the key to others for {lead_s} only, because its first try comes "
-        f"after the lock_delay: set less than {guard}, or {guard} plus the time to leave"
-    )
-
-
-def _little_silence(settings: ItemSettings) -> str:
-    what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S, SILENCE_MIN_S)
-    remedy = (
-        f"set {enough_s}s to tolerate that"
-        if enough_s
-        else f"no {what} is long enough for that, shorten the timeouts"
-    )
-    silence = format_duration(max(0.0, lease_of(settings).silence_s))
-    return f"tolerates {silence} without an answer from Consul, whose change of leader takes 14s: {remedy}"

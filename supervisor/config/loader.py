@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from supervisor.config import build, consul, control, cross_checks, http
+from supervisor.config import build, consul, control, cross_checks, http, lease_checks
 from supervisor.config import files as config_files
 from supervisor.config.build import default_values, state_dir
 from supervisor.config.default_hooks import copy_hooks
@@ -54,7 +54,9 @@ def load(
     if url := valid.get("http", {}).get("public_url"):
         values = {kind: {**value, "Url": url} for kind, value in values.items()}
     full = apply_defaults(valid, defaults, values)
-    items = _items(full, report)
+    leader_change_s = consul.leader_change_s(valid.get("consul", {}), defaults)
+    around = lease_checks.Surroundings(leader_change_s, lease_checks.watchdog_s(environ))
+    items = _items(full, report, around)
     if asked is None:  # for a query a key may have been left out
         _check_keys(read.data, report, defaults)
     cross_checks.check_ambiguous(read.ambiguous, report)
@@ -80,12 +82,15 @@ def load(
     )
 
 
-def _items(full: Mapping[str, Any], report: Report) -> tuple[ItemSettings, ...]:
+def _items(
+    full: Mapping[str, Any], report: Report, around: lease_checks.Surroundings
+) -> tuple[ItemSettings, ...]:
     """Build the settings of each item, and report what contradicts itself in one."""
     elections: list[ItemSettings] = [build.election(each) for each in full["elections"].values()]
     items = (*elections, *(build.semaphore(each) for each in full["semaphores"].values()))
     for settings in items:
-        cross_checks.check_item(settings, report)
+        cross_checks.check_item(settings, report, around)
+    lease_checks.check_reads(items, report)
     return items
 
 

@@ -17,6 +17,7 @@ class ConsulSettings:
     datacenter, namespace, partition: sent with each request. None: Consul's default.
     tls: how Consul's certificate is verified, and which certificate the supervisor presents.
     http_auth: ``USER`` or ``USER:PASSWORD`` for a proxy in front of Consul.
+    leader_change_s: how long a change of the leader of Consul's servers takes. No request depends on it.
     """
 
     address: str
@@ -27,6 +28,7 @@ class ConsulSettings:
     partition: str | None = None
     tls: Tls = Tls()
     http_auth: str | None = field(default=None, repr=False)
+    leader_change_s: float = 14.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSe
 MARGIN_MIN_S = 0.5  # scheduling, a slow fork, the kernel reaping a killed child
 MARGIN_SHARE = 0.05  # different rates of two clocks, far more than the error of any crystal
 ROOM_MIN_S = 2.0  # with less room, a lost packet or two would cause a failover
-SILENCE_MIN_S = 14.5  # a change of Consul's leader took 14.2 s with its default settings
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
 PRUNE_DELAY_MAX_S = 3600.0  # a damaged or hostile record must not block a slot for longer than this
 INTERVAL_MIN_S = 1.0
@@ -41,7 +40,7 @@ class Lease:
     lose_time_s: float  # how long everything that must end after belief may take: hooks, and the run child
     room_s: float  # how long belief lasts after the newest contact
     interval_s: float  # how long a holder waits from one read to the next
-    exchange_s: float  # how long one exchange with Consul may take
+    exchange_s: float  # how long one exchange with Consul may take; a holder's read at most one interval
     acquire_delay_s: float = 0.0  # how long this node, as a waiter, leaves a free key to other nodes
 
     @property
@@ -49,7 +48,8 @@ class Lease:
         """How long Consul may be silent without a loss.
 
         The newest contact may be one interval old when the silence begins, and the next read may come one
-        interval after the end of the silence.
+        interval after the end of the silence, because a holder repeats a read without an answer when the
+        next one would have been due, if not before.
         """
         return self.room_s - 2 * self.interval_s
 
@@ -135,7 +135,9 @@ def _lease(settings: ItemSettings, lock_delay_s: float, lose_time_s: float) -> L
     if room_s < ROOM_MIN_S and settings.accept_overlap and ttl_s is not None:
         room_s = ttl_s
     shortest = room_s if ttl_s is None else min(ttl_s, room_s)
-    interval_s = max(INTERVAL_MIN_S, shortest / 3)
+    interval_s, wished_s = max(INTERVAL_MIN_S, shortest / 3), settings.confirm_every_s
+    if wished_s is not None and 2 * wished_s <= room_s:
+        interval_s = wished_s  # else a semaphore's .lock leaves less room than the file
     return Lease(
         ttl_s=ttl_s,
         lock_delay_s=lock_delay_s,
@@ -143,6 +145,6 @@ def _lease(settings: ItemSettings, lock_delay_s: float, lose_time_s: float) -> L
         lose_time_s=lose_time_s,
         room_s=room_s,
         interval_s=interval_s,
-        exchange_s=min(interval_s, EXCHANGE_MAX_S),
+        exchange_s=min(max(INTERVAL_MIN_S, interval_s), EXCHANGE_MAX_S),
         acquire_delay_s=settings.acquire_delay_s if isinstance(settings, ElectionSettings) else 0.0,
     )

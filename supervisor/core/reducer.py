@@ -180,9 +180,8 @@ def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now
     contender = replace(contender, lock=lock)
     if contender.session.awaits_observation and is_holders_read:
         return _release_informed(contender, observation, now)
-    if observation is None:
-        return contender
-    contender = _observe(contender, observation, now)
+    if observation is not None:
+        contender = _observe(contender, observation, now)
     if not is_holders_read or not contender.has_lock:
         return contender
     return replace(contender, lock=contender.lock.read_by(contender.read_after(request.at)))

@@ -107,6 +107,7 @@ class Terms:
     retry_s: float  # the pause after a request without an answer: the urgent one while a lock depends on it
     urgent_retry_s: float  # the pause after a renewal without an answer, which rate limits never prolong
     spread: float  # the contender's own number in [0, 1)
+    read_s: float  # how long a read of the lock may take, so that silence delays no later one
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,11 @@ class SessionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ItemSettings:
-    """The settings of one item of the file that elections and semaphores share."""
+    """The settings of one item of the file that elections and semaphores share.
+
+    confirm_every_s: how often a holder confirms its lock by a consistent read. The file has it beside the
+        session's settings, and Consul never sees it. None: as often as ttl and room require.
+    """
 
     kind: ClassVar[str]  # the word for this kind of item
     guard_name: ClassVar[str] = "lock_delay"  # the key of the file that sets ``guard_s``
@@ -129,6 +133,7 @@ class ItemSettings:
     rejoin_delay_s: float = 10.0
     on_adopt: Literal["none", "acquire"] = "none"
     accept_overlap: bool = False
+    confirm_every_s: float | None = None
 
     @property
     def guard_s(self) -> float:

@@ -19,7 +19,7 @@ from bench.agent_log import LOGGED, expiries, late_ms, most_within, renewals, re
 from bench.asker import Asked
 from bench.figures import Figure
 from bench.lab import ROOT, Lab
-from bench.machines import CUT_OFF, KEEPALIVED, KILLED, QUICKEST, Sample, elections
+from bench.machines import CUT_OFF, KEEPALIVED, KILLED, LEADER_CHANGE, Sample, elections
 from bench.slow import FREE, TROUBLED, Spells
 from bench.troubles import Pipe
 from supervisor.config import load
@@ -169,23 +169,23 @@ def test_a_figure_may_have_a_least_value() -> None:
 # --- a lost machine ------------------------------------------------------------------------------------
 
 
-def warnings(folder: Path, stop_timeout: str, **session: str) -> int:
-    """Count the warnings of `check` about the quickest file with these settings changed."""
-    quickest = elections(lambda name: ["/bin/true"])["quickest"]
-    quickest["run"]["stop_timeout"] = stop_timeout
-    quickest["session"] = {**quickest["session"], **session}
+def warnings(folder: Path, stop_timeout: str = "500ms", **session: str) -> list[str]:
+    """Return the keys of which `check` warns in the quick file with these settings changed."""
+    quick = elections(lambda name: ["/bin/true"])["quick"]
+    quick["run"]["stop_timeout"] = stop_timeout
+    quick["session"] = {**quick["session"], **session}
     path = folder / "config.yaml"
-    path.write_text(json.dumps({"elections": {"quickest": quickest}}))
-    return len(load(path, {}, "node").warnings)
+    path.write_text(json.dumps({"consul": {"leader_change": LEADER_CHANGE}, "elections": {"app": quick}}))
+    found = load(path, loss.WATCHDOG, "node").warnings
+    return [warning.path.rpartition(".")[2] for warning in found]
 
 
 def test_no_file_with_a_shorter_failover_is_without_a_warning(tmp_path: Path) -> None:
-    """The times of its session are whole seconds, and its application may stop at once."""
-    shorter = {name: f"{int(value.removesuffix('s')) - 1}s" for name, value in QUICKEST.items()}
-    assert loss.promises(tmp_path)["quickest"] == 43
-    assert warnings(tmp_path, "500ms") == 0
-    assert warnings(tmp_path, "10ms", lock_delay=shorter["lock_delay"]) > 0
-    assert warnings(tmp_path, "10ms", ttl=shorter["ttl"]) > 0
+    """The lock_delay of the quick file is in whole seconds, and its application may stop at once."""
+    assert loss.promises(tmp_path) == {"defaults": 50, "defaults-serfhealth": 50, "quick": 27, "quickest": 13}
+    assert warnings(tmp_path) == []
+    assert warnings(tmp_path, lock_delay="6s") == ["lock_delay", "lock_delay"]  # silence and watchdog
+    assert warnings(tmp_path, ttl="9s") == ["ttl"]
 
 
 def test_a_lost_machine_is_measured_by_the_slowest_take_over_and_the_longest_overlap() -> None:

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from supervisor.check.findings import OTHERS_MAX, Level, facts_of, of_agent, of_datacenter, of_sessions
+from supervisor.check.findings import (
+    OTHERS_MAX,
+    AgentFacts,
+    Level,
+    facts_of,
+    of_agent,
+    of_datacenter,
+    of_sessions,
+)
+from supervisor.check.servers import of_servers
 from supervisor.consul.client import CONCURRENT_MAX
 from supervisor.consul.shared import WATCHES_MAX
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
@@ -94,6 +103,7 @@ def test_a_token_with_the_needed_rights_has_no_finding(guarded: Guarded, tmp_pat
         *((what, "", "ok") for what in ("reachable", "leader", "version", "machine", "leave", "connections")),
         *(("rights", item, "ok") for item in ("app", "watched", "rebuild")),
         ("sessions", "", "cannot tell"),
+        *([("raft", "", "ok")] if guarded.call("GET", "/agent/self").json()["Config"]["Server"] else []),
     }
     assert 'session_prefix "" { policy = "read" }' in check.of("sessions")["remedy"]
     assert secret not in check.done.stdout + check.done.stderr
@@ -283,6 +293,78 @@ def test_an_untested_or_broken_version_is_a_warning(version: str, level: Level, 
     found = [one for one in of_agent(facts, "n", is_local=True, items=[]) if one.what == "version"]
     assert [one.level for one in found] == [level] and said in found[0].text
     assert bool(found[0].remedy) == (level in (Level.WARNING, Level.ERROR))
+
+
+# --- what a quick file relies on -------------------------------------------------------------------
+
+SERF = "elections: {app: {session: {node_checks: [serfHealth]}}}"
+
+
+def debug(server: bool = True, **changed: object) -> AgentFacts:
+    """Return the facts of an agent with Consul's default settings, some of them changed."""
+    usual = {"ConsulRaftHeartbeatTimeout": "5s", "GossipLANProbeInterval": "1s", "GossipLANSuspicionMult": 4}
+    return facts_of({"DebugConfig": {"ServerMode": server, **usual, **changed}})
+
+
+def of_settings(
+    facts: AgentFacts, leader_change_s: float, checks: tuple[str, ...] = ()
+) -> list[tuple[str, str]]:
+    app = ElectionSettings("app", "k", b"", SessionSettings("s", node_checks=checks))
+    return [(one.what, one.level.value) for one in of_servers(facts, leader_change_s, [app])]
+
+
+@pytest.mark.parametrize(
+    ("facts", "leader_change_s", "found"),
+    [
+        (debug(), 14.0, [("raft", "ok")]),
+        (debug(), 3.0, [("raft", "warning")]),
+        (debug(ConsulRaftHeartbeatTimeout="1s"), 3.0, [("raft", "ok")]),
+        (debug(ConsulRaftHeartbeatTimeout="10s"), 14.0, [("raft", "warning")]),
+        (debug(ConsulRaftHeartbeatTimeout=5), 14.0, [("raft", "cannot tell")]),
+        (debug(server=False), 14.0, []),
+        (debug(server=False, ConsulRaftHeartbeatTimeout="1s"), 3.0, [("raft", "cannot tell")]),
+    ],
+)
+def test_a_file_that_counts_on_a_quicker_change_of_leader_than_its_server_is_a_warning(
+    facts: AgentFacts, leader_change_s: float, found: list[tuple[str, str]]
+) -> None:
+    assert of_settings(facts, leader_change_s) == found
+
+
+@pytest.mark.parametrize(
+    ("changed", "level"),
+    [
+        ({}, "ok"),
+        ({"GossipLANProbeInterval": "500ms", "GossipLANSuspicionMult": 3}, "ok"),
+        ({"GossipLANProbeInterval": "5s"}, "warning"),
+        ({"GossipLANSuspicionMult": 6}, "warning"),
+        ({"GossipLANProbeInterval": None}, "cannot tell"),
+    ],
+)
+def test_gossip_that_is_slower_than_by_default_is_a_warning_for_serf_health(
+    changed: dict[str, object], level: str
+) -> None:
+    facts = debug(server=False, **changed)
+    assert of_settings(facts, 14.0, ("serfHealth",)) == [("gossip", level)]
+    assert of_settings(facts, 14.0) == []
+
+
+def test_a_real_server_that_is_slower_than_the_file_has_the_line_to_change(tmp_path: Path) -> None:
+    """A server with a data directory and Consul's default raft_multiplier."""
+    config = {"performance": {"raft_multiplier": 5}, "gossip_lan": {"suspicion_mult": 6}}
+    with Agent(tmp_path / "own", persistent=True, config=config) as agent:
+        check = Check(tmp_path, f"address: '{agent.url}', leader_change: 3s", SERF)
+    assert check.code == OK
+    raft, gossip = check.of("raft", level="warning"), check.of("gossip", level="warning")
+    assert raft["text"] == (
+        "a change of Consul's leader takes about 14s by this server's raft_multiplier, "
+        "and the file counts on 3s (leader_change)"
+    )
+    assert raft["remedy"] == (
+        "set performance { raft_multiplier = 1 } in the configuration of every server, "
+        "or consul.leader_change to 14s in this file"
+    )
+    assert 'set gossip_lan { probe_interval = "1s" suspicion_mult = 4 }' in gossip["remedy"]
 
 
 # --- no effect -----------------------------------------------------------------------------------

@@ -154,6 +154,24 @@ def test_the_shown_plans_are_printed_so() -> None:
     assert command("plan", *wishes).stderr == contradiction
 
 
+QUICK_FILES = SHOWN.of(SAFETY, "Quicker")
+
+
+def test_the_quick_files_have_the_figures_of_their_page(tmp_path: Path) -> None:
+    """The first is what the command of the page plans, and both rely on a WatchdogSec of 4 s."""
+    quick, quickest = (yaml.safe_load(block.text)["elections"]["app"]["session"] for block in QUICK_FILES)
+    (shown,) = re.findall(r"`consul-supervisor (plan --failover-usually .*?)`", SAFETY.read_text())
+    assert yaml.safe_load(command(*shown.split()).stdout)["session"] == {"ttl": "10s", **quick}
+    assert quickest == {"ttl": "3s", "lock_delay": "7s", "confirm_every": "1s"}
+    found = []
+    for block in QUICK_FILES:
+        (tmp_path / "c.yaml").write_text(block.text)
+        config = load(tmp_path / "c.yaml", {"WATCHDOG_USEC": "4000000"}, "node1")
+        lease = lease_of(config.items[0])
+        found.append((lease.failover_s, lease.silence_s, lease.cut_off_s, len(config.warnings)))
+    assert found == [(27, 4, 4, 0), (13, 4, pytest.approx(3), 1)]
+
+
 # --- commands.md ----------------------------------------------------------------------------------------
 
 
@@ -288,7 +306,7 @@ def test_the_shown_task_refuses_a_bad_drop_in_and_installs_a_good_one(shown: str
 
 def test_all_findings_of_check_are_explained() -> None:
     check = ROOT / "supervisor" / "check"
-    code = "".join((check / module).read_text() for module in ("findings.py", "connection.py"))
+    code = "".join((check / module).read_text() for module in ("findings.py", "servers.py", "connection.py"))
     made = set(re.findall(r'Finding\(\s*"(\w+)"', code)) - {"agent", "rest"}
     assert set(first_codes(COMMANDS, "finding")) == made
 

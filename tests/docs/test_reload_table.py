@@ -83,6 +83,10 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "a smaller `prune_delay`": [rebuild(prune_delay="30s")],
     "a larger `prune_delay`": [rebuild(prune_delay="50s")],
     "`run`": [app(run={"exec": ["true"]}), rebuild(run={"exec": ["true"]})],
+    "`session.confirm_every`": [
+        app(session={"confirm_every": "1s"}),
+        rebuild(session={"confirm_every": "10s"}),
+    ],
     "`session.ttl`, `session.lock_delay` and all else of `session`": [
         app(session={"ttl": "20s"}),
         app(session={"lock_delay": "40s"}),
@@ -231,6 +235,7 @@ def test_the_page_names_the_changes_that_need_a_restart(change: dict[str, Any], 
     [
         {"consul": {"token": "t"}},
         {"consul": {"token_file": "/t"}},
+        {"consul": {"leader_change": "3s"}},
         {"log": {"level": "debug"}},
         {"log": {"format": "json"}},
         {"http": {"listen": "127.0.0.1:0"}},

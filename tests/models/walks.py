@@ -134,6 +134,8 @@ WALKS = (
     walk("no lock-delay", r.ReadKey, a.StartHook, **HOOKS, lock_delay_s=0.0, accept_overlap=True),
     walk("shortest ttl", r.ReadKey, r.Acquire, a.StartHook, **HOOKS,
          ttl_s=1.0, lock_delay_s=0.0, accept_overlap=True),
+    walk("rare reads", r.ReadKey, a.StartHook, **HOOKS, room_s=4.0, confirm_every_s=2.0),
+    walk("frequent reads", r.ReadKey, r.RenewSession, **HOOKS, room_s=2.0, confirm_every_s=0.5, stop=False),
     walk("no ttl", r.ReadKey, a.StartHook, **HOOKS, ttl_s=None),
     walk("records", a.WriteRecord, r.Acquire, a.StartHook, **HOOKS,
          shows=(a.WriteRecord, e.RecordWritten, (Phase.STOPPING, Phase.LOST), (Stage.LIVE, Stage.ABSENT))),

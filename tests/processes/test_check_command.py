@@ -337,6 +337,30 @@ def test_each_hook_that_cannot_start_is_a_warning_with_its_place(tmp_path: Path)
     )
 
 
+@pytest.mark.parametrize(
+    ("systemctl", "sum_"),
+    [
+        ("echo 4s", "WatchdogSec 4s"),
+        ("echo 1min 30s", "WatchdogSec 90s"),
+        ("echo infinity", "WatchdogSec 10s"),  # a unit that is not there
+        ("echo 4s; exit 1", "WatchdogSec 10s"),
+        ("exec sleep 60", "WatchdogSec 10s"),
+    ],
+)
+def test_with_here_the_watchdog_is_that_of_the_unit(tmp_path: Path, systemctl: str, sum_: str) -> None:
+    """A program plays systemd. Without --here nobody asks it."""
+    program = tmp_path / "systemctl"
+    program.write_text(f"#!/bin/sh\n{systemctl}\n")
+    program.chmod(0o755)
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "elections: {app: {session: {lock_delay: 5s}, run: {exec: [sleep, '9'], stop_timeout: 1s}}}"
+    )
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    assert sum_ in command("check", str(file), "--here", environ=environ).stdout
+    assert "WatchdogSec 10s" in command("check", str(file), environ=environ).stdout
+
+
 def test_with_here_each_hook_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     file, good = tmp_path / "c.yaml", tmp_path / "good.yaml"
     file.write_text(UNSTARTABLE)

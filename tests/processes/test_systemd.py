@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.cli.exit_codes import CONFIGURATION
-from supervisor.config.cross_checks import RESTART_S, WATCHDOG_S
+from supervisor.config.lease_checks import RESTART_S, WATCHDOG_S
 from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
 from supervisor.runtime.driver import SLEEP_MAX_S
 from supervisor.telemetry.systemd import PINGS_PER_TIMEOUT

@@ -12,6 +12,10 @@ INTERVAL_S = 1.0  # between two consistent reads of a holder, with the figures o
 LATE_S = 1.0
 # Room 17.9 s, which is longer than an agent with a data directory takes to start.
 ROOMY = {"ttl": "5s", "lock_delay": "20s"}
+# Room 6.4 s: lock_delay - margin 0.5 s - kill_after of on_acquire 0.1 s - on_lose 1 s.
+QUICK = {"ttl": "5s", "lock_delay": "8s", "confirm_every": "500ms"}
+QUICK_INTERVAL_S = 0.5
+QUICK_SILENCE_S = 6.4 - 2 * QUICK_INTERVAL_S
 
 
 def goes_on(scene: Scene, node: str) -> None:
@@ -72,6 +76,37 @@ def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -
     goes_on(scene, "a")
     assert scene.session_of("a") == session
     assert scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_an_agent_that_is_frozen_for_just_the_silence_costs_nothing(own_scene: Scene) -> None:
+    scene = own_scene
+    scene.leader("a", session=QUICK)
+    session = scene.session_of("a")
+    scene.agent.freeze()
+    time.sleep(QUICK_SILENCE_S - 0.1)
+    scene.agent.thaw()
+    scene.agent.wait_ready()
+    goes_on(scene, "a")
+    assert scene.session_of("a") == session
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_an_agent_that_is_frozen_two_intervals_longer_is_a_loss_in_time(own_scene: Scene) -> None:
+    """The freeze is as long as the room, so belief has ended; the judges of the scene see no overlap."""
+    scene = own_scene
+    scene.leader("a", session=QUICK)
+    scene.waiter("b", session=QUICK)
+    scene.agent.freeze()
+    time.sleep(QUICK_SILENCE_S + 2 * QUICK_INTERVAL_S)
+    ended = scene.wait(node="a", event="lose", stage="end")
+    scene.agent.thaw()
+    assert ended.reason == "lease-expired"
+    assert ended.time_left is not None and ended.time_left > 0
+    scene.agent.wait_ready()
+    scene.wait_leader()
+    until(lambda: scene.session_of("a"), "a has a new session")
 
 
 @pytest.mark.long

@@ -28,6 +28,7 @@ PREFIX = "service/app"
 LIMIT_MAX = 3
 ROOM_S = (3.0, 11.0)
 TTL_S = (5.0, 11.0)
+CONFIRM_MIN_S = 0.5
 
 
 def election_of(dice: random.Random) -> ElectionSettings:
@@ -49,9 +50,12 @@ def election_of(dice: random.Random) -> ElectionSettings:
         rejoin_delay_s=dice.uniform(0.5, 2.0),
         on_adopt=dice.choice(("none", "none", "acquire")),
     )
-    session = replace(settings.session, lock_delay_s=_guard_s(settings, dice.uniform(*ROOM_S)))
+    room_s = dice.uniform(*ROOM_S)
+    session = replace(settings.session, lock_delay_s=_guard_s(settings, room_s))
     acquire_delay_s = dice.uniform(0.5, 3.0) if dice.random() < 0.25 else 0.0
-    return replace(settings, session=session, acquire_delay_s=acquire_delay_s)
+    confirm_every_s = dice.uniform(CONFIRM_MIN_S, room_s / 2) if dice.random() < 0.5 else None
+    settings = replace(settings, session=session, confirm_every_s=confirm_every_s)
+    return replace(settings, acquire_delay_s=acquire_delay_s)
 
 
 def semaphore_of(dice: random.Random) -> SemaphoreSettings:

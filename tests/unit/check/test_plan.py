@@ -15,16 +15,19 @@ from supervisor.check.plan import (
     ON_LOSE,
     ROUNDING_S,
     SILENCE,
+    USUALLY,
     Wishes,
     as_text,
     plan,
+    surroundings_of,
 )
 from supervisor.check.report import Checked
 from supervisor.check.report import as_text as checked_text
 from supervisor.config import load
 from supervisor.config.cross_checks import check_item
+from supervisor.config.lease_checks import WATCHDOG_S, Surroundings
 from supervisor.config.problems import Places, Report
-from supervisor.core.lease import SILENCE_MIN_S, lease_of
+from supervisor.core.lease import lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
 from tests.support.supervisor import command
 
@@ -38,6 +41,7 @@ class Candidate(NamedTuple):
     """The figures of one session, and how many warnings the loader has about it."""
 
     failover_s: float
+    silence_s: float
     tolerated_s: float
     warnings: int
 
@@ -54,12 +58,12 @@ def _accepted(on_lose_s: float) -> Iterator[Candidate]:
         session = SessionSettings("app", ttl_s, lock_delay_s)
         settings = ElectionSettings("app", "app", b"", session, on_lose=(hook,) if on_lose_s else ())
         judged = Report(Places(""))
-        check_item(settings, judged)
+        check_item(settings, judged, Surroundings(14.0))
         lease = lease_of(settings)
         assert lease.failover_s is not None
         if not judged.problems:
             tolerated_s = max(0.0, min(lease.silence_s, lease.cut_off_s))
-            yield Candidate(lease.failover_s, tolerated_s, len(judged.warnings))
+            yield Candidate(lease.failover_s, lease.silence_s, tolerated_s, len(judged.warnings))
 
 
 def halves(last: int) -> list[float]:
@@ -75,21 +79,25 @@ def meets(candidate: Candidate, wishes: Wishes) -> bool:
     if wishes.failover_s is not None and candidate.failover_s > wishes.failover_s + ROUNDING_S:
         return False
     if wishes.silence_s is None:
-        return candidate.warnings == 0
+        return candidate.silence_s >= 14.5 - ROUNDING_S
     return candidate.tolerated_s >= wishes.silence_s - ROUNDING_S
 
 
-def checked(tmp_path: Path, wishes: Wishes, block: str) -> tuple[Candidate, str]:
+def checked(tmp_path: Path, wishes: Wishes, answer: ElectionSettings) -> tuple[Candidate, str]:
     """Return the figures that the real loader gives a file with this session block, and the report."""
     hook = {"exec": ["true"], "name": "on_lose", "timeout": f"{wishes.on_lose_s:g}s", "kill_after": "0s"}
-    election = {**yaml.safe_load(block), "on_lose": [hook] if wishes.on_lose_s else []}
+    block = yaml.safe_load(as_text(answer, wishes.leader_change_s))
+    election = {**block, "on_lose": [hook] if wishes.on_lose_s else []}
     file = tmp_path / "c.yaml"
-    file.write_text(yaml.safe_dump({"elections": {"app": election}}))
-    config = load(file, {}, "node1")
+    consul = {"leader_change": f"{wishes.leader_change_s:g}s"}
+    file.write_text(yaml.safe_dump({"consul": consul, "elections": {"app": election}}))
+    watchdog_s = surroundings_of(answer, wishes.leader_change_s).watchdog_s
+    config = load(file, {"WATCHDOG_USEC": f"{1e6 * watchdog_s:.0f}"}, "node1")
     lease = lease_of(config.items[0])
     assert lease.failover_s is not None
     tolerated_s = max(0.0, min(lease.silence_s, lease.cut_off_s))
-    return Candidate(lease.failover_s, tolerated_s, len(config.warnings)), checked_text(Checked(config))
+    figures = Candidate(lease.failover_s, lease.silence_s, tolerated_s, len(config.warnings))
+    return figures, checked_text(Checked(config))
 
 
 # --- both ways -----------------------------------------------------------------------------------
@@ -106,7 +114,7 @@ def test_an_answer_meets_its_wishes_and_a_contradiction_is_real(tmp_path: Path, 
         if isinstance(answer, tuple):
             assert others == [], wishes
             continue
-        candidate, _ = checked(tmp_path, wishes, as_text(answer))
+        candidate, _ = checked(tmp_path, wishes, answer)
         assert meets(candidate, wishes), wishes
         assert candidate.warnings <= min((each.warnings for each in others), default=candidate.warnings)
         met += 1
@@ -144,7 +152,7 @@ def test_the_block_is_followed_by_the_sums_that_check_prints(tmp_path: Path) -> 
     wishes = Wishes(50.0, 5.0)
     answer = plan(wishes)
     assert isinstance(answer, ElectionSettings)
-    text = as_text(answer)
+    text = as_text(answer, 14.0)
     assert text == (
         "session:\n"
         "  ttl: 10s\n"
@@ -159,7 +167,7 @@ def test_the_block_is_followed_by_the_sums_that_check_prints(tmp_path: Path) -> 
         "# failover     48s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay;\n"
         "#              else Consul's own election and 20s more\n"
     )
-    printed = checked(tmp_path, wishes, text)[1]
+    printed = checked(tmp_path, wishes, answer)[1]
     assert all(line.replace("#", " ", 1) in printed.splitlines() for line in text.splitlines()[3:])
 
 
@@ -180,7 +188,7 @@ def test_a_semaphore_with_the_block_has_the_same_figures(tmp_path: Path) -> None
     answer = plan(Wishes(50.0, 5.0))
     assert isinstance(answer, ElectionSettings)
     hook = {"exec": ["true"], "name": "on_lose", "timeout": "5s", "kill_after": "0s"}
-    semaphore = {"limit": 2, **yaml.safe_load(as_text(answer)), "on_lose": [hook]}
+    semaphore = {"limit": 2, **yaml.safe_load(as_text(answer, 14.0)), "on_lose": [hook]}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({"semaphores": {"app": semaphore}}))
     config = load(tmp_path / "c.yaml", {}, "node1")
     assert (lease_of(config.items[0]), config.warnings) == (lease_of(answer), ())
@@ -191,8 +199,9 @@ def test_serf_health_changes_no_figure_and_says_what_it_mostly_gains() -> None:
     done = command("plan", "--failover", "50s", "--on-lose", "5s", "--checks", "serfHealth,memory")
     assert (done.returncode, done.stderr) == (0, "")
     assert '\n  node_checks: ["serfHealth", "memory"]\n' in done.stdout
-    assert "Consul mostly ends the session 6s to 9s after a crash" in done.stdout
-    assert "node mostly holds after 34s to 37s. Only the ttl limits that" in done.stdout
+    assert (
+        "# usually      34s to 37s after a crash of the machine: gossip notices it in 6s to 9s" in done.stdout
+    )
     assert set(usual.splitlines()) <= set(done.stdout.splitlines())
     assert yaml.safe_load(done.stdout)["session"]["node_checks"] == ["serfHealth", "memory"]
 
@@ -205,24 +214,89 @@ def test_a_contradiction_is_1_and_names_the_wishes_and_their_costs() -> None:
         "consul-supervisor: cannot plan a session: none meets all these wishes; change one of them:"
     )
     assert [line for line in lines if line.startswith("  --")] == [
-        "  --failover 70.5s or more: ttl 14.4s, lock_delay 41.7s",
-        "  --on-lose: not even 0s is short enough beside the other wishes",
-        "  --silence 11.8s or less: ttl 10s, lock_delay 30s",
+        "  --failover 60.1s or more: ttl 13.2s, lock_delay 33.7s, confirm_every 1s",
+        "  --on-lose 0.4s or less: ttl 13.2s, lock_delay 23.6s, confirm_every 1s",
+        "  --silence 15.5s or less: ttl 10.5s, lock_delay 29s, confirm_every 1s",
     ]
-    assert "    room         18.5s = lock_delay 30s - margin 1.5s - lose_time 10s" in lines
-    assert any(line.startswith("    warning: tolerates 11.83s without an answer") for line in lines)
+    assert "    room         22.02s = lock_delay 33.7s - margin 1.69s - lose_time 10s" in lines
+
+
+QUICK = ("--on-lose", "500ms", "--leader-change", "3s")
+
+
+def planned(*arguments: str) -> str:
+    done = command("plan", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_quick_block_has_both_figures_and_names_what_it_relies_on() -> None:
+    """The default TTL: gossip usually notices a crash, and only the TTL limits how long that takes."""
+    text = planned("--failover-usually", "16s", *QUICK)
+    assert yaml.safe_load(text)["session"] == {
+        "ttl": "10s",
+        "lock_delay": "7s",
+        "confirm_every": "1s",
+        "node_checks": ["serfHealth"],
+    }
+    assert "# silence      4s are tolerated" in text and "# failover     27s at most" in text
+    assert "# usually      13s to 16s after a crash" in text
+    assert (
+        "# relies on    performance { raft_multiplier = 1 } on every server, and consul: {leader_change: 3s}"
+        in text
+    )
+    assert "gossip_lan of every agent and server as it is by default" in text
+    assert "[Service]\n#                WatchdogSec=4s\n" in text
+    assert "session_ttl_min" not in text and "warning" not in text
+
+
+def test_a_block_for_a_short_failover_at_most_names_the_ttl_that_servers_must_allow() -> None:
+    text = planned("--failover", "16s", "--checks", "serfHealth", *QUICK)
+    assert yaml.safe_load(text)["session"]["ttl"] == "3s"
+    assert "# failover     13s at most" in text and "# usually" not in text
+    assert 'session_ttl_min = "3s" on every server' in text
+    assert text.count("# warning: ") == 1 and "unless its session_ttl_min allows it" in text
+
+
+def test_what_default_servers_allow_is_taken_before_any_other_means() -> None:
+    text = planned("--failover", "60s", "--on-lose", "500ms")
+    assert "confirm_every" not in text and "relies on" not in text
+
+
+def test_a_wish_for_the_usual_failover_that_cannot_be_met_has_its_cost() -> None:
+    done = command("plan", "--failover-usually", "9s", *QUICK)
+    assert done.returncode == 1
+    assert (
+        f"  {USUALLY} 12.5s or more: ttl 3s, lock_delay 6.5s, confirm_every 1s, WatchdogSec 4s" in done.stderr
+    )
+    assert FAILOVER + " " not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lock_delay_s", "watchdog_s"),
+    [(12.5, WATCHDOG_S), (12.0, 9.0), (7.5, 5.0), (6.5, 4.0), (6.0, WATCHDOG_S)],
+)
+def test_the_drop_in_has_the_longest_watchdog_that_is_short_enough(
+    lock_delay_s: float, watchdog_s: float
+) -> None:
+    """A second to restart, one to start and a lose_time of half a second come on top."""
+    hook = Hook("on_lose", Command(("true",), kill_after_s=0.0), 0.5)
+    session = SessionSettings("app", 10.0, lock_delay_s)
+    settings = ElectionSettings("app", "app", b"", session, on_lose=(hook,))
+    assert surroundings_of(settings, 3.0).watchdog_s == watchdog_s
 
 
 def test_the_help_has_the_silence_below_which_check_warns() -> None:
-    assert f"{SILENCE_MIN_S:g}s of silence, below which check warns" in " ".join(
-        command("plan", "--help").stdout.split()
-    )
+    told = " ".join(command("plan", "--help").stdout.split())
+    assert Surroundings(3.0).silence_s == 3.5
+    assert "half a second more than --leader-change of silence, below which check warns" in told
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         ("--failover", "20s"),
+        ("--on-lose", "20s"),
         ("--failover", "20", "--on-lose", "5s"),
         ("--failover", "20s", "--on-lose", "5s", "--checks", "a,,b"),
         ("--failover", "20s", "--on-lose", "5s", "--checks", "${X}"),

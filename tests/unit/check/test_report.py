@@ -169,6 +169,48 @@ def test_a_watchdog_in_time_and_an_item_that_never_holds_are_no_warning(tmp_path
     assert LATE not in printed(tmp_path, f"elections: {{app: {{{item}}}}}")
 
 
+@pytest.mark.parametrize(
+    ("watchdog_usec", "warned"),
+    [("4000000", False), ("10000000", True), ("", True), ("0", True), ("soon", True), ("²", True)],
+)
+def test_the_sum_about_a_supervisor_that_hangs_has_the_watchdog_of_its_unit(
+    tmp_path: Path, watchdog_usec: str, warned: bool
+) -> None:
+    """systemd tells it to the daemon: 4 s, 2 s for the start and a lose_time of 1.5 s fit into 8 s."""
+    file = tmp_path / "c.yaml"
+    file.write_text("elections: {app: {session: {lock_delay: 8s}, on_lose: [{shell: a, timeout: 500ms}]}}")
+    text = as_text(Checked(load(file, {"WATCHDOG_USEC": watchdog_usec}, "node1")))
+    assert (LATE in text) is warned
+
+
+def test_a_file_that_knows_how_quick_its_servers_are_is_judged_by_that(tmp_path: Path) -> None:
+    item = "elections: {app: {session: {lock_delay: 7s, confirm_every: 1s}}}"
+    slow = printed(tmp_path, item)
+    assert "tolerates 4.5s without an answer from Consul, whose change of leader takes 14s: set 18s" in slow
+    quick = printed(tmp_path, f"consul: {{leader_change: 3s}}\n{item}")
+    assert (
+        "  silence      4.5s are tolerated while Consul changes its leader: room - 2 x interval 1s\n" in quick
+    )
+    assert "without an answer" not in quick
+    slower = printed(tmp_path, f"consul: {{leader_change: 4100ms}}\n{item}")
+    assert "whose change of leader takes 4.1s: set 8s to tolerate that" in slower
+
+
+@pytest.mark.parametrize(
+    ("count", "every", "warned"), [(20, "1s", False), (21, "1s", True), (11, "500ms", True)]
+)
+def test_many_items_that_confirm_often_are_a_warning(
+    tmp_path: Path, count: int, every: str, warned: bool
+) -> None:
+    names = ", ".join(f"e{number:02}" for number in range(count))
+    session = f"session: {{confirm_every: {every}}}"
+    text = printed(tmp_path, f"elections: {{'${{EACH}}': {{for_each: [{names}], {session}}}}}")
+    assert (f"{count} items have a confirm_every, so this node sends up to" in text) is warned
+    assert "confirm_every, so" not in printed(
+        tmp_path, f"elections: {{'${{EACH}}': {{for_each: [{names}]}}}}"
+    )
+
+
 UNTYPED = "a typographic quote or no-break space is a letter to the shell: type it anew\n"
 
 

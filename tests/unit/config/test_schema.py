@@ -138,6 +138,7 @@ def another(key: str, default: Any) -> Any:
     durations = {
         "timeout": "4s",
         "interval": "4s",
+        "leader_change": "4s",
         "retry_delay": "3s",
         "kill_after": "2s",
         "stop_timeout": "3s",

@@ -146,21 +146,25 @@ class Play:
                 done += self._turn(e.RecordWritten(write, why_not), now)
         return done
 
-    def passes(self, until: float, *, silent: bool = False) -> None:
+    def passes(self, until: float, *, silent: bool = False, lost_before: float = 0.0) -> None:
         """Let time go by, step by step.
 
         silent: Consul answers no request, except by a time-out. False: it answers each request at once.
+        lost_before: a request that was sent before this time gets no answer.
         """
         while True:
-            ends = [
-                r.at + r.timeout_s if silent else r.at for r in self.under_way if not isinstance(r, req.Watch)
-            ]
+            ends = {
+                r.at + r.timeout_s if silent or r.at < lost_before else r.at: r
+                for r in reversed(self.under_way)
+                if not isinstance(r, req.Watch)
+            }
             now = max(min([self.contender.deadline, *ends]), self.now)
             if now > until:
                 return
             if ends and now == max(min(ends), self.now):
-                request = next(r for r in self.under_way if not isinstance(r, req.Watch))
-                self.happens(now, e.Answered(request, SILENCE if silent else self._sane(request)))
+                request = ends[min(ends)]
+                lost = silent or request.at < lost_before
+                self.happens(now, e.Answered(request, SILENCE if lost else self._sane(request)))
             else:
                 self.happens(now, e.Tick())
 

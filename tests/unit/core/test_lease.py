@@ -5,13 +5,12 @@ kill_after); margin = max(0.5, 5 %); room = lock_delay - margin - lose_time; int
 max(1, min(ttl, room) / 3); silence = room - 2 x interval; failover = 2 x ttl + lock_delay.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from supervisor.core.lease import (
     ROOM_MIN_S,
-    SILENCE_MIN_S,
     lease_of,
     lose_terms,
     margin_of,
@@ -184,4 +183,32 @@ def test_the_suggested_lock_delay_is_the_smallest_sufficient_one(
     hooks: int, run: bool, ttl_s: float | None, enough_s: int | None
 ) -> None:
     row = Row(30.0, hooks, run, 0, 0, 0, 0, 0, ttl_s=ttl_s)
-    assert sufficient_guard_s(election(row), ROOM_MIN_S, SILENCE_MIN_S) == enough_s
+    assert sufficient_guard_s(election(row), ROOM_MIN_S, 14.5) == enough_s
+
+
+@pytest.mark.parametrize(
+    ("confirm_every_s", "interval_s", "silence_s", "exchange_s"),
+    [
+        (0.5, 0.5, 20.5, 1.0),  # a write may need longer than one interval
+        (1.0, 1.0, 19.5, 1.0),
+        (10.0, 10.0, 1.5, 3.0),
+        (10.75, 10.75, 0.0, 3.0),
+        (
+            11.0,
+            10 / 3,
+            21.5 - 20 / 3,
+            3.0,
+        ),  # the file is refused, and a semaphore's .lock may leave less room
+    ],
+)
+def test_how_often_a_holder_confirms_changes_the_tolerated_silence_alone(
+    confirm_every_s: float, interval_s: float, silence_s: float, exchange_s: float
+) -> None:
+    settings = election(Row(30.0, 1, False, 0, 0, 0, 0, 0))
+    usual, lease = lease_of(settings), lease_of(replace(settings, confirm_every_s=confirm_every_s))
+    assert lease.interval_s == pytest.approx(interval_s)
+    assert lease.exchange_s == pytest.approx(exchange_s)
+    assert lease.silence_s == pytest.approx(silence_s)
+    assert lease.fresh_s == pytest.approx(interval_s + exchange_s)
+    same = ("ttl_s", "lock_delay_s", "margin_s", "lose_time_s", "room_s", "failover_s")
+    assert all(getattr(lease, name) == getattr(usual, name) for name in same)

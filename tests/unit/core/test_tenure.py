@@ -70,8 +70,7 @@ def test_no_hook_and_no_run_child_begins_on_old_news(begins: str) -> None:
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.ends(6.25, "", ok=begins != "retry")
-    play.does(6.3, READ, SILENCE, "")
-    play.does(6.8, "read")
+    play.does(6.3, READ, SILENCE, "read")
     if begins == "retry":
         play.does(7.25, "")
     play.does(7.3, READ, OURS, then[begins])

@@ -1,0 +1,192 @@
+"""Rules between the times of one election or semaphore, and what they rely on outside of the file.
+
+``supervisor.core.lease`` has the safety arithmetic. This module only puts its results into words.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from supervisor.config.problems import KeyPath, Report
+from supervisor.core.lease import ROOM_MIN_S, guard_max_s, lease_of, lose_terms, sufficient_guard_s
+from supervisor.core.settings import ItemSettings
+from supervisor.formats.durations import format_duration
+
+TTL_MIN_S = 10.0  # Consul's default session_ttl_min
+SILENCE_SPARE_S = 0.5  # beyond a change of Consul's leader, because none takes equally long twice
+
+# With the unit that is shipped, a supervisor that hangs runs again after the sum of these.
+WATCHDOG_S = 10.0  # WatchdogSec
+RESTART_S = 1.0  # RestartSec
+START_S = 1.0  # Python, the file and the records
+
+READS_MAX = 20.0  # a second by one node; two such nodes load the leading server as a hundred usual holders do
+_OVERLAP = "or accept that both may act at once (accept_overlap: true)"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the times of a file rely on, and what no key of an item decides.
+
+    leader_change_s: how long a change of the leader of Consul's servers takes.
+    watchdog_s: the unit's WatchdogSec.
+    """
+
+    leader_change_s: float
+    watchdog_s: float = WATCHDOG_S
+
+    @property
+    def silence_s(self) -> float:
+        """The silence that a file should tolerate."""
+        return self.leader_change_s + SILENCE_SPARE_S
+
+
+def watchdog_s(environ: Mapping[str, str]) -> float:
+    """Return WatchdogSec by systemd's variable WATCHDOG_USEC, else as in the unit that is shipped."""
+    given = environ.get("WATCHDOG_USEC", "")
+    return (int(given) if given.isascii() and given.isdigit() else 0) / 1e6 or WATCHDOG_S
+
+
+def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: Surroundings) -> None:
+    """Report times that leave no room, and warn of what a short time costs."""
+    session = settings.session
+    if session.ttl_s is None and settings.accept_overlap:
+        report.refuse((*path, "accept_overlap"), "cannot be true with ttl: none: give the session a TTL")
+        return
+    lease = lease_of(settings)
+    if lease.room_s < ROOM_MIN_S and not settings.accept_overlap:
+        report.refuse(_guard_path(settings, path), _no_room(settings, around))
+        return
+    if 2 * (settings.confirm_every_s or 0.0) > lease.room_s:
+        report.refuse((*path, "session", "confirm_every"), _rare_reads(settings))
+        return
+    if lease.silence_s < around.silence_s:
+        report.warn(_guard_path(settings, path), _little_silence(settings, around))
+    if return_s(settings, around) > settings.guard_s and not settings.accept_overlap:
+        report.warn(_guard_path(settings, path), _late_return(settings, around))
+    if 0 < settings.guard_s <= lease.acquire_delay_s:
+        report.warn((*path, "acquire_delay"), _little_preference(settings))
+    if settings.kind == "semaphore" and session.behavior == "release":
+        message = "the key of a contender that vanishes stays below the prefix: use delete, which removes it"
+        report.warn((*path, "session", "behavior"), message)
+    if session.ttl_s is not None and session.ttl_s < TTL_MIN_S:
+        message = f"below {format_duration(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
+        report.warn((*path, "session", "ttl"), message)
+
+
+def _guard_path(settings: ItemSettings, path: KeyPath) -> KeyPath:
+    return (*path, "session", "lock_delay") if settings.kind == "election" else (*path, "prune_delay")
+
+
+def _no_room(settings: ItemSettings, around: Surroundings) -> str:
+    lease = lease_of(settings)
+    room_s, least_s = format_duration(lease.room_s), format_duration(ROOM_MIN_S)
+    return (
+        f"cannot end on_lose before another node may {_hold(settings)}: room would be {room_sum(settings)} "
+        f"= {room_s}, at least {least_s} are needed: {_roomier(settings, around)}"
+    )
+
+
+def _hold(settings: ItemSettings) -> str:
+    return "hold the key" if settings.kind == "election" else "have the slot"
+
+
+def room_sum(settings: ItemSettings) -> str:
+    """Return the sum of the room: lock_delay or prune_delay, less the margin and each term of lose_time."""
+    lease = lease_of(settings)
+    terms = [(settings.guard_name, lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
+    return " - ".join(f"{what} {format_duration(length_s)}" for what, length_s in terms)
+
+
+def _roomier(settings: ItemSettings, around: Surroundings) -> str:
+    what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S)
+    if enough_s is None:
+        longest = format_duration(guard_max_s(settings))
+        return f"no {what} up to {longest} is enough, shorten the timeouts, {_OVERLAP}"
+    enough = f"{enough_s}s or more{_quiet_from(settings, around, enough_s)}"
+    return f"set {what} to {enough}, shorten the timeouts, {_OVERLAP}"
+
+
+def _quiet_from(settings: ItemSettings, around: Surroundings, enough_s: int) -> str:
+    """Return the least lock_delay or prune_delay about which nothing is left to warn, where another is named.
+
+    Blank: none is long enough.
+    """
+    for_silence_s = sufficient_guard_s(settings, ROOM_MIN_S, around.silence_s)
+    if for_silence_s is None:
+        return ""
+    quiet_s = max(for_silence_s, math.ceil(return_s(settings, around)))
+    return (
+        ""
+        if quiet_s in (enough_s, 0) or quiet_s > guard_max_s(settings)
+        else f" ({quiet_s}s ends each warning about it)"
+    )
+
+
+def return_s(settings: ItemSettings, around: Surroundings) -> float:
+    """Return how long a supervisor that hangs may take until its on_lose has ended."""
+    return around.watchdog_s + RESTART_S + START_S + lease_of(settings).lose_time_s
+
+
+def _late_return(settings: ItemSettings, around: Surroundings) -> str:
+    lose_time_s = lease_of(settings).lose_time_s
+    late_s = return_s(settings, around) - settings.guard_s
+    parts = {
+        "WatchdogSec": around.watchdog_s,
+        "RestartSec": RESTART_S,
+        "start": START_S,
+        "lose_time": lose_time_s,
+    }
+    terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in parts.items())
+    late, guard = format_duration(late_s), f"{settings.guard_name} {format_duration(settings.guard_s)}"
+    enough_s = math.ceil(return_s(settings, around))
+    return (
+        f"if this supervisor hangs, on_lose may end {late} after another node may {_hold(settings)}, because "
+        f"{terms} exceeds {guard}: set {enough_s}s, shorten the timeouts, or lower WatchdogSec in a drop-in"
+    )
+
+
+def _little_preference(settings: ItemSettings) -> str:
+    """Return the consequence of a try that comes when the lock-delay of a crashed holder is over already."""
+    lead_s = format_duration(lease_of(settings).acquire_delay_s - settings.guard_s)
+    guard = format_duration(settings.guard_s)
+    return (
+        f"after a crash this node leaves the key to others for {lead_s} only, because its first try comes "
+        f"after the lock_delay: set less than {guard}, or {guard} plus the time to leave"
+    )
+
+
+def _little_silence(settings: ItemSettings, around: Surroundings) -> str:
+    what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S, around.silence_s)
+    remedy = (
+        f"set {enough_s}s to tolerate that"
+        if enough_s
+        else f"no {what} is long enough for that, shorten the timeouts"
+    )
+    silence = format_duration(max(0.0, lease_of(settings).silence_s))
+    change = format_duration(around.leader_change_s)
+    return (
+        f"tolerates {silence} without an answer from Consul, whose change of leader takes {change}: {remedy}"
+    )
+
+
+def _rare_reads(settings: ItemSettings) -> str:
+    """Return why a holder cannot read so rarely: a read must be able to fail once before belief ends."""
+    room_s = lease_of(settings).room_s
+    room, most = format_duration(room_s), format_duration(math.floor(5 * room_s) / 10)
+    what = f"cannot be longer than half the room of {room}, because one unanswered read would be a loss"
+    return f"{what}: set {most} or less, or a larger {settings.guard_name}"
+
+
+def check_reads(items: Sequence[ItemSettings], report: Report) -> None:
+    """Warn of many elections and semaphores that each confirm their lock often."""
+    often = [each for each in items if each.contend and each.confirm_every_s is not None]
+    reads = sum(1 / lease_of(each).interval_s for each in often)
+    if reads > READS_MAX:
+        message = (
+            f"{len(often)} items have a confirm_every, so this node sends up to {reads:.0f} reads a second "
+            "while it holds them all: leave it out where a failover may take longer. In a file with more "
+            "than 64 elections, those with keys that begin alike share reads"
+        )
+        first = often[0]
+        report.warn((f"{first.kind}s", first.name, "session", "confirm_every"), message)
