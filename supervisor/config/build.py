@@ -21,6 +21,7 @@ from supervisor.core.settings import (
     ItemSettings,
     Run,
     SemaphoreSettings,
+    ServiceSettings,
     SessionSettings,
     Tls,
     Webhook,
@@ -61,6 +62,9 @@ def _item(full: dict[str, Any]) -> dict[str, Any]:
     parts["session"] = _session(full["session"])
     parts["run"] = _run(full["run"]) if "run" in full else None
     parts["candidate_check"] = _check(full["candidate_check"]) if "candidate_check" in full else None
+    parts["service"] = (
+        ServiceSettings(**_plain(ServiceSettings, full["service"])) if "service" in full else None
+    )
     return {**_plain(ItemSettings, full), **parts}
 
 

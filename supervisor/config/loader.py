@@ -53,7 +53,7 @@ def load(
     valid = _validated(read, variables, document, report)
     if url := valid.get("http", {}).get("public_url"):
         values = {kind: {**value, "Url": url} for kind, value in values.items()}
-    full = apply_defaults(valid, defaults, values)
+    full = apply_defaults(valid, defaults, values, hostname)
     items = _items(full, report)
     if asked is None:  # for a query a key may have been left out
         _check_keys(read.data, report, defaults)
