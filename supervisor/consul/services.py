@@ -10,7 +10,7 @@ from urllib.parse import quote
 import requests
 
 from supervisor.consul.calls import Call, put
-from supervisor.consul.responses import MalformedResponse, failed, json_of, said
+from supervisor.consul.responses import MalformedResponse, error_text, failed, json_of
 from supervisor.core.outcomes import Done, Instance, Outcome
 from supervisor.core.requests import RegisterService, ServiceRequest
 
@@ -40,7 +40,7 @@ def shown(request: ServiceRequest, response: requests.Response) -> Outcome:
 
 def unknown(request: ServiceRequest, response: requests.Response) -> Outcome:
     """Return that the agent has no instance of this id, or no check of it, if it says so."""
-    words = said(response).lower()
+    words = error_text(response).lower()
     if words.startswith("unknown service"):
         return Instance.ABSENT
     no_check = words.startswith("unknown check") or words.endswith("does not have associated ttl")
