@@ -117,9 +117,9 @@ def good(request: Request) -> dict[str, Reply]:
             check = {"ServiceID": "", "Notes": "kernel"}
             return {"none": _json({}), "maintenance": _json({"_node_maintenance": check})}
         case r.ReadService():
-            ours, theirs = {"Meta": {"managed-by": "consul-supervisor"}}, {"Meta": {}}
+            ours = _json({"Meta": {"managed-by": "consul-supervisor"}})
             absent = Reply(404, b"unknown service ID: i")
-            return {"ours": _json(ours), "another's": _json(theirs), "absent": absent}
+            return {"ours": ours, "another's": _json({"Meta": {}}), "absent": absent}
         case r.PassService():
             return {"done": Reply(200), "no check": Reply(500, b'Unknown check "service:i"')}
         case r.RegisterService() | r.DeregisterService():
