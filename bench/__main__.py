@@ -25,6 +25,7 @@ from bench import (
     reaction,
     reload,
     resources,
+    service,
     slots,
     slow,
     soak,
@@ -56,6 +57,7 @@ ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
     "slow": slow.measure,
     "reload": reload.measure,
     "many": many.measure,
+    "service": service.measure,
 }
 PROGRAMS: dict[str, Callable[[Sequence[str]], int]] = {cluster.NAME: cluster.main, soak.NAME: soak.main}
 EPILOG = f"rows: {', '.join(ROWS)}; programs of their own: {', '.join(PROGRAMS)} (each has --help)"

@@ -31,6 +31,7 @@ SECTIONS = (  # title and definition; the first section that has a key describes
     ("A hook", "hook"),
     ("run", "run"),
     ("candidate_check", "candidate_check"),
+    ("service", "service"),
     ("defaults", "defaults"),
     ("defaults.session", "session_defaults"),
     ("defaults.hook", "hook_defaults"),

@@ -142,6 +142,13 @@ class _Checker:
                 found.append(findings.of_write(settings, shown, why(response)))
         if settings.contend:
             found.append(await self._session(settings, node))
+        if settings.service is not None:
+            name = settings.service.name
+            entry = {"ID": str(uuid4()), "Service": name, "ModifyIndex": NO_INDEX}  # another impossible write
+            write = [{"Service": {"Verb": "cas", "Node": entry["ID"], "Service": entry}}]
+            response = await self._exchange(self._consul.question("txn", write))
+            rule = f'give the token: service "{name}" {{ policy = "write" }}'
+            found.append(findings.of_write(settings, f"the service {name}", why(response), rule))
         if settings.candidate_check is not None and settings.candidate_check.maintenance:
             found.append(findings.of_maintenance(settings, node, await self._sees_checks(node)))
         return found

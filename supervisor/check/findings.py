@@ -217,12 +217,15 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
     return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
 
 
-def of_write(settings: ItemSettings, key: str, why: str) -> Finding:
-    """Return the finding about the impossible check-and-set of ``key``, to which Consul answered ``why``."""
+def of_write(settings: ItemSettings, key: str, why: str, rule: str = "") -> Finding:
+    """Return the finding about the impossible write of ``key``, to which Consul answered ``why``.
+
+    rule: the remedy if the token may not. Blank: the rule of the item's keys.
+    """
     if why.startswith("409") and "index is stale" in why:
         return _right(settings, Level.OK, f"may write {key}")
     if why.startswith("403") or (why.startswith("409") and permissions.PERMISSION_DENIED in why):
-        text, rule = f"may not write {key}: Consul answers {why}", _key_rule(settings)
+        text, rule = f"may not write {key}: Consul answers {why}", rule or _key_rule(settings)
         return _right(settings, Level.ERROR, text, permissions.agent_remedy(why) or rule)
     return _right(settings, Level.UNTOLD, f"whether it may write {key}: Consul answers {why}")
 

@@ -21,6 +21,7 @@ from supervisor.core.settings import (
     ItemSettings,
     Run,
     SemaphoreSettings,
+    ServiceSettings,
     SessionSettings,
     Tls,
     Webhook,
@@ -63,6 +64,9 @@ def _item(full: dict[str, Any]) -> dict[str, Any]:
         parts["confirm_every_s"] = parse_duration(full["session"]["confirm_every"])
     parts["run"] = _run(full["run"]) if "run" in full else None
     parts["candidate_check"] = _check(full["candidate_check"]) if "candidate_check" in full else None
+    parts["service"] = (
+        ServiceSettings(**_plain(ServiceSettings, full["service"])) if "service" in full else None
+    )
     return {**_plain(ItemSettings, full), **parts}
 
 

@@ -55,7 +55,7 @@ def lock_settings(line: LockLine, environ: Mapping[str, str], hostname: str) -> 
     data[section][line.key] = given if line.limit is None else {**given, "limit": line.limit}
     defaults = Defaults(document())
     values = build.default_values(defaults, Variables(environ, hostname))
-    full = apply_defaults(data, defaults, values)[section][line.key]
+    full = apply_defaults(data, defaults, values, hostname)[section][line.key]
     built = build.election(full) if line.limit is None else build.semaphore(full)
     settings = replace(built, run=Run(Command(tuple(line.argv)), line.stop_timeout_s))
     lease = lease_of(settings)

@@ -12,12 +12,15 @@ from supervisor.config.schema import Defaults
 _NAME = "<name>"  # in a default, replaced by the item's name
 
 
-def apply_defaults(data: dict[str, Any], defaults: Defaults, values: dict[str, Any]) -> dict[str, Any]:
+def apply_defaults(
+    data: dict[str, Any], defaults: Defaults, values: dict[str, Any], hostname: str
+) -> dict[str, Any]:
     """Return the sections ``log``, ``elections`` and ``semaphores``, each of them complete.
 
     values: the default of ``value``, by the item's kind.
+    hostname: this machine's name, for the ids of services.
     """
-    usual = _Usual(defaults, data.get("defaults", {}), values)
+    usual = _Usual(defaults, data.get("defaults", {}), values, hostname)
     return {
         "log": {**defaults.of("log"), **data.get("log", {})},
         "elections": {name: usual.item("election", name, given) for name, given in data["elections"].items()},
@@ -28,7 +31,9 @@ def apply_defaults(data: dict[str, Any], defaults: Defaults, values: dict[str, A
 class _Usual:
     """The defaults of the items of one file."""
 
-    def __init__(self, defaults: Defaults, given: dict[str, Any], values: dict[str, Any]) -> None:
+    def __init__(
+        self, defaults: Defaults, given: dict[str, Any], values: dict[str, Any], hostname: str
+    ) -> None:
         session = {**defaults.of("session"), **defaults.of("session_defaults")}
         hook = {**defaults.of("hook"), **defaults.of("hook_defaults"), **given.get("hook", {})}
         lose = {**defaults.of("hook"), **defaults.of("lose_hook_defaults"), **given.get("lose_hook", {})}
@@ -43,6 +48,7 @@ class _Usual:
             "candidate_check": {**hook, **defaults.of("candidate_check")},
         }
         self._tls = defaults.of("tls")
+        self._service = {**defaults.of("service"), "id": f"consul-supervisor:{hostname}:{_NAME}"}
 
     def item(self, kind: str, name: str, given: dict[str, Any]) -> dict[str, Any]:
         """Return an election with every setting, or a semaphore with every setting that elections have."""
@@ -58,6 +64,9 @@ class _Usual:
             ]
         for key in self._commands.keys() & given.keys():
             full[key] = {**self._commands[key], **given[key]}
+        if "service" in given:
+            service = {**self._service, **given["service"]}
+            full["service"] = {**service, "id": service["id"].replace(_NAME, name)}
         return full
 
     def semaphore(self, name: str, given: dict[str, Any]) -> dict[str, Any]:

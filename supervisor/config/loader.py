@@ -53,7 +53,7 @@ def load(
     valid = _validated(read, variables, document, report)
     if url := valid.get("http", {}).get("public_url"):
         values = {kind: {**value, "Url": url} for kind, value in values.items()}
-    full = apply_defaults(valid, defaults, values)
+    full = apply_defaults(valid, defaults, values, hostname)
     leader_change_s = consul.leader_change_s(valid.get("consul", {}), defaults)
     around = lease_checks.Surroundings(leader_change_s, lease_checks.watchdog_s(environ))
     items = _items(full, report, around)

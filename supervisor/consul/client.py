@@ -36,7 +36,17 @@ from supervisor.core.actions import PrepareWrite
 from supervisor.core.events import Answered
 from supervisor.core.lock.slots import LOCK
 from supervisor.core.outcomes import Denied, Outcome, Unknown
-from supervisor.core.requests import ReadKey, ReadSlots, Release, Request, Watch, WatchKey, WatchSlots, Write
+from supervisor.core.requests import (
+    ReadKey,
+    ReadSlots,
+    Release,
+    Request,
+    ServiceRequest,
+    Watch,
+    WatchKey,
+    WatchSlots,
+    Write,
+)
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 
@@ -44,6 +54,7 @@ START_SPACING_S = 0.005  # between the starts of two items: the time of a sessio
 HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder, because our own watch of the release can wait
 CONCURRENT_MAX = 32  # requests in flight besides watches, which shared.WATCHES_MAX limits
 SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
+SERVICE_CONCURRENT_MAX = 8  # of requests about services, which no other request waits for
 READ_BYTES_MAX = 256 << 10  # of a list that holders repeat each few seconds; its decoding stops the loop
 LARGE_S = 60.0  # how long a list that was too large is not read again
 TOO_LARGE_PAUSE_S = 2.0  # because Consul sends much of a list before its size is known to be too large
@@ -112,6 +123,7 @@ class ConsulClient:
         self._codec = Codec(config.consul, endpoint.base_url, self.token)
         self._transport = Transport(endpoint, warn=partial(report, "error", "tls-files"))
         self._permits = Limiter(CONCURRENT_MAX)
+        self._service_permits = Limiter(SERVICE_CONCURRENT_MAX)
         self._large_until: dict[str, float] = {}  # by prefix whose list was too large
         self._rates: dict[str, RateLimit] = {}  # by item, for its watch
         self._released_at: dict[str, float] = {}  # by item whose release has no answer yet
@@ -153,9 +165,12 @@ class ConsulClient:
         if isinstance(request, Watch):
             wait_s = self._rates.setdefault(request.item, RateLimit()).wait_s(self._clock())
             return self._send_after(wait_s, request, deliver) if wait_s else self._send(request, deliver)
-        if self._permits.try_acquire():
+        if self._permits_of(request).try_acquire():
             return self._with_permit(request, self._send(request, deliver))
         return self._queued(request, deliver)
+
+    def _permits_of(self, request: Request) -> Limiter:
+        return self._service_permits if isinstance(request, ServiceRequest) else self._permits
 
     async def sessions(self) -> Outcome:
         """Return Consul's list of sessions, or why there is none."""
@@ -244,14 +259,14 @@ class ConsulClient:
         try:
             await under_way
         finally:
-            self._permits.release()
+            self._permits_of(request).release()
             if isinstance(request, Release):
                 self._released_at.pop(request.item, None)
 
     async def _queued(self, request: Request, deliver: Deliver) -> None:
         """Send once a permit is free. When the request's time ends first, deliver NOT_SENT."""
         left_s = request.at + request.timeout_s - self._clock()
-        if await self._permits.acquire(left_s):
+        if await self._permits_of(request).acquire(left_s):
             await self._with_permit(request, self._send(request, deliver))
         else:
             deliver(Answered(request, NOT_SENT))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import requests
 
-from supervisor.consul import keys, maintenance, sessions
+from supervisor.consul import keys, maintenance, services, sessions
 from supervisor.consul import semaphore as slots
 from supervisor.consul.calls import Call, get, put
 from supervisor.consul.command_requests import ReadSessions, WriteSlotRecord
@@ -20,17 +20,22 @@ from supervisor.core.outcomes import Denied, Outcome
 from supervisor.core.requests import (
     Acquire,
     CreateSession,
+    DeregisterService,
     DestroySession,
     JoinSemaphore,
     LeaveSemaphore,
+    PassService,
     ReadKey,
     ReadMaintenance,
+    ReadService,
     ReadSession,
     ReadSlots,
+    RegisterService,
     Release,
     RenewSession,
     Request,
     Rewrite,
+    ServiceRequest,
     TakeSlot,
     WatchKey,
     WatchSlots,
@@ -40,6 +45,7 @@ from supervisor.core.settings import LOCK_SUFFIX
 Operation = Literal["read", "renew", "write", "watch"]
 Encode = Callable[[Any], Call]
 Decode = Callable[[Any, requests.Response], Outcome]
+Rule = Callable[[Any], str]
 NODE = "NAME-OF-THE-AGENTS-NODE"
 READS_SESSIONS = 'session_prefix "" { policy = "read" }'
 
@@ -60,7 +66,7 @@ class ApiEndpoint:
     operation: Operation
     encode: Encode
     decode: Mapping[int, Decode]
-    rule: Callable[[Any], str]
+    rule: Rule
     line: Literal["request", "releasing", "destroying"] = "request"
     shows: tuple[type[Request], ...] = ()
 
@@ -94,6 +100,10 @@ def _session(policy: str) -> Callable[[Request], str]:
 
 def _reads_checks(request: ReadMaintenance) -> str:
     return f"{_rule('node', NODE, 'read')} {_rule('service_prefix', '', 'read')}"
+
+
+def _writes_service(request: ServiceRequest) -> str:
+    return _rule("service", request.service.name, "write")
 
 
 def _writes_key(request: Acquire | Release) -> str:
@@ -132,6 +142,14 @@ _RECORD = {200: slots.written, 409: slots.not_written}
 _KEY = {200: keys.shown, 404: keys.absent}
 _SLOTS = {200: slots.shown, 404: slots.shown}
 
+
+def _service(
+    method: Callable[[str], Call], path: str, good: Decode
+) -> tuple[Encode, Mapping[int, Decode], Rule]:
+    decode = {200: good, 404: services.unknown, 500: services.unknown}
+    return services.encode(method, path), decode, _writes_service
+
+
 ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     CreateSession: ApiEndpoint(
         "write",
@@ -165,6 +183,12 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
         lambda request: READS_SESSIONS,
     ),
     ReadMaintenance: ApiEndpoint("read", maintenance.read, {200: maintenance.shown}, _reads_checks),
+    ReadService: ApiEndpoint("read", *_service(get, "service/", services.shown)),
+    RegisterService: ApiEndpoint(
+        "write", services.register, {200: services.done, 400: sessions.refused}, _writes_service
+    ),
+    PassService: ApiEndpoint("write", *_service(put, "check/pass/service:", services.done)),
+    DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
     Acquire: ApiEndpoint(
         "write",
         keys.acquire,

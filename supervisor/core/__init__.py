@@ -21,6 +21,7 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     on_change.py        the hooks of on_change
     candidate_check.py  the attempts of candidate_check
     maintenance.py      the lane of Consul's maintenance mode, for candidate_check
+    service.py          the lane of the service that names the holder in Consul
     lock/               the lock: one key, or a slot below a prefix
     record.py           the record of an item, and how a process that starts goes on with it
     contender.py        the state of one item: its parts, what it may do, its role, its deadline
@@ -59,11 +60,11 @@ The tables ``TRANSITIONS`` name the cause of every edge of the first two, and ``
 
 *The lanes.* A lane sends one exchange at a time. Each contender has five of them: ``watch`` (a blocking query
 that returns changes), ``read`` (a consistent read), ``details`` (a read of one session or one key), ``renew``
-and ``write``; with ``candidate_check: {maintenance: true}`` it has a sixth, which reads Consul's maintenance
-mode. Beside the lanes, hooks run in two sequences, that of the tenure and that of on_change, and
-candidate_check runs one attempt at a time. Lanes do not wait for each other. A lane whose exchange began
-before the present state marks the answer as stale: a stale answer can confirm what is known, and never
-contradict it.
+and ``write``. With ``candidate_check: {maintenance: true}`` it has one more, which reads Consul's maintenance
+mode, and with ``service`` one that keeps an instance of that service. Beside the lanes, hooks run in two
+sequences, that of the tenure and that of on_change, and candidate_check runs one attempt at a time. Lanes do
+not wait for each other. A lane whose exchange began before the present state marks the answer as stale: a
+stale answer can confirm what is known, and never contradict it.
 
 *What expires first.* A holder counts from ``contact``, the send time of the newest consistent read that
 showed it as holder. Belief ends at ``contact + room``. Then the holder kills on_acquire and the run child,

@@ -20,6 +20,7 @@ from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
 from supervisor.core.maintenance import Maintenance
 from supervisor.core.on_change import Change
 from supervisor.core.record import RecordKeeper, record_of
+from supervisor.core.service import Service
 from supervisor.core.session import Session, Stage, Terms
 from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure import Phase, Tenure
@@ -67,6 +68,7 @@ class Contender:
     throttle: Throttle = Throttle()
     # The known state of Consul's maintenance mode, which candidate_check may respect.
     maintenance: Maintenance = Maintenance()
+    service: Service = Service()  # the known state of the service that names this node while it holds
 
     @property
     def role(self) -> Role:
@@ -209,6 +211,8 @@ class Contender:
             times.append(self.change.deadline)
         if self.tenure is not None:
             times.append(self.tenure.deadline(self.lease))
+        if self.tenure is None or self.tenure.phase is not Phase.ADOPTING:
+            times.append(self.service.exchange.deadline)
         if self.may_try:
             times.append(self.lock.try_deadline())
         return min(times)

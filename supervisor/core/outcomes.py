@@ -5,6 +5,7 @@ without an answer may have been applied, now or seconds later.
 """
 
 from dataclasses import dataclass
+from enum import Enum
 
 from supervisor.core.actions import Holder
 from supervisor.core.requests import SlotRecord
@@ -313,6 +314,15 @@ class InMaintenance:
     reason: str = ""  # the operator's reason alone
 
 
+class Instance(Enum):
+    """The answer about the instance of a service: what the agent has under its id."""
+
+    UNKNOWN = "unknown"
+    ABSENT = "absent"
+    OURS = "ours"
+    FOREIGN = "another program's"
+
+
 Outcome = (
     Unknown
     | Failed
@@ -334,4 +344,5 @@ Outcome = (
     | SessionInfo
     | SessionsView
     | InMaintenance
+    | Instance
 )

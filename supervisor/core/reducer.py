@@ -53,7 +53,7 @@ from supervisor.core.outcomes import (
     SessionGone,
 )
 from supervisor.core.record import RECORD_RETRY_S, RecordKeeper
-from supervisor.core.requests import CreateSession, DestroySession, Request, Rewrite
+from supervisor.core.requests import CreateSession, DestroySession, Request, Rewrite, ServiceRequest
 from supervisor.core.session import Stage
 from supervisor.core.tenure import Tenure
 
@@ -147,6 +147,8 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
 
     No lane has a request that belongs to a session which died or was given up meanwhile.
     """
+    if isinstance(request, ServiceRequest):  # before the rest, because nothing else depends on its answer
+        return replace(contender, service=contender.service.answered(request, outcome, now))
     throttle = contender.throttle.count(request, outcome, holds=contender.tenure is not None)
     if throttle is not contender.throttle:
         contender = replace(contender, throttle=throttle)

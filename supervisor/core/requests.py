@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-from supervisor.core.settings import SessionSettings
+from supervisor.core.settings import ServiceSettings, SessionSettings
 
 
 class Answerer(Enum):
@@ -67,6 +67,39 @@ class ReadMaintenance(Request):
     """``GET /v1/agent/checks``: whether this node is in Consul's maintenance mode."""
 
     answerer: ClassVar[Answerer] = Answerer.AGENT
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRequest(Request):
+    """A request about one instance of a service, for which nothing else waits.
+
+    service: the instance.
+    """
+
+    answerer: ClassVar[Answerer] = Answerer.AGENT
+    service: ServiceSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ReadService(ServiceRequest):
+    """``GET /v1/agent/service/ID``: whether the agent has an instance of this id, and who registered it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterService(ServiceRequest):
+    """``PUT /v1/agent/service/register``, with a check that passes for ``ttl_s`` from now."""
+
+    ttl_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassService(ServiceRequest):
+    """``PUT /v1/agent/check/pass/ID``: let the check pass for its TTL from now."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeregisterService(ServiceRequest):
+    """``PUT /v1/agent/service/deregister/ID``; idempotent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from supervisor.core import maintenance as maintenances
 from supervisor.core import on_change as changes
 from supervisor.core import phases
 from supervisor.core import record as records
+from supervisor.core import service as services
 from supervisor.core import session as sessions
 from supervisor.core.actions import (
     Action,
@@ -40,6 +41,10 @@ def begin_record(contender: Contender, now: float) -> Begun:
 
 def begin_due(contender: Contender, now: float) -> Iterator[Begun]:
     """Begin everything that is due, and yield the actions for the shell in portions: see ``step.decide``."""
+    if contender.tenure is not None and not contender.tenure.believes:
+        contender, withdrawn = _advance_service(contender, now)  # before anything of the loss
+        if withdrawn:
+            yield contender, withdrawn
     if offered := _offer_file(contender, now):
         yield contender, offered
         return
@@ -223,6 +228,12 @@ def _advance_health(contender: Contender, now: float) -> Begun:
     return replace(contender, health=health, maintenance=maintenance), (*actions, *requests)
 
 
+def _advance_service(contender: Contender, now: float) -> Begun:
+    item, tenure, lease = contender.settings, contender.tenure, contender.lease
+    service, requests = services.advance(contender.service, item, tenure, lease, now)
+    return replace(contender, service=service), requests
+
+
 def _advance_record(contender: Contender, now: float) -> Begun:
     """Write the record, last of all, so that no record delays on_lose when a rival may soon hold."""
     record_keeper, begun = records.advance(contender.record_keeper, contender.record, contender.settings, now)
@@ -263,7 +274,9 @@ def _report_loss(contender: Contender, now: float) -> Begun:
 
 
 def _advance_notice(contender: Contender, now: float) -> Begun:
-    notice = "; ".join(filter(None, (contender.maintenance.why, contender.lock.notice)))
+    notice = "; ".join(
+        filter(None, (contender.maintenance.why, contender.lock.notice, contender.service.notice))
+    )
     if notice == contender.last_notice:
         return contender, ()
     return replace(contender, last_notice=notice), (NoticeChanged(contender.settings.name, notice),)
@@ -288,4 +301,5 @@ _IN_ORDER = (
     _advance_role,
     _advance_notice,
     _advance_faults,
+    _advance_service,
 )

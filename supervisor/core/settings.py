@@ -109,6 +109,22 @@ class SessionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """The instance of a service that names this node in Consul while it holds.
+
+    id: the instance's id at the local agent, unique for each node and item.
+    address: the address that Consul names. Blank: that of the agent's node.
+    """
+
+    id: str
+    name: str
+    port: int = 0
+    address: str = ""
+    tags: tuple[str, ...] = ()
+    meta: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ItemSettings:
     """The settings of one item of the file that elections and semaphores share.
 
@@ -134,6 +150,7 @@ class ItemSettings:
     on_adopt: Literal["none", "acquire"] = "none"
     accept_overlap: bool = False
     confirm_every_s: float | None = None
+    service: ServiceSettings | None = None
 
     @property
     def guard_s(self) -> float:

@@ -40,8 +40,12 @@ NOT_CONSUL = (
     ),
     (
         "checks",
-        "only serfHealth: no check can be registered, `Checks` of a session is ignored, and there is no "
-        "maintenance mode",
+        "only serfHealth: no check can be registered alone, `Checks` of a session is ignored, and there is "
+        "no maintenance mode",
+    ),
+    (
+        "services",
+        "are kept and shown as they were registered; their checks never end, and nothing names them",
     ),
     ("session bodies", "LockDelay must be text, such as `15s`; null counts as an absent field"),
     ("session ids", "only in lower case; in Consul any case will do, and whatever is no UUID gets 500"),

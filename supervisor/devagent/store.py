@@ -8,7 +8,7 @@ knows no HTTP and no query that waits.
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from supervisor.devagent.delays import LockDelays
 from supervisor.devagent.kv import Entry, KeyValues, held_by
@@ -25,6 +25,7 @@ class Store:
     """The tables, and what the leading server keeps in memory: lock-delays and the time of sessions.
 
     nodes: whether the agent of each node is alive, so that its serfHealth passes.
+    services: the instances of services, by the node of their agent and their id.
     """
 
     def __init__(self, node: str, seed: int) -> None:
@@ -32,6 +33,7 @@ class Store:
         self.kv = KeyValues()
         self.sessions = Sessions()
         self.nodes: dict[str, bool] = {}
+        self.services: dict[tuple[str, str], dict[str, Any]] = {}
         self.delays = LockDelays()
         self.reapings: list[tuple[float, int]] = []
         self.source = random.Random(seed)

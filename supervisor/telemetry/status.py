@@ -204,6 +204,9 @@ class Status:
             yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
         if contender.last_notice:
             yield contender.last_notice
+        elif contender.service.wanted is not None and not contender.service.is_registered:
+            service = contender.service.wanted[0].name
+            yield f"holds, and the service {service} does not name it: the agent has not confirmed it"
         for fault in contender.faults or ():
             yield _cannot_start(fault)
         if contender.altered:
@@ -269,6 +272,8 @@ def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
         "role": contender.role,
         "reason": tenure.reason if tenure is not None else "",
         "paused": contender.paused,
+        "service": None if settings.service is None else settings.service.name,
+        "service_registered": contender.service.is_registered,
         "leader": None if leader is None else display_value(leader),
         "session": tenure.session if tenure is not None else contender.session.id,
         "lock_index": tenure.lock_index if tenure is not None else 0,

@@ -52,7 +52,7 @@ from supervisor.core.requests import (
     Request,
     WatchKey,
 )
-from supervisor.core.settings import SessionSettings
+from supervisor.core.settings import ServiceSettings, SessionSettings
 from tests.support.consul import WAYS, Agent
 from tests.support.guarded import guarded_agent
 from tests.support.patience import PATIENCE_S
@@ -71,6 +71,7 @@ EVERY_REQUEST = [
     WatchKey("e", 0.0, 1.0, "key", 7, 30.0, True),
 ]
 ROSTER = req.SlotRecord(1)
+SERVICE = ServiceSettings("test-api", "test-api")
 EVERY_OTHER_REQUEST = [
     req.Rewrite("e", 0.0, 1.0, "key", NOBODY, b""),
     req.ReadSlots("e", 0.0, 1.0, "p"),
@@ -81,6 +82,10 @@ EVERY_OTHER_REQUEST = [
     command_requests.WriteSlotRecord("e", 0.0, 1.0, "p", ROSTER, 3),
     command_requests.ReadSessions("e", 0.0, 1.0),
     req.ReadMaintenance("e", 0.0, 1.0),
+    req.ReadService("e", 0.0, 1.0, SERVICE),
+    req.RegisterService("e", 0.0, 1.0, SERVICE, 3.0),
+    req.PassService("e", 0.0, 1.0, SERVICE),
+    req.DeregisterService("e", 0.0, 1.0, SERVICE),
 ]
 
 

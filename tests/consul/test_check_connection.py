@@ -187,6 +187,17 @@ def test_a_token_that_sees_no_maintenance_mode_is_reported(guarded: Guarded, tmp
     assert untold["remedy"] == 'to find out, give the token: agent_prefix "" { policy = "read" }'
 
 
+def test_a_token_that_may_not_register_the_service_is_reported(guarded: Guarded, tmp_path: Path) -> None:
+    file = FILE.replace("app: {}", "app: {service: {name: app-leader}}")
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, NEEDED)}", file)
+    (error,) = check.errors()
+    rule = 'service "app-leader" { policy = "write" }'
+    assert error.startswith("app: may not write the service app-leader") and error.endswith(rule)
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, NEEDED + rule)}", file)
+    assert check.code == OK and not check.errors()
+    assert guarded.call("GET", "/agent/services").json() == {}
+
+
 def test_a_token_that_consul_does_not_know_is_reported(guarded: Guarded, tmp_path: Path) -> None:
     check = Check(tmp_path, f"address: '{guarded.url}', token: 11111111-2222-3333-4444-555555555555")
     assert check.code == CONFIGURATION

@@ -7,6 +7,8 @@ missing rule.
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from socket import gethostname
+from urllib.parse import quote
 
 import pytest
 
@@ -172,6 +174,32 @@ def test_the_rules_for_the_maintenance_mode_are_enough_and_needed(shown: str, gu
         assert isinstance(outcome(guarded, "11111111-2222-3333-4444-555555555555"), Denied)
     finally:
         maint(guarded, "-disable", token=guarded.token or "")
+
+
+@SHOWN.by(SECURITY, "service", "hcl")
+def test_the_rule_for_a_service_is_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str, tmp_path: Path
+) -> None:
+    """The lock is held without the rule as well."""
+    name = unique.replace("_", "-")[:50]
+    rules = named(shown.replace("namenode-leader", name), unique, guarded)
+    (needed,) = (line for line in rules.splitlines(keepends=True) if line.startswith("service "))
+    item = {"key": f"{unique}/leader", "session": SESSION, "service": {"name": name}}
+    for allowed in (True, False):
+        secret = guarded.token_of(rules if allowed else rules.replace(needed, "")).secret
+        config = {"consul": {"address": guarded.url, "token": secret}, "elections": {"app": item}}
+        one = Supervisor(tmp_path / secret, config)
+        one.start()
+        try:
+            one.wait_line("role", role="holding")
+            if allowed:
+                found = f"/agent/service/{quote(f'consul-supervisor:{gethostname()}:app')}"
+                until(lambda: guarded.call("GET", found).status == 200, "it is registered")  # noqa: B023
+            else:
+                assert f'service "{name}"' in one.wait_line("consul-denied")["why"]
+            assert one.stop() == 0 and len(one.lines("role", role="losing")) <= 1
+        finally:
+            one.close()
 
 
 @pytest.mark.long

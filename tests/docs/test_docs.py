@@ -22,6 +22,7 @@ from supervisor.check.report import Checked, as_text, refused_verdict, verdict
 from supervisor.config import Problem, load
 from supervisor.config import files as config_source
 from supervisor.config.yaml_reader import NODES_MAX
+from supervisor.consul import services
 from supervisor.control.protocol import NOTE_CHARS_MAX
 from supervisor.core.actions import HookContext, Reason, StartHook
 from supervisor.core.lease import (
@@ -36,7 +37,7 @@ from supervisor.core.lease import (
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX
 from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
-from supervisor.core.settings import Command, Hook, Webhook
+from supervisor.core.settings import Command, Hook, ServiceSettings, Webhook
 from supervisor.daemon.events import RETRY_S
 from supervisor.formats.templates import BODY_CHARS_MAX, FACTS, HEADER_CHARS_MAX, PREFIX, URL_CHARS_MAX
 from supervisor.hooks import output
@@ -84,6 +85,7 @@ SEMAPHORES = ROOT / "docs" / "semaphores.md"
 # Other tests of docs, tests/consul/test_rights.py and tests/system/packaging have these pages.
 ELSEWHERE = (DRILL, INSTALL, SECURITY, OPERATIONS, START, *FIRST_PAGES)
 SHOWN = Shown(*(page for page in DOCS if page not in ELSEWHERE))
+LOAD_BALANCERS = ROOT / "docs" / "load-balancers.md"
 SYSTEMD = ROOT / "docs" / "systemd.md"
 
 
@@ -649,3 +651,13 @@ def test_secrets_may_be_named_by_the_folder_of_credentials(shown: str, tmp_path:
     assert config.consul.token_file == "/run/credentials/x/token"
     call = config.items[0].on_change[0].call
     assert isinstance(call, Webhook) and call.secret_file == "/run/credentials/x/webhook-key"
+
+
+@SHOWN.by(LOAD_BALANCERS, "A service in Consul", "yaml")
+def test_the_shown_service_can_be_used(shown: str, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(shown)
+    (db,) = load(tmp_path / "c.yaml", {"NODE_ADDRESS": "10.0.0.7"}, "node1").items
+    assert db.service == ServiceSettings(
+        "consul-supervisor:node1:db", "db-leader", 5432, "10.0.0.7", ("primary",)
+    )
+    assert services.DEREGISTER_AFTER == "1m" and "removed one minute later" in LOAD_BALANCERS.read_text()

@@ -79,6 +79,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         app(acquire_failure="keep"),
         app(accept_overlap=True),
     ],
+    "`service`": [app(service={"name": "app-leader"}), rebuild(service={"name": "rebuild", "port": 80})],
     "`limit`": [rebuild(limit=3), rebuild(limit=1)],
     "a smaller `prune_delay`": [rebuild(prune_delay="30s")],
     "a larger `prune_delay`": [rebuild(prune_delay="50s")],

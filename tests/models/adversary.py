@@ -171,6 +171,8 @@ def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
             return o.SessionInfo(2.0)
         case r.ReadMaintenance():
             return o.InMaintenance()
+        case r.ReadService():
+            return o.Instance.ABSENT if world.contender.service.registered is None else o.Instance.OURS
         case r.ReadKey() | r.WatchKey():
             now = FREE if tenure is None else replace(OURS, session=tenure.session)
             news = view is None or replace(view, index=now.index) != now
@@ -199,6 +201,10 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
             yield from (o.SessionInfo(2.0), o.SessionInfo(None), o.Denied(""))
         case r.ReadMaintenance():
             yield from (o.InMaintenance(), o.InMaintenance("upgrade"), o.Denied(""))
+        case r.ReadService():
+            yield from (o.Instance.ABSENT, o.Instance.OURS, o.Instance.FOREIGN, o.Denied(""))
+        case r.ServiceRequest():
+            yield from (o.Done(), o.Instance.UNKNOWN, o.Denied(""))
         case r.ReadKey() | r.WatchKey():
             yield from (FREE, RIVAL, o.Denied(""))
             if isinstance(request, r.WatchKey):

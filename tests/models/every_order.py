@@ -176,7 +176,8 @@ def _without_orphans(world: World) -> World:
     election, monitor = world.contender, world.monitor
     session = election.session
     lock = election.lock
-    lanes = (lock.watch, lock.read, lock.details, session.write, session.renew, election.maintenance.read)
+    of_lock = (lock.watch, lock.read, lock.details, session.write, session.renew)
+    lanes = (*of_lock, election.maintenance.read, election.service.exchange)
     stopped = election.role is a.Role.STOPPED
     awaited = [] if stopped else [lane.pending for lane in lanes]
     orphans = [request for request in monitor.pending if request not in awaited]

@@ -13,10 +13,14 @@ from supervisor.core import outcomes as out
 from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender import Contender
+from supervisor.core.lane import Lane
 from supervisor.core.lock import handover
 from supervisor.core.lock.election import ElectionLock
 from supervisor.core.reducer import apply_event
+from supervisor.core.service import Service
 from supervisor.core.session import Stage
+from supervisor.core.settings import ServiceSettings
+from supervisor.core.step import step
 from supervisor.core.tenure import Phase
 
 
@@ -124,6 +128,8 @@ def watch_step(
     _unfit_without_session(after, begun)
     _hint_moves_the_try_alone(before, event, now)
     _matches(monitor, after)
+    _names_the_holder_alone(before, after, begun)
+    _naming_changes_nothing_else(before, event, after, begun, now)
     # Actions that wait for a record are due in the step of its answer, which follows at once.
     waits = monitor.asked is not None
     assert waits or after.deadline > now, f"a deadline of {after.deadline} is not met at {now}"
@@ -397,6 +403,40 @@ def _hint_moves_the_try_alone(before: Contender, event: e.Event, now: float) -> 
             is_target = handover.hinted_session(value) == before.session.id
             assert later_s <= 0.0 if is_target else later_s >= 0.0, "a hint moves a try the wrong way"
             assert _at_no_time(_without_hints(hinted)) == _at_no_time(plain), "a hint does more than that"
+
+
+def _names_the_holder_alone(before: Contender, after: Contender, begun: tuple[a.Action, ...]) -> None:
+    """Check that only a holder is named, and that the end of its name comes before anything of the loss."""
+    holds = after.tenure is not None and after.tenure.phase is Phase.HOLDING
+    for action in begun:
+        assert holds or not isinstance(action, r.RegisterService | r.PassService), "named without holding"
+        adopts = after.tenure is not None and after.tenure.phase is Phase.ADOPTING
+        assert not adopts or not isinstance(action, r.ServiceRequest), "the name changes amid an adoption"
+    held = before.tenure is not None and before.tenure.phase is Phase.HOLDING
+    named = before.service.found is out.Instance.OURS and before.service.exchange.pending is None
+    if held and not holds and named:
+        assert isinstance(begun[0], r.DeregisterService), "something of the loss came before the name's end"
+
+
+def _naming_changes_nothing_else(
+    before: Contender, event: e.Event, after: Contender, begun: tuple[a.Action, ...], now: float
+) -> None:
+    """Check, by a twin whose requests about the service never end, that nothing depends on their answers."""
+    if after.settings.service is None:
+        return
+    twin, others = step(_unnamed(before), event, now)
+    assert _unnamed(twin) == _unnamed(after), "the contender depends on its service"
+    ours = [each for each in begun if not isinstance(each, r.ServiceRequest | a.NoticeChanged)]
+    assert [each for each in others if not isinstance(each, a.NoticeChanged)] == ours, (
+        "an action depends on it"
+    )
+
+
+_ENDLESS = r.ReadService("", -inf, inf, ServiceSettings("", ""))
+
+
+def _unnamed(contender: Contender) -> Contender:
+    return replace(contender, service=Service(exchange=Lane(pending=_ENDLESS)), last_notice="")
 
 
 def _handing_over_to_nobody(contender: Contender) -> Contender:

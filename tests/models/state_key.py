@@ -24,6 +24,7 @@ from supervisor.core.on_change import Change
 from supervisor.core.outcomes import ContenderKey, KeyView, LockKey, SlotsView
 from supervisor.core.record import RecordKeeper
 from supervisor.core.sequence import Sequence
+from supervisor.core.service import Service
 from supervisor.core.session import Session
 from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
 
@@ -218,6 +219,8 @@ _HOW: dict[tuple[type, str], How] = {
     (Session, "ending_since"): _ending_since,
     (Session, "rewrite_at"): _exact_due,
     (Lane, "due_at"): _due,
+    (Service, "of"): lambda of, _, naming: of is not None,
+    (Service, "contact"): lambda at, _, naming: naming.tenure is not None and at == naming.tenure.contact,
     (Sequence, "due_at"): _exact_due,
     (KeyView, "index"): _left_out,
     (KeyView, "session"): _session,

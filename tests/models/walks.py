@@ -14,7 +14,15 @@ from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD, Role
 from supervisor.core.lease import lose_terms, margin_of
 from supervisor.core.session import Stage
-from supervisor.core.settings import CandidateCheck, Command, ElectionSettings, Hook, Run, SessionSettings
+from supervisor.core.settings import (
+    CandidateCheck,
+    Command,
+    ElectionSettings,
+    Hook,
+    Run,
+    ServiceSettings,
+    SessionSettings,
+)
 from supervisor.core.tenure import Phase
 
 ROOM_S = 3.0
@@ -69,6 +77,8 @@ UP, DOWN, OFF = (hook("up"),), (hook("down"),), (hook("off"),)
 HOOKS: dict[str, Any] = {"on_acquire": UP, "on_lose": DOWN}
 CHECK = CandidateCheck(hook("check"), interval_s=2.0, rise=2, fall=2)
 MAINTENANCE = CandidateCheck(None, interval_s=2.0, maintenance=True)
+SERVICE = ServiceSettings("id", "leader")
+SERVICE_REQUESTS = (r.ReadService, r.RegisterService, r.PassService, r.DeregisterService)
 RUN = Run(Command(("true",)), stop_timeout_s=1.0)
 
 
@@ -170,6 +180,12 @@ WALKS = (
          candidate_check=replace(CHECK, maintenance=True)),
     walk("maintenance, adoption", r.ReadMaintenance, **HOOKS, candidate_check=MAINTENANCE,
          record=left(a.Point.HOLDING)),
+    walk("service", *SERVICE_REQUESTS, service=SERVICE, stop=False,
+         shows=(*SERVICE_REQUESTS[:3], o.Instance, a.NoticeChanged)),
+    walk("service, losing", r.RegisterService, r.DeregisterService, e.StepDownAsked, **HOOKS,
+         service=SERVICE, stop=False, shows=(r.DeregisterService,)),
+    walk("service, adoption", r.ReadService, on_lose=DOWN, service=SERVICE, stop=False,
+         record=left(a.Point.HOLDING)),
     walk("check, reads", r.ReadKey, **HOOKS, run=RUN, candidate_check=CHECK),
     walk("check, adoption", a.StartHook, **HOOKS, candidate_check=CHECK, record=left(a.Point.HOLDING)),
     walk("adoption", r.ReadKey, r.RenewSession, **HOOKS, run=RUN, record=left(a.Point.HOLDING),
@@ -194,6 +210,9 @@ LONG: tuple[Walk, ...] = (
     walk("long: handing over", e.StepDownAsked, r.WatchKey, r.Acquire, stop=False, steps_max=7),
     walk("long: retries", r.ReadKey, r.RenewSession, a.StartHook,
          on_lose=two("down", retries=1), on_lose_failure=OFF),
+    walk("long: service, reads", r.ReadKey, r.RegisterService, on_lose=DOWN, service=SERVICE, stop=False),
+    walk("long: service, adoption", r.ReadKey, r.ReadService, on_lose=DOWN, service=SERVICE, stop=False,
+         record=left(a.Point.HOLDING)),
     walk("long: no ttl", r.ReadKey, r.RenewSession, a.StartHook, **HOOKS, ttl_s=None),
 )
 # fmt: on

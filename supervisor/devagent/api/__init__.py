@@ -5,7 +5,7 @@
     kv.py        /v1/kv/
     sessions.py  /v1/session/
     txn.py       /v1/txn
-    agent.py     /v1/agent/self, /v1/agent/checks, /v1/status/leader
+    agent.py     /v1/agent/, /v1/status/leader
     routes.py    which path and method goes where; what is answered before that
 
 A handler takes an ApiRequest and returns an Answer, or an Ask for a read that may have to wait. It raises

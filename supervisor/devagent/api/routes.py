@@ -23,6 +23,10 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/v1/status/leader": {"GET": agent.leader},
     "/v1/agent/self": {"GET": agent.this},
     "/v1/agent/checks": {"GET": agent.checks},
+    "/v1/agent/check/pass/": {"PUT": agent.pass_check},
+    "/v1/agent/service/register": {"PUT": agent.register},
+    "/v1/agent/service/deregister/": {"PUT": agent.deregister},
+    "/v1/agent/service/": {"GET": agent.service},
 }
 OF_NAMESPACES = ("/v1/kv/", "/v1/session/")
 NAMESPACE = 'Invalid query parameter: "ns" - Namespaces are a Consul Enterprise feature'

@@ -38,6 +38,8 @@ def of_items(items: Collection[Contender], seen: Seen, now: float) -> Iterator[G
     """
     for name, meaning, value in _GAUGES:
         yield _gauge(name, meaning, ITEM, ((labels_of(each), value(each, now)) for each in items))
+    registered = ((labels_of(each), each.service.is_registered) for each in items if each.settings.service)
+    yield _gauge("service_registered", "1 while Consul names this node by `service`.", ITEM, registered)
     views = ((labels_of(each), seen(each)) for each in items)
     present = ((labels, view is not None and bool(view.holders)) for labels, view in views)
     yield _gauge("leader_present", "1 while any node holds, as far as this node can tell.", ITEM, present)

@@ -21,6 +21,9 @@ from tests.consul.devagent.sides import ModelSide, RealSide
 from tests.consul.devagent.slots import quick_slots, timed_slots
 from tests.support.consul import Agent
 
+_SERVICE = (
+    '^200 .*"Service": "web", "Tags": \\["a"\\], "Meta": {"managed-by": "m"}, "Port": 80, "Address": ""'
+)
 # Words that differ on purpose: (a match for the model's response, a match for the real one). See NOT_CONSUL.
 DIFFERENCES = (
     ("^400 .*Request decode failed: ", "^400 .*Request decode failed: "),
@@ -28,6 +31,7 @@ DIFFERENCES = (
     ("^400 .*Conflicting flags: ", "^400 .*Conflicting flags: "),
     ("^413 .*Request body.* too large", "^413 .*Request body.* too large"),
     ("^500 .*Session TTL '.*' invalid: ", "^500 .*Session TTL '.*' invalid: "),
+    (_SERVICE, _SERVICE),
     ("^500 .* is no unsigned number", "^500 .*strconv.ParseUint: "),
 )
 SETTLE_S = (0.02, 0.2)  # until a query surely waits and may be woken: at first, and if in doubt

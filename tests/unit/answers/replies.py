@@ -14,7 +14,7 @@ from supervisor.consul.token import Token
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.requests import Request
-from supervisor.core.settings import SessionSettings
+from supervisor.core.settings import ServiceSettings, SessionSettings
 
 HOPS = ("rpc error making call: ", "rpc error making call: rpc error making call: ", "apply failed: ")
 BOTH = "rpc error making call: rpc error: apply failed: "
@@ -116,6 +116,14 @@ def good(request: Request) -> dict[str, Reply]:
         case r.ReadMaintenance():
             check = {"ServiceID": "", "Notes": "kernel"}
             return {"none": _json({}), "maintenance": _json({"_node_maintenance": check})}
+        case r.ReadService():
+            ours = _json({"Meta": {"managed-by": "consul-supervisor"}})
+            absent = Reply(404, b"unknown service ID: i")
+            return {"ours": ours, "another's": _json({"Meta": {}}), "absent": absent}
+        case r.PassService():
+            return {"done": Reply(200), "no check": Reply(500, b'Unknown check "service:i"')}
+        case r.RegisterService() | r.DeregisterService():
+            return {"done": Reply(200)}
         case r.DestroySession():
             return {"done": Reply(200, b"true")}
         case r.Release(value=b"") | r.LeaveSemaphore() | command_requests.WriteSlotRecord():
@@ -168,6 +176,7 @@ def outcomes(request: Request) -> dict[str, o.Outcome]:
 
 
 _AS_ASKED = {"Name": "ours", "Behavior": "release", "NodeChecks": [], "TTL": "10s"}
+_SERVICE = ServiceSettings("i", "leader", 5432)
 _WHO, _ROSTER = ("n", 0.0, 1.0), r.SlotRecord(3, ("s",), 30.0)
 REQUESTS: tuple[Request, ...] = (
     r.CreateSession(*_WHO, SessionSettings("ours")),
@@ -175,6 +184,10 @@ REQUESTS: tuple[Request, ...] = (
     r.ReadSession(*_WHO, "s"),
     command_requests.ReadSessions(*_WHO),
     r.ReadMaintenance(*_WHO),
+    r.ReadService(*_WHO, _SERVICE),
+    r.RegisterService(*_WHO, _SERVICE, 3.0),
+    r.PassService(*_WHO, _SERVICE),
+    r.DeregisterService(*_WHO, _SERVICE),
     r.DestroySession(*_WHO, "s"),
     r.Acquire(*_WHO, "k", "s", b"me"),
     r.Rewrite(*_WHO, "k", "s", b"new"),

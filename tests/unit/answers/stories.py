@@ -11,7 +11,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.settings import CandidateCheck
+from supervisor.core.settings import CandidateCheck, ServiceSettings
 from tests.unit.core import play as elections
 from tests.unit.core import slot_play as slots
 from tests.unit.core.play import FREE, OURS, RIVAL, SILENCE, WON, Play
@@ -181,6 +181,27 @@ def is_in_maintenance() -> Iterator[Play]:
     yield play
 
 
+def is_named() -> Iterator[Play]:
+    """Be named in Consul while holding, and no longer."""
+    play = Play(elections.contender(service=ServiceSettings("i", "leader")))
+    play.happens(0.0, e.Tick())
+    yield play
+    play.on(0.1, r.ReadService, o.Instance.ABSENT)
+    play.on(0.1, r.CreateSession, o.Created("s"))
+    play.on(0.2, r.WatchKey, FREE)
+    play.on(0.3, r.Acquire, WON)
+    play.happens(1.0, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.on(1.0, r.ReadService, o.Instance.ABSENT)
+    yield play
+    play.on(1.1, r.RegisterService, o.Done())
+    yield from _until(play, r.ReadKey)
+    play.on(play.now, r.ReadKey, OURS)
+    yield play
+    play.on(play.now, r.PassService, o.Done())
+    play.happens(play.now, e.StepDownAsked("n", 5.0))
+    yield play
+
+
 def is_throttled() -> Iterator[Play]:
     """Meet a Consul that takes no requests for a while."""
     play = Play(elections.contender())
@@ -261,6 +282,7 @@ STORIES: tuple[Story, ...] = (
     observes,
     adopts,
     is_in_maintenance,
+    is_named,
     is_throttled,
     takes_a_slot,
     misses_a_holder,

@@ -27,7 +27,7 @@ BY_CONSUL = [name for name, reply in REPLIES.items() if reply.status == 500]
 def test_every_class_of_request_has_a_row() -> None:
     known = {**vars(r), **vars(command_requests)}.values()
     kinds = {kind for kind in known if isinstance(kind, type) and issubclass(kind, r.Request)}
-    assert kinds - {r.Request, r.SlotRequest} == {*ENDPOINTS}
+    assert kinds - {r.Request, r.SlotRequest, r.ServiceRequest} == {*ENDPOINTS}
     assert {row.line for row in ENDPOINTS.values()} <= {*get_args(Name)}
 
 

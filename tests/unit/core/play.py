@@ -181,6 +181,9 @@ class Play:
                 return o.SessionInfo(15.0)
             case req.ReadMaintenance():
                 return o.InMaintenance(self.contender.maintenance.why)
+            case req.ReadService():
+                known = self.contender.service.registered is not None
+                return o.Instance.OURS if known else o.Instance.ABSENT
             case req.ReadSlots():
                 return self.contender.lock.view or o.SlotsView(5)
             case req.ReadKey():
@@ -253,6 +256,8 @@ def text(action: a.Action) -> str:
             return "create"
         case req.ReadMaintenance():
             return "ask for maintenance"
+        case req.ServiceRequest():
+            return f"{type(action).__name__.removesuffix('Service').lower()} service"
         case req.ReadSession(session=session):
             return f"info {session}"
         case (

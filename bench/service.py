@@ -1,0 +1,98 @@
+"""Row: service, from `holding` to the name of the new holder in DNS, and how long nobody was named.
+
+Two supervisors hand an election over to each other, each through a client agent of its own. The row asks the
+server's DNS all the time, and counts answers with two names. The same hand-overs follow with the recipe
+without `service`: an HTTP check of each agent, as examples/consul-service/namenode.hcl has it.
+"""
+
+import signal
+import time
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+
+from bench.figures import Figure, median_and_p95
+from bench.lab import Lab, wait_until
+from tests.support.consul import Agent, free_ports
+from tests.support.dns import addresses
+from tests.support.supervisor import Supervisor
+
+HAND_OVERS, HAND_OVERS_QUICK = 100, 4
+LIMIT_MS = 100.0  # from `holding` to the name, the median
+NODES = {"a": "10.0.0.1", "b": "10.0.0.2"}
+LOOK_EVERY_S = 0.005
+WITH, WITHOUT = "`service`", "without `service`"
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """Measure both ways of naming the holder."""
+    figures: list[Figure] = []
+    for kind in (WITH, WITHOUT):
+        lab.say(f"service, {kind}")
+        named_ms, gap_ms, doubled = _hand_overs(lab, kind)
+        row, limit = "service", LIMIT_MS if kind == WITH else None
+        figures += median_and_p95(row, f"{kind}, from holding to the name", named_ms, "ms", limit)
+        figures += median_and_p95(row, f"{kind}, nobody is named", gap_ms, "ms")
+        figures.append(Figure(row, f"{kind}, answers with two names", float(doubled), "", 0.0))
+    return figures
+
+
+def _hand_overs(lab: Lab, kind: str) -> tuple[list[float], list[float], int]:
+    """Return the milliseconds to each name, those of each gap, and how often two were named."""
+    dns = free_ports(1)[0]
+    with lab.rig() as rig, ExitStack() as stack:
+        server = rig.agent(persistent=True, config={"ports": {"dns": dns}})
+        nodes = {name: _node(stack, rig.folder, server, name, kind) for name in NODES}
+        named_ms, gaps_ms, doubled = [], [], 0
+        wait_until(lambda: len(_named(dns)) == 1, "a first name")
+        for _ in range(lab.samples(HAND_OVERS, HAND_OVERS_QUICK)):
+            (former,) = _named(dns)
+            holder = next(name for name, address in NODES.items() if address == former)
+            other = next(name for name in NODES if name != holder)
+            time.sleep(0.5)
+            mark = len(nodes[other].lines("role", role="holding"))
+            nodes[holder].signal(signal.SIGTERM)
+            gone_at = named_at = 0.0
+            while not named_at:
+                names, now = _named(dns), time.time()
+                doubled += len(names) > 1
+                if former not in names and not gone_at:
+                    gone_at = now
+                if NODES[other] in names and former not in names:
+                    named_at = now
+                time.sleep(LOOK_EVERY_S)
+            line = nodes[other].lines("role", role="holding")[mark]
+            named_ms.append((named_at - datetime.fromisoformat(line["time"]).timestamp()) * 1000)
+            gaps_ms.append((named_at - gone_at) * 1000)
+            nodes[holder].wait()
+            nodes[holder].start()
+            nodes[holder].wait_line("hook-succeeded", hook="on_change[0]")
+        return named_ms, gaps_ms, doubled
+
+
+def _named(dns: int) -> list[str]:
+    return addresses(dns, "bench-leader.service.consul")
+
+
+def _node(stack: ExitStack, folder: Path, server: Agent, name: str, kind: str) -> Supervisor:
+    """Start a supervisor and its client agent."""
+    agent = stack.enter_context(Agent(folder / f"agent-{name}", servers=server))
+    service = {"name": "bench-leader", "port": 5432, "address": NODES[name]}
+    item: dict[str, object] = {"on_change": [{"exec": ["/bin/true"]}]}
+    config: dict[str, object] = {"consul": {"address": agent.url}, "log": {"format": "json"}}
+    if kind == WITH:
+        item["service"] = service
+    else:
+        (port,) = free_ports(1)
+        config["http"] = {"listen": f"127.0.0.1:{port}"}
+        check = {"HTTP": f"http://127.0.0.1:{port}/leader/bench", "Interval": "1s", "Timeout": "400ms"}
+        recipe = {
+            "Name": "bench-leader",
+            "Address": NODES[name],
+            "Check": {**check, "SuccessBeforePassing": 3},
+        }
+        assert agent.call("PUT", "/agent/service/register", recipe).status == 200
+    supervisor = Supervisor(folder / name, {**config, "elections": {"bench": item}})
+    stack.callback(supervisor.close)
+    supervisor.start()
+    return supervisor

@@ -1,0 +1,305 @@
+"""``service``: the name of the holder in Consul, over DNS and HTTP, through a client agent on each node."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.consul.elections.scene import LASTING, ROOM_S, Scene
+from tests.consul.elections.test_reload import item, reload
+from tests.support.consul import Agent, free_ports
+from tests.support.dns import addresses
+from tests.support.supervisor import Supervisor, until
+
+NODES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}
+SLOW_S = 0.5  # of a busy machine, from `holding` to the name
+
+
+class Fleet:
+    """A server whose DNS is asked, and client agents, one for each node."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder, self._stack = folder, stack
+        self.dns = free_ports(1)[0]
+        config = {"ports": {"dns": self.dns}}
+        self.server = stack.enter_context(Agent(folder / "server", persistent=True, config=config))
+        self.clients: dict[str, Agent] = {}
+
+    def agent(self, node: str) -> Agent:
+        """Return the client agent of this node."""
+        if node not in self.clients:
+            client = Agent(self._folder / node, servers=self.server)
+            self.clients[node] = self._stack.enter_context(client)
+        return self.clients[node]
+
+    def by_dns(self, name: str, kind: int = 1) -> list[str]:
+        """Return the addresses that DNS names."""
+        return addresses(self.dns, f"{name}.service.consul", kind)
+
+    def by_http(self, name: str) -> list[str]:
+        """Return the addresses of the instances that pass."""
+        listed = self.server.call("GET", f"/health/service/{name}?passing").json()
+        return sorted(each["Service"]["Address"] for each in listed)
+
+    def status(self, name: str) -> list[str]:
+        """Return the state of the check of each instance in the catalog."""
+        return [each["Status"] for each in self.server.call("GET", f"/health/checks/{name}").json()]
+
+
+@pytest.fixture(scope="module")
+def shared_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Return agents that no test stops."""
+    with ExitStack() as stack:
+        yield Fleet(tmp_path_factory.mktemp("fleet"), stack)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """Return agents of this test alone."""
+    with ExitStack() as stack:
+        yield Fleet(tmp_path / "fleet", stack)
+
+
+class Named:
+    """A scene whose nodes are named in Consul while they hold."""
+
+    def __init__(self, scene: Scene, fleet: Fleet) -> None:
+        self.scene, self.fleet = scene, fleet
+        self.name = scene.name.replace("_", "-")[:50]
+
+    def settings(self, node: str, **changes: object) -> dict[str, object]:
+        """Return the service of this node. A change to None leaves its key out."""
+        given = {"name": self.name, "port": 5432, "address": NODES[node], **changes}
+        return {key: value for key, value in given.items() if value is not None}
+
+    def how(self, node: str, **changes: Any) -> dict[str, Any]:
+        """Return how this node is started: with its service, through its own agent."""
+        address = self.scene.proxy.url if changes.pop("proxy", False) else self.fleet.agent(node).url
+        return {"service": self.settings(node), "consul": {"address": address}, **changes}
+
+    def leader(self, node: str, **changes: Any) -> Supervisor:
+        """Start a node alone, and return when it is named."""
+        made = self.scene.leader(node, **self.how(node, **changes))
+        self.wait([NODES[node]])
+        return made
+
+    def wait(self, names: list[str]) -> None:
+        """Return when Consul names these addresses and no others."""
+        until(lambda: self.fleet.by_dns(self.name) == names, f"{names} by DNS")
+        until(lambda: self.fleet.by_http(self.name) == names, f"{names} by HTTP")
+
+    def ids(self, node: str) -> list[str]:
+        """Return the ids of the instances at the agent of this node."""
+        found = self.fleet.agent(node).call("GET", "/agent/services").json()
+        return [name for name, each in found.items() if each["Service"] == self.name]
+
+
+@pytest.fixture
+def named(shared_fleet: Fleet, make_scene: Any) -> Iterator[Named]:
+    """Return a scene on agents that no test stops."""
+    with make_scene(shared_fleet.server) as scene:
+        yield Named(scene, shared_fleet)
+
+
+@pytest.fixture
+def own(fleet: Fleet, make_scene: Any) -> Iterator[Named]:
+    """Return a scene on agents that this test may stop."""
+    with make_scene(fleet.server) as scene:
+        yield Named(scene, fleet)
+
+
+def test_consul_names_the_holder_and_nobody_before_and_after(named: Named) -> None:
+    """The hook of on_lose sees that nobody is named any more, and a look never sees two names."""
+
+    def names() -> list[str]:
+        return named.fleet.by_dns(named.name)
+
+    slow = {"on_acquire": [named.scene.hook("a", "acquire", "sleep 0.3")]}
+    slow["on_lose"] = [named.scene.hook("a", "lose", "sleep 0.5")]
+    a = named.scene.node("a", **named.how("a", **slow))
+    named.scene.wait(node="a", stage="begin", event="acquire")
+    assert names() == []
+    a.wait_line("role", role="holding")
+    named.wait([NODES["a"]])
+    (entry,) = named.fleet.server.call("GET", f"/health/service/{named.name}").json()
+    assert entry["Service"]["Port"] == 5432 and entry["Service"]["Meta"] == {
+        "managed-by": "consul-supervisor"
+    }
+    b = named.scene.waiter("b", **named.how("b"))
+    a.signal(signal.SIGTERM)
+    named.scene.wait(node="a", stage="begin", event="lose")
+    until(lambda: names() == [], "nobody is named")
+    assert named.scene.records(node="a", stage="end", event="lose") == [], (
+        "the name went before on_lose ended"
+    )
+    while NODES["b"] not in (found := names()):
+        assert found == []
+    assert a.wait() == 0 and b.lines("role", role="holding")
+    assert named.ids("a") == [] and len(named.ids("b")) == 1
+
+
+def test_the_next_process_takes_the_instance_over(named: Named) -> None:
+    named.scene.lasting()
+    named.scene.restarts = True
+    a = named.leader("a")
+    ids = named.ids("a")
+    named.scene.kill("a")
+    assert named.fleet.by_http(named.name) == [NODES["a"]]
+    a.start()
+    a.wait_line("role", role="holding", reason="adopted")
+    for _ in range(20):
+        assert named.fleet.by_http(named.name) == [NODES["a"]] and named.ids("a") == ids
+    until(lambda: a.lines("request", kind="pass service"), "the check passes again")
+
+
+def test_an_instance_of_an_earlier_life_is_removed_at_the_start(named: Named) -> None:
+    """The process that crashed left no record, as after the loss of its state."""
+    a = named.leader("a")
+    named.scene.kill("a")
+    for path in (a.folder / "state").rglob("*.json*"):
+        path.unlink()
+    b = named.scene.node("b", **named.how("b"))
+    a.start()
+    named.scene.restarts = named.scene.overlap = True
+    until(lambda: named.ids("a") == [], "the instance is removed")
+    b.wait_line("role", role="holding", within_s=40)
+
+
+def critical_within_its_ttl(named: Named) -> None:
+    """Wait until nobody is named; the check is critical, and Consul keeps the instance for a minute."""
+    began = time.monotonic()
+    named.wait([])
+    assert time.monotonic() - began < ROOM_S + 2.0, "later than its TTL"
+    assert named.fleet.status(named.name) == ["critical"]
+    definition = named.fleet.agent("a").call("GET", "/agent/checks").text
+    assert "TTL expired" in definition
+
+
+@pytest.mark.long
+def test_the_name_of_a_supervisor_that_does_not_come_back_goes_with_its_ttl(named: Named) -> None:
+    named.leader("a")
+    named.scene.kill("a")
+    critical_within_its_ttl(named)
+
+
+@pytest.mark.long
+def test_a_frozen_supervisor_is_not_named(named: Named) -> None:
+    named.scene.overlap = True
+    a = named.leader("a")
+    a.signal(signal.SIGSTOP)
+    critical_within_its_ttl(named)
+    a.signal(signal.SIGCONT)
+    until(lambda: named.fleet.status(named.name) in ([], ["passing"]), "it is removed, or holds again")
+
+
+def test_an_instance_of_another_program_is_left_alone(named: Named) -> None:
+    named.scene.restarts = True
+    a = named.leader("a")
+    (theirs,) = named.ids("a")
+    assert a.stop() == 0
+    agent = named.fleet.agent("a")
+    agent.call("PUT", "/agent/service/register", {"ID": theirs, "Name": "theirs", "Port": 1})
+    a.start()
+    a.wait_line("role", role="holding")
+    why = until(lambda: a.lines("notice"), "it is reported")[-1]["why"]
+    assert f"consul services deregister -id={theirs}" in why and why in item(a)["warnings"]
+    assert agent.call("GET", f"/agent/service/{theirs}").json()["Service"] == "theirs"
+    agent.call("PUT", f"/agent/service/deregister/{theirs}")
+    named.wait([NODES["a"]])
+    until(lambda: why not in item(a)["warnings"], "the notice is over")
+
+
+def test_a_reload_adds_changes_and_removes_the_service(named: Named) -> None:
+    a = named.scene.leader("a", **{**named.how("a"), "service": None})
+    consul = {"address": named.fleet.agent("a").url}
+
+    def change(service: dict[str, object] | None) -> None:
+        a.rewrite(named.scene.config({named.scene.name: named.scene.item("a", service=service)}, consul))
+        code, told = reload(a)
+        assert code == 0, told
+
+    change(named.settings("a"))
+    named.wait([NODES["a"]])
+    change(named.settings("a", address="10.0.0.9"))
+    named.wait(["10.0.0.9"])
+    former, named.name = named.name, f"{named.name[:40]}-other"
+    change(named.settings("a"))
+    named.wait([NODES["a"]])
+    assert named.fleet.by_http(former) == [] and len(named.ids("a")) == 1
+    change(None)
+    named.wait([])
+    assert named.ids("a") == [] and named.scene.calls("a") == ["acquire acquired"]
+
+
+def test_two_elections_may_have_one_name(named: Named) -> None:
+    other = f"{named.scene.name}x"
+    items = {
+        named.scene.name: named.scene.item("a", service=named.settings("a")),
+        other: named.scene.item("a", key=f"{other}/leader", service=named.settings("a", address="10.0.0.8")),
+    }
+    named.scene.node("a", items=items, consul={"address": named.fleet.agent("a").url})
+    named.wait(sorted([NODES["a"], "10.0.0.8"]))
+    assert len(named.ids("a")) == 2
+
+
+def test_an_address_may_be_of_ipv6_and_a_variable(named: Named) -> None:
+    settings = named.settings("a", address="${NODE_ADDRESS}", tags=["primary"])
+    named.scene.leader("a", **named.how("a", service=settings, environ={"NODE_ADDRESS": "fd00::7"}))
+    until(lambda: named.fleet.by_dns(named.name, 28) == ["fd00::7"], "its address in DNS")
+    assert named.fleet.by_dns(f"primary.{named.name}", 28) == ["fd00::7"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("wiped", [False, True], ids=["restarted", "wiped"])
+def test_the_instance_comes_back_with_the_agent(own: Named, wiped: bool) -> None:
+    """A restarted agent has its registrations, and an agent without its data has none."""
+    own.scene.terms = LASTING
+    own.leader("a")
+    agent = own.fleet.agent("a")
+    agent.kill()
+    if wiped:
+        for path in (agent.folder / "data" / "services", agent.folder / "data" / "checks"):
+            for file in path.rglob("*"):
+                file.unlink()
+    agent.start()
+    own.wait([NODES["a"]])
+    time.sleep(0.1)
+    until(lambda: own.ids("a") != [], "the agent has it")
+    assert own.scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_the_instance_goes_with_an_agent_that_leaves(own: Named) -> None:
+    own.scene.terms = LASTING
+    own.leader("a")
+    agent = own.fleet.agent("a")
+    assert agent.call("PUT", "/agent/leave").status == 200
+    own.wait([])
+    agent.kill()
+    agent.start()
+    own.wait([NODES["a"]])
+
+
+@pytest.mark.parametrize("fault", ["silence", "403", "500", "reset"])
+def test_no_fault_of_the_service_reaches_the_lock(shared_fleet: Fleet, make_scene: Any, fault: str) -> None:
+    """Every request about the service fails, and the lock is held, handed over and taken as always."""
+    with make_scene(shared_fleet.agent("a")) as scene:
+        named, proxy = Named(scene, shared_fleet), scene.proxy
+        paths = ("/v1/agent/service", "/v1/agent/check/")
+        for path in paths:
+            if fault == "silence":
+                proxy.hold("request", path=path)
+            elif fault == "reset":
+                proxy.reset("request", path=path)
+            else:
+                proxy.answer(f"{fault} No", "Permission denied", path=path)
+        a = scene.leader("a", **named.how("a", proxy=True))
+        b = scene.waiter("b", **named.how("b"))
+        a.wait_line({"403": "consul-denied", "500": "consul-fails"}.get(fault, "consul-silent"))
+        assert a.stop() == 0
+        b.wait_line("role", role="holding")
+        assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
