@@ -59,7 +59,13 @@ def _only_confirms(before: Contender, after: Contender, now: float) -> bool:
         at_rest = tenure is before.tenure and lock.free_since == NEVER
     else:
         at_rest = tenure.phase is before.tenure.phase is Phase.HOLDING
-    if not at_rest or lock.queues or after.winding_up or after.next_settings is not None:
+    if (
+        not at_rest
+        or lock.queues
+        or after.service.of is not None
+        or after.winding_up
+        or after.next_settings is not None
+    ):
         return False
     then = before.session
     same = session.write is then.write and session.stage is then.stage and session.verified is then.verified

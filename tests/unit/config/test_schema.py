@@ -106,6 +106,7 @@ elections:
     on_change: [{webhook: "https://h/"}]
     run: {exec: [a]}
     candidate_check: {exec: [a]}
+    service: {name: s}
   bare: {}
 semaphores:
   some: {limit: 2}
