@@ -626,10 +626,11 @@ def test_a_value_is_decoded_as_base64(asker: Asker) -> None:
 
 
 def test_each_write_that_may_be_applied_late_has_a_connection_of_its_own() -> None:
-    """Reads and renewals share connections."""
+    """Reads, renewals and requests about a service share connections; a service is read again afterwards."""
     kinds = {kind for kind in vars(req).values() if isinstance(kind, type) and issubclass(kind, Request)}
     asks = {kind for kind in kinds if kind.__name__.startswith(("Read", "Watch"))}
-    others = {Request, req.SlotRequest, RenewSession}
+    services = {kind for kind in kinds if issubclass(kind, req.ServiceRequest)}
+    others = {Request, req.SlotRequest, RenewSession, *services}
     assert kinds - asks - others == set(get_args(req.Write))
 
 

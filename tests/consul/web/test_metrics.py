@@ -26,7 +26,7 @@ def config(agent: Agent, unique: str) -> dict[str, object]:
     return {
         "consul": {"address": agent.url},
         "http": {"listen": "127.0.0.1:0"},
-        "elections": {MAIN: {"key": f"{unique}/leader", **item}},
+        "elections": {MAIN: {"key": f"{unique}/leader", "service": {"name": MAIN}, **item}},
         "semaphores": {SLOTS: {"prefix": f"{unique}/slots", "limit": 2, **item}},
     }
 

@@ -12,7 +12,7 @@ from supervisor.control.server import LIMITS as CONTROL
 from supervisor.core import outcomes as o
 from supervisor.core.creation import new_contender
 from supervisor.core.requests import SlotRecord
-from supervisor.core.settings import SemaphoreSettings, SessionSettings
+from supervisor.core.settings import SemaphoreSettings, ServiceSettings, SessionSettings
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.formatting import DETAIL_CHARS_MAX
 from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
@@ -53,6 +53,9 @@ def seen() -> dict[str, set[str]]:
     stage.answers(o.KeyView(5))
     lock = replace(stage.node.by_name["n"].lock, view=o.KeyView(5, "s", b"me", 3, 5, 1))
     stage.change(lock=lock)
+    statuses.append(stage.told)
+    named = replace(stage.node.by_name["n"].settings, service=ServiceSettings("n", "n"))
+    stage.change(settings=named)
     statuses.append(stage.told)
     observer = replace(stage.node.by_name["n"].settings, contend=False)
     stage.change(settings=observer)
