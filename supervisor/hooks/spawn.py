@@ -29,7 +29,6 @@ HEAD_BYTES = 256  # of a script: BINPRM_BUF_SIZE, in which the kernel looks for 
 INTERPRETERS_MAX = 5  # interpreters that are scripts themselves; the kernel follows no more
 # A shell script that starts us in the background, nohup and Python itself ignore some signals. An exec
 # keeps them ignored, so that a hook would never receive them.
-IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
