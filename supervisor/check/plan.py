@@ -78,12 +78,10 @@ def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:
     the nearest one that is possible beside the others.
     """
     around = Surroundings(wishes.leader_change_s)
-    for means, step_s in product(MEANS, STEPS_S):
-        quickest = _quickest(wishes, step_s, *means)
-        if quickest is not None and _is_in_time(quickest, wishes):
-            longer = (_with_guard(quickest, guard_s) for guard_s in _guards(step_s))
-            possible = [each for each in longer if _meets(each, wishes) and _is_in_time(each, wishes)]
-            return min(possible, key=lambda each: len(warnings_of(each, around)))
+    for quickest, step_s in _in_time(wishes):
+        longer = (_with_guard(quickest, guard_s) for guard_s in _guards(step_s))
+        possible = [each for each in longer if _meets(each, wishes) and _is_in_time(each, wishes)]
+        return min(possible, key=lambda each: len(warnings_of(each, around)))
     return tuple(_costs(wishes))
 
 
@@ -121,6 +119,14 @@ def costs_text(costs: Iterable[Cost], leader_change_s: float) -> str:
 
 
 # --- the search ----------------------------------------------------------------------------------
+
+
+def _in_time(wishes: Wishes) -> Iterator[tuple[ElectionSettings, float]]:
+    """Yield for each of the means the quickest session that meets all wishes, and the step of its times."""
+    for means, step_s in product(MEANS, STEPS_S):
+        quickest = _quickest(wishes, step_s, *means)
+        if quickest is not None and _is_in_time(quickest, wishes):
+            yield quickest, step_s
 
 
 def _quickest(
@@ -191,11 +197,6 @@ def _steps(first_s: float, last_s: float, step_s: float) -> list[float]:
 # --- contradictions --------------------------------------------------------------------------------
 
 
-def _is_possible(wishes: Wishes) -> bool:
-    found = (_quickest(wishes, step_s, *means) for means, step_s in product(MEANS, STEPS_S))
-    return any(each is not None and _is_in_time(each, wishes) for each in found)
-
-
 def _costs(wishes: Wishes) -> Iterator[Cost]:
     """Yield for each option the nearest wish that is possible beside the others."""
     quickest = _quickest(wishes, STEPS_S[-1], *MEANS[-1])
@@ -213,7 +214,7 @@ def _costs(wishes: Wishes) -> Iterator[Cost]:
 def _longest(option: str, wished_s: float, wish: Callable[[float], Wishes]) -> Cost:
     """Return the longest time below the wished one, in tenths of a second, that is possible."""
     lengths = _steps(0.0, min(wished_s, LOCK_DELAY_MAX_S), STEPS_S[-1])
-    count = bisect_left(lengths, True, key=lambda length_s: not _is_possible(wish(length_s)))
+    count = bisect_left(lengths, True, key=lambda length_s: not any(_in_time(wish(length_s))))
     if count == 0:
         return Cost(option)
     met = plan(wish(lengths[count - 1]))

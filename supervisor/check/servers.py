@@ -4,7 +4,7 @@
 itself. A client agent has none of its servers' settings.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 
 from supervisor.check.findings import AgentFacts, Finding, Level
 from supervisor.config.lease_checks import TTL_MIN_S
@@ -13,11 +13,10 @@ from supervisor.formats.durations import format_duration, parse_duration
 
 SERF_HEALTH = "serfHealth"
 SERF_S = (6.0, 9.0)  # within which Consul counts a node as failed: docs/performance.md has the rounds
-CHANGE_S = (
-    2.8  # a change of leader, for each raft_multiplier: 14.2 s with 5 and less than 3 s with 1 were measured
-)
+CHANGE_S = 2.8  # of leader, for each raft_multiplier: 14.2 s with 5 and less than 3 s with 1 were measured
 LEADER_CHANGE_S = 5 * CHANGE_S  # with Consul's default raft_multiplier
 PROBE_INTERVAL_S, SUSPICION_MULT = 1.0, 4  # Consul's defaults of gossip_lan
+_ON_EVERY = "in the configuration of every"
 
 
 def relied_on(settings: ItemSettings, leader_change_s: float) -> Iterator[str]:
@@ -35,56 +34,44 @@ def relied_on(settings: ItemSettings, leader_change_s: float) -> Iterator[str]:
         yield "suspicion_mult) shortens `usually`. The price: busy machines count as failed"
 
 
-def of_servers(facts: AgentFacts, leader_change_s: float, items: Collection[ItemSettings]) -> list[Finding]:
-    """Return the findings about what the file takes for granted of Consul's raft and gossip."""
-    checks = (settings.session.node_checks for settings in items if settings.contend)
-    found = [_of_gossip(facts)] if any(SERF_HEALTH in names for names in checks) else []
-    is_server = facts.debug.get("ServerMode") is True
-    return (
-        [_of_raft(facts, leader_change_s), *found]
-        if is_server or leader_change_s < LEADER_CHANGE_S
-        else found
-    )
+def of_servers(facts: AgentFacts, leader_change_s: float, items: Iterable[ItemSettings]) -> Iterator[Finding]:
+    """Yield the findings about what the file takes for granted of Consul's raft and gossip."""
+    if facts.debug.get("ServerMode") is True:
+        yield _of_raft(leader_change_s, _duration_s(facts, "ConsulRaftHeartbeatTimeout"))
+    elif leader_change_s < LEADER_CHANGE_S:
+        yield _of_raft(leader_change_s, None)
+    if any(SERF_HEALTH in settings.session.node_checks for settings in items if settings.contend):
+        yield _of_gossip(facts)
 
 
-def _of_raft(facts: AgentFacts, leader_change_s: float) -> Finding:
-    heartbeat_s = _duration_s(facts, "ConsulRaftHeartbeatTimeout")  # a second for each raft_multiplier
-    wanted = format_duration(leader_change_s)
-    if facts.debug.get("ServerMode") is not True or heartbeat_s is None:
+def _of_raft(leader_change_s: float, heartbeat_s: float | None) -> Finding:
+    """Compare the file with the server's heartbeat_timeout, which is a second for each raft_multiplier."""
+    wanted, everywhere = format_duration(leader_change_s), f"{_raft(leader_change_s)} {_ON_EVERY} server"
+    if heartbeat_s is None:
         text = f"whether a change of Consul's leader takes {wanted} (leader_change): only a server reports it"
-        remedy = f"make sure of {_raft(leader_change_s)} in the configuration of every server"
-        return Finding("raft", Level.UNTOLD, text, remedy)
+        return Finding("raft", Level.UNTOLD, text, f"make sure of {everywhere}")
     takes_s = round(CHANGE_S * heartbeat_s, 1)
-    text = (
-        f"a change of Consul's leader takes about {format_duration(takes_s)} by this server's raft_multiplier"
-    )
+    takes = format_duration(takes_s)
+    text = f"a change of Consul's leader takes about {takes} by this server's raft_multiplier"
     if takes_s <= leader_change_s:
         return Finding("raft", Level.OK, text)
-    remedy = (
-        f"set {_raft(leader_change_s)} in the configuration of every server, "
-        f"or consul.leader_change to {format_duration(takes_s)} in this file"
-    )
+    remedy = f"set {everywhere}, or consul.leader_change to {takes} in this file"
     return Finding("raft", Level.WARNING, f"{text}, and the file counts on {wanted} (leader_change)", remedy)
 
 
 def _of_gossip(facts: AgentFacts) -> Finding:
-    probe_s, suspicion = (
-        _duration_s(facts, "GossipLANProbeInterval"),
-        facts.debug.get("GossipLANSuspicionMult"),
-    )
+    probe_s = _duration_s(facts, "GossipLANProbeInterval")
+    suspicion = facts.debug.get("GossipLANSuspicionMult")
     if probe_s is None or not isinstance(suspicion, int):
         return Finding("gossip", Level.UNTOLD, "the agent does not report its gossip_lan")
     usual = " to ".join(map(format_duration, SERF_S))
     shown = f"probe_interval {format_duration(probe_s)}, suspicion_mult {suspicion}"
     if probe_s <= PROBE_INTERVAL_S and suspicion <= SUSPICION_MULT:
         return Finding("gossip", Level.OK, f"serfHealth usually fails within {usual} or sooner ({shown})")
-    return Finding(
-        "gossip",
-        Level.WARNING,
-        f"serfHealth fails later than the usual {usual} after a crash ({shown})",
-        f'set gossip_lan {{ probe_interval = "{format_duration(PROBE_INTERVAL_S)}" suspicion_mult = '
-        f"{SUSPICION_MULT} }} in the configuration of every agent and server",
-    )
+    default = f'probe_interval = "{format_duration(PROBE_INTERVAL_S)}" suspicion_mult = {SUSPICION_MULT}'
+    text = f"serfHealth fails later than the usual {usual} after a crash ({shown})"
+    remedy = f"set gossip_lan {{ {default} }} {_ON_EVERY} agent and server"
+    return Finding("gossip", Level.WARNING, text, remedy)
 
 
 def _raft(leader_change_s: float) -> str:

@@ -54,16 +54,17 @@ def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: S
         report.refuse((*path, "accept_overlap"), "cannot be true with ttl: none: give the session a TTL")
         return
     lease = lease_of(settings)
+    guard = (*path, "session", "lock_delay") if settings.kind == "election" else (*path, "prune_delay")
     if lease.room_s < ROOM_MIN_S and not settings.accept_overlap:
-        report.refuse(_guard_path(settings, path), _no_room(settings, around))
+        report.refuse(guard, _no_room(settings, around))
         return
     if 2 * (settings.confirm_every_s or 0.0) > lease.room_s:
         report.refuse((*path, "session", "confirm_every"), _rare_reads(settings))
         return
     if lease.silence_s < around.silence_s:
-        report.warn(_guard_path(settings, path), _little_silence(settings, around))
+        report.warn(guard, _little_silence(settings, around))
     if return_s(settings, around) > settings.guard_s and not settings.accept_overlap:
-        report.warn(_guard_path(settings, path), _late_return(settings, around))
+        report.warn(guard, _late_return(settings, around))
     if 0 < settings.guard_s <= lease.acquire_delay_s:
         report.warn((*path, "acquire_delay"), _little_preference(settings))
     if settings.kind == "semaphore" and session.behavior == "release":
@@ -72,10 +73,6 @@ def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: S
     if session.ttl_s is not None and session.ttl_s < TTL_MIN_S:
         message = f"below {format_duration(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
         report.warn((*path, "session", "ttl"), message)
-
-
-def _guard_path(settings: ItemSettings, path: KeyPath) -> KeyPath:
-    return (*path, "session", "lock_delay") if settings.kind == "election" else (*path, "prune_delay")
 
 
 def _no_room(settings: ItemSettings, around: Surroundings) -> str:
@@ -116,33 +113,28 @@ def _quiet_from(settings: ItemSettings, around: Surroundings, enough_s: int) -> 
     if for_silence_s is None:
         return ""
     quiet_s = max(for_silence_s, math.ceil(return_s(settings, around)))
-    return (
-        ""
-        if quiet_s in (enough_s, 0) or quiet_s > guard_max_s(settings)
-        else f" ({quiet_s}s ends each warning about it)"
-    )
+    is_other = quiet_s not in (enough_s, 0) and quiet_s <= guard_max_s(settings)
+    return f" ({quiet_s}s ends each warning about it)" if is_other else ""
 
 
 def return_s(settings: ItemSettings, around: Surroundings) -> float:
     """Return how long a supervisor that hangs may take until its on_lose has ended."""
-    return around.watchdog_s + RESTART_S + START_S + lease_of(settings).lose_time_s
+    return sum(_return_terms(settings, around).values())
+
+
+def _return_terms(settings: ItemSettings, around: Surroundings) -> dict[str, float]:
+    back = {"WatchdogSec": around.watchdog_s, "RestartSec": RESTART_S, "start": START_S}
+    return {**back, "lose_time": lease_of(settings).lose_time_s}
 
 
 def _late_return(settings: ItemSettings, around: Surroundings) -> str:
-    lose_time_s = lease_of(settings).lose_time_s
-    late_s = return_s(settings, around) - settings.guard_s
-    parts = {
-        "WatchdogSec": around.watchdog_s,
-        "RestartSec": RESTART_S,
-        "start": START_S,
-        "lose_time": lose_time_s,
-    }
-    terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in parts.items())
-    late, guard = format_duration(late_s), f"{settings.guard_name} {format_duration(settings.guard_s)}"
-    enough_s = math.ceil(return_s(settings, around))
+    length_s, terms = return_s(settings, around), _return_terms(settings, around)
+    added = " + ".join(f"{what} {format_duration(term_s)}" for what, term_s in terms.items())
+    late, guard = format_duration(length_s - settings.guard_s), format_duration(settings.guard_s)
     return (
         f"if this supervisor hangs, on_lose may end {late} after another node may {_hold(settings)}, because "
-        f"{terms} exceeds {guard}: set {enough_s}s, shorten the timeouts, or lower WatchdogSec in a drop-in"
+        f"{added} exceeds {settings.guard_name} {guard}: set {math.ceil(length_s)}s, shorten the timeouts, "
+        "or lower WatchdogSec in a drop-in"
     )
 
 
@@ -158,16 +150,11 @@ def _little_preference(settings: ItemSettings) -> str:
 
 def _little_silence(settings: ItemSettings, around: Surroundings) -> str:
     what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S, around.silence_s)
-    remedy = (
-        f"set {enough_s}s to tolerate that"
-        if enough_s
-        else f"no {what} is long enough for that, shorten the timeouts"
-    )
+    too_short = f"no {what} is long enough for that, shorten the timeouts"
+    remedy = f"set {enough_s}s to tolerate that" if enough_s else too_short
     silence = format_duration(max(0.0, lease_of(settings).silence_s))
-    change = format_duration(around.leader_change_s)
-    return (
-        f"tolerates {silence} without an answer from Consul, whose change of leader takes {change}: {remedy}"
-    )
+    takes = f"whose change of leader takes {format_duration(around.leader_change_s)}"
+    return f"tolerates {silence} without an answer from Consul, {takes}: {remedy}"
 
 
 def _rare_reads(settings: ItemSettings) -> str:

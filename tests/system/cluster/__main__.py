@@ -17,6 +17,9 @@ def main(arguments: Sequence[str]) -> int:
         prog="python -m tests.system.cluster", description=__doc__, allow_abbrev=False
     )
     add_options(parser, faults=12)
+    parser.add_argument(
+        "--servers", action="store_true", help="only faults of the leading server, beside a quick file"
+    )
     options = parser.parse_args(arguments)
     return in_own_network("tests.system.cluster", arguments, lambda: _broken(options))
 
@@ -36,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser, faults: int) -> None:
 def _broken(options: argparse.Namespace) -> int:
     with working_folder(options.keep) as folder:
         with Cluster(folder) as cluster:
-            verdict = run_campaign(cluster, options.seed, options.faults, say)
+            verdict = run_campaign(cluster, options.seed, options.faults, say, options.servers)
         if verdict.complaints:
             show_logs(folder)
     say(verdict.summary)

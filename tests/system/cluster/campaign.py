@@ -11,31 +11,41 @@ from tests.support.supervisor import FAULTS as FAULT_MARKS
 from tests.support.tenures import Record, Tenure
 from tests.system.cluster import election, judge
 from tests.system.cluster.cluster import CLIENTS, Cluster, boottime
-from tests.system.cluster.faults import KINDS, SERVER_KINDS, Fault, FaultTargets, plan
+from tests.system.cluster.faults import KINDS, LEADER_KINDS, SERVER_KINDS, Fault, FaultTargets, plan
 from tests.system.cluster.report import HEADINGS, Row, Verdict, shown
 from tests.system.cluster.supervised import Supervised
 
+# For so long a server that led and stood still goes on trying to end the sessions whose TTL then ran out, and
+# ends living ones if it leads again (Consul's invalidateSession: after 10, 20, 40, 80 and 160 s).
+STALE_S = 310.0
 REST_S = 2.0  # between two faults: every supervisor renews and reads, and a loss that has begun ends
 
 
-def run_campaign(cluster: Cluster, seed: int, count: int, say: Callable[[str], None]) -> Verdict:
-    """Run ``count`` faults of this seed; ``say`` gets each line of the table as soon as it is known."""
+def run_campaign(
+    cluster: Cluster, seed: int, count: int, say: Callable[[str], None], servers: bool = False
+) -> Verdict:
+    """Run ``count`` faults of this seed; ``say`` gets each line of the table as soon as it is known.
+
+    servers: only faults of the leading server, while the supervisors have a quick file.
+    """
     say(f"{count} faults of seed {seed}")
-    return Campaign(cluster, say).run(plan(seed, count))
+    return Campaign(cluster, say, servers).run(plan(seed, count, LEADER_KINDS if servers else ()))
 
 
 class Campaign:
     """One run of faults; ``say`` gets each line of the table as soon as it is known."""
 
-    def __init__(self, cluster: Cluster, say: Callable[[str], None]) -> None:
+    def __init__(self, cluster: Cluster, say: Callable[[str], None], quick: bool = False) -> None:
         self.cluster = cluster
         self._say = say
+        self._quick = quick
+        self._thawed_at: dict[str, float] = {}  # by server
         self._records_path = cluster.folder / "records"
         self._supervisors = {node: self._supervisor(node) for node in CLIENTS}
         self._figures = election.figures(cluster.folder / f"{CLIENTS[0]}-supervisor" / "config.yaml")
 
     def _supervisor(self, node: str) -> Supervised:
-        elections = {election.NAME: election.settings(node, self._records_path)}
+        elections = {election.NAME: election.settings(node, self._records_path, self._quick)}
         return election.supervisor(self.cluster, node, elections, self.cluster.folder)
 
     def run(self, faults: Sequence[Fault]) -> Verdict:
@@ -57,17 +67,19 @@ class Campaign:
     def _one(self, number: int, fault: Fault) -> Row:
         holder = judge.holder(self._tenures())
         assert holder is not None, "the cluster is whole"
-        on = holder.node if fault.at_holder else fault.node
+        on = holder.node if fault.at_holder or fault.kind in SERVER_KINDS else fault.node
         scene = FaultTargets(self.cluster, self._supervisors, self._figures, self._note)
         began_at = boottime()
         survived = True
         try:
-            KINDS[fault.kind](scene, on, fault)
+            (KINDS | LEADER_KINDS)[fault.kind](scene, on, fault)
             self._settle()
         except TimeoutError as error:
             self._say(f"     {error}")
             survived = False
         over_at = boottime()
+        if scene.frozen:
+            self._thawed_at[scene.frozen] = over_at
         found = self._tenures()
         now_holds = judge.holder(found)
         unlawful, excused = self._overlaps(found, began_at, over_at)
@@ -76,17 +88,32 @@ class Campaign:
             fault=fault,
             on=_on(fault, on, holder),
             outcome=_outcome(holder, now_holds, len([t for t in found if t.begin.at >= began_at])),
+            agent_hangs=scene.agent_hangs,
             gap_s=judge.longest_gap_s(found, began_at, over_at),
             bound_s=self._bound_s(fault, scene),
             overlap_s=unlawful,
             excused_s=excused,
             survived=survived,
+            no_servers_s=scene.elections_s,
+            needless=survived and self._is_needless(fault, scene, holder, now_holds),
         )
 
     def _bound_s(self, fault: Fault, scene: FaultTargets) -> float:
         """Return the failover that `check` prints; after a fault of a server, elections and 2 x ttl more."""
         more_s = scene.elections_s + 2 * self._figures.ttl_s if fault.kind in SERVER_KINDS else 0.0
         return self._figures.failover_s + more_s
+
+    def _is_needless(self, fault: Fault, scene: FaultTargets, before: Tenure, after: Tenure | None) -> bool:
+        """Return whether the holder changed although Consul was silent for less than `silence`."""
+        if fault.kind not in SERVER_KINDS or (after is not None and after.session == before.session):
+            return False
+        ends = (
+            each.reason for each in self._records() if (each.session, each.event) == (before.session, "lose")
+        )
+        thawed_at = self._thawed_at.get(self.cluster.leading_server().name, -STALE_S)
+        if "session-invalidated" in ends and boottime() - thawed_at < STALE_S:
+            return False
+        return scene.elections_s < self._figures.silence_s and not scene.agent_hangs
 
     def _settle(self) -> None:
         """Wait until the cluster is whole and a node holds, and still holds after a rest."""

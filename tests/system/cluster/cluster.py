@@ -60,8 +60,12 @@ class Cluster:
         self.wait_whole()
 
     def wait_whole(self) -> None:
-        """Wait until every agent answers consistent reads."""
+        """Wait until every agent answers consistent reads, and every server has a vote.
+
+        Autopilot removes a server that gossip finds dead, and gives it a vote 10 s after it is back.
+        """
         self.until(lambda: all(agent.answers for agent in self._agents()), "every agent answers")
+        self.until(lambda: self.server.voters == len(SERVERS), "every server has a vote")
 
     def _agents(self) -> list[ConsulNode]:
         return [*self.servers.values(), *self.clients.values()]

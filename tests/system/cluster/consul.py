@@ -96,6 +96,14 @@ class ConsulNode(Process):
             return []
 
     @property
+    def voters(self) -> int:
+        """How many servers have a vote; 0 when Consul does not answer."""
+        try:
+            return sum(server["Voter"] for server in self.ask("/operator/raft/configuration")["Servers"])
+        except OSError:
+            return 0
+
+    @property
     def leader_address(self) -> str:
         """The address of the leading server as this agent knows it; blank when there is none."""
         try:

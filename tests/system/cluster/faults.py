@@ -6,13 +6,13 @@ Which node is "the holder" is known only when the fault begins.
 
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from tests.support.tenures import KILLED
 from tests.system.cluster.cluster import CLIENTS, Cluster
-from tests.system.cluster.consul import HTTP_PORT
+from tests.system.cluster.consul import HTTP_PORT, ConsulNode
 from tests.system.cluster.election import Figures
 from tests.system.cluster.judge import LEADER_RESTARTED
 from tests.system.cluster.supervised import Supervised
@@ -53,19 +53,21 @@ class FaultTargets:
     figures: Figures
     note: Callable[[str, str, float | None], None]
     elections_s: float = 0.0  # how long Consul had no leader in this fault
+    frozen: str = ""  # the server that stood still
+    agent_hangs: bool = False  # whether the holder's agent asked a server that stood still
 
 
-def plan(seed: int, count: int) -> list[Fault]:
-    """Return ``count`` faults; every kind comes once before one comes twice.
+def plan(seed: int, count: int, kinds: Collection[str] = ()) -> list[Fault]:
+    """Return ``count`` faults of these kinds, or of KINDS; every kind comes once before one comes twice.
 
     A longer plan of a seed begins with the shorter one.
     """
-    return list(islice(_endless(random.Random(seed)), count))
+    return list(islice(_endless(random.Random(seed), kinds or KINDS), count))
 
 
-def _endless(chance: random.Random) -> Iterator[Fault]:
+def _endless(chance: random.Random, kinds: Collection[str]) -> Iterator[Fault]:
     while True:
-        for kind in chance.sample(sorted(KINDS), len(KINDS)):
+        for kind in chance.sample(sorted(kinds), len(kinds)):
             at_holder, long = chance.random() < AT_HOLDER_SHARE, chance.random() < LONG_SHARE
             yield Fault(kind, at_holder, chance.choice(CLIENTS), long)
 
@@ -121,19 +123,49 @@ def agent_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
 
 def server_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
     """Kill the leading server with kill -9; start it again when another leads, or at once."""
+    _end_the_leader(scene, fault, ConsulNode.kill)
+
+
+def server_restart(scene: FaultTargets, node: str, fault: Fault) -> None:
+    """End the leading server with SIGTERM; start it again when another leads, or at once."""
+    _end_the_leader(scene, fault, ConsulNode.stop)
+
+
+def _end_the_leader(scene: FaultTargets, fault: Fault, end: Callable[[ConsulNode], object]) -> None:
     leading = scene.cluster.leading_server()
     began_at = scene.cluster.now()
-    leading.kill()
+    end(leading)
     if not fault.long:
         scene.cluster.pass_time(AGENT_DOWN_S)
         restarted_at = scene.cluster.now()
         leading.start()
-    scene.cluster.until(lambda: scene.cluster.server.answers, "another server leads")
-    scene.elections_s = scene.cluster.now() - began_at
+    _await_leader(scene, began_at)
     if fault.long:
         restarted_at = scene.cluster.now()
         leading.start()
     _note_if_it_leads(scene, leading.name, restarted_at)
+
+
+def _await_leader(scene: FaultTargets, began_at: float, frozen: ConsulNode | None = None) -> None:
+    """Wait until a server knows itself to be the leader; no server that only follows is asked for more."""
+    others = [server for server in scene.cluster.servers.values() if server is not frozen]
+    scene.cluster.until(lambda: any(each.leader_address == each.address for each in others), "a server leads")
+    scene.elections_s = scene.cluster.now() - began_at
+
+
+def server_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
+    """Freeze the leading server with SIGSTOP until another leads, and for the length of the fault.
+
+    node: the holder. If its agent asks the frozen server, it stays silent until gossip notices the freeze.
+    """
+    frozen = scene.cluster.leading_server()
+    began_at = scene.cluster.now()
+    frozen.signal(signal.SIGSTOP)
+    _await_leader(scene, began_at, frozen)
+    scene.frozen = frozen.name
+    scene.agent_hangs = not scene.cluster.clients[node].answers
+    scene.cluster.pass_time(fault.length_s)
+    frozen.signal(signal.SIGCONT)
 
 
 def servers_restart(scene: FaultTargets, node: str, fault: Fault) -> None:
@@ -179,7 +211,7 @@ def supervisor_kill_cut(scene: FaultTargets, node: str, fault: Fault) -> None:
 def supervisor_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
     """Freeze a supervisor with SIGSTOP for as long as the lease allows."""
     scene.supervisors[node].signal(signal.SIGSTOP)
-    scene.cluster.pass_time(scene.figures.freeze_s)
+    scene.cluster.pass_time(scene.figures.silence_s)
     scene.supervisors[node].signal(signal.SIGCONT)
 
 
@@ -197,4 +229,5 @@ KINDS: dict[str, Callable[[FaultTargets, str, Fault], None]] = {
     "supervisor-kill-cut": supervisor_kill_cut,
     "supervisor-freeze": supervisor_freeze,
 }
-SERVER_KINDS = frozenset({"server-kill", "servers-restart"})
+LEADER_KINDS = {"server-kill": server_kill, "server-restart": server_restart, "server-freeze": server_freeze}
+SERVER_KINDS = frozenset({*LEADER_KINDS, "servers-restart"})

@@ -10,7 +10,13 @@ LATE_S = 2.0  # tolerance for a busy machine, beyond the failover that `check` p
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One fault and its outcome, in seconds; ``bound_s`` is the longest failover that `check` promises."""
+    """One fault and its outcome, in seconds.
+
+    bound_s: the longest failover that `check` promises.
+    no_servers_s: how long Consul had no leader.
+    agent_hangs: whether the holder's agent asked a server that stood still.
+    needless: whether the holder changed although Consul was silent for less than `check` tolerates.
+    """
 
     number: int
     fault: Fault
@@ -21,6 +27,14 @@ class Row:
     overlap_s: float
     excused_s: float
     survived: bool
+    no_servers_s: float
+    agent_hangs: bool
+    needless: bool
+
+    @property
+    def servers(self) -> str:
+        """How long the servers had no leader, and a mark if the holder's agent was silent for longer."""
+        return f"{self.no_servers_s:.1f}{'+' * self.agent_hangs}"
 
     @property
     def late(self) -> bool:
@@ -30,15 +44,18 @@ class Row:
     @property
     def cells(self) -> tuple[str, ...]:
         """The cells as text, in the order of HEADINGS."""
-        verdict = "OVERLAP" if self.overlap_s else "NOT SURVIVED" if not self.survived else ""
+        found = {"OVERLAP": self.overlap_s, "NOT SURVIVED": not self.survived, "NEEDLESS": self.needless}
+        verdict = next((name for name, is_so in found.items() if is_so), "late" if self.late else "ok")
         return (
-            str(self.number), self.fault.kind, self.on, self.outcome, f"{self.gap_s:.1f}",
-            f"{self.bound_s:.1f}", f"{self.overlap_s:.2f}", verdict or ("late" if self.late else "ok"),
+            str(self.number), self.fault.kind, self.on, self.servers, self.outcome,
+            f"{self.gap_s:.1f}", f"{self.bound_s:.1f}", f"{self.overlap_s:.2f}", verdict,
         )  # fmt: skip
 
 
-HEADINGS = ("", "fault", "hits", "outcome", "no leader s", "check says s", "overlap s", "verdict")
-WIDTHS = (3, 19, 10, 20, 11, 12, 9, 12)
+HEADINGS = (
+    "", "fault", "hits", "servers s", "outcome", "no leader s", "check says s", "overlap s", "verdict"
+)  # fmt: skip
+WIDTHS = (3, 19, 10, 9, 20, 11, 12, 9, 12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +72,13 @@ class Verdict:
         lost = [
             f"fault {row.number}, {row.fault.kind}: not survived" for row in self.rows if not row.survived
         ]
-        return (*self.wrong, *lost)
+        needless = [
+            f"fault {row.number}, {row.fault.kind}: a failover, although Consul was silent for "
+            f"{row.no_servers_s:.1f} s only"
+            for row in self.rows
+            if row.needless
+        ]
+        return (*self.wrong, *lost, *needless)
 
     @property
     def lost_its_cluster(self) -> bool:
