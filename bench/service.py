@@ -1,14 +1,16 @@
 """Row: service, from `holding` to the name of the new holder in DNS, and how long nobody was named.
 
-Two supervisors hand an election over to each other, each through a client agent of its own. The row asks the
-server's DNS all the time, and counts answers with two names. The same hand-overs follow with the recipe
-without `service`: an HTTP check of each agent, as examples/consul-service/namenode.hcl has it.
+Two supervisors step down from an election in turn, each through a client agent of its own. The row asks the
+server's DNS all the time, and counts answers with two names. Fewer hand-overs, because each takes seconds,
+follow with the recipe without `service`: an HTTP check of each agent, as examples/consul-service/namenode.hcl
+has it.
 """
 
-import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from bench.figures import Figure, median_and_p95
@@ -17,11 +19,14 @@ from tests.support.consul import Agent, free_ports
 from tests.support.dns import addresses
 from tests.support.supervisor import Supervisor
 
-HAND_OVERS, HAND_OVERS_QUICK = 100, 4
+WITH, WITHOUT = "`service`", "without `service`"
+HAND_OVERS = {WITH: 100, WITHOUT: 10}
+HAND_OVERS_QUICK = 4
 LIMIT_MS = 100.0  # from `holding` to the name, the median
 NODES = {"a": "10.0.0.1", "b": "10.0.0.2"}
 LOOK_EVERY_S = 0.005
-WITH, WITHOUT = "`service`", "without `service`"
+REST_S = 0.2
+SETTLE_S = 0.5  # after the rest, so that the waiter has a session and watches the key
 
 
 def measure(lab: Lab) -> list[Figure]:
@@ -42,16 +47,18 @@ def _hand_overs(lab: Lab, kind: str) -> tuple[list[float], list[float], int]:
     dns = free_ports(1)[0]
     with lab.rig() as rig, ExitStack() as stack:
         server = rig.agent(persistent=True, config={"ports": {"dns": dns}})
+        pool = stack.enter_context(ThreadPoolExecutor(1))  # looks go on while a node steps down
         nodes = {name: _node(stack, rig.folder, server, name, kind) for name in NODES}
         named_ms, gaps_ms, doubled = [], [], 0
         wait_until(lambda: len(_named(dns)) == 1, "a first name")
-        for _ in range(lab.samples(HAND_OVERS, HAND_OVERS_QUICK)):
+        for _ in range(lab.samples(HAND_OVERS[kind], HAND_OVERS_QUICK)):
             (former,) = _named(dns)
             holder = next(name for name, address in NODES.items() if address == former)
             other = next(name for name in NODES if name != holder)
-            time.sleep(0.5)
+            time.sleep(SETTLE_S)
             mark = len(nodes[other].lines("role", role="holding"))
-            nodes[holder].signal(signal.SIGTERM)
+            rested = len(nodes[holder].lines("role", role="waiting"))
+            stepped_down = pool.submit(rig.step_down, holder, "bench", REST_S)
             gone_at = named_at = 0.0
             while not named_at:
                 names, now = _named(dns), time.time()
@@ -61,13 +68,16 @@ def _hand_overs(lab: Lab, kind: str) -> tuple[list[float], list[float], int]:
                 if NODES[other] in names and former not in names:
                     named_at = now
                 time.sleep(LOOK_EVERY_S)
+            stepped_down.result()
             line = nodes[other].lines("role", role="holding")[mark]
             named_ms.append((named_at - datetime.fromisoformat(line["time"]).timestamp()) * 1000)
             gaps_ms.append((named_at - gone_at) * 1000)
-            nodes[holder].wait()
-            nodes[holder].start()
-            nodes[holder].wait_line("hook-succeeded", hook="on_change[0]")
+            wait_until(partial(_waits, nodes[holder], rested + 1), f"{holder} waits again")
         return named_ms, gaps_ms, doubled
+
+
+def _waits(node: Supervisor, times: int) -> bool:
+    return len(node.lines("role", role="waiting")) >= times
 
 
 def _named(dns: int) -> list[str]:
@@ -78,7 +88,7 @@ def _node(stack: ExitStack, folder: Path, server: Agent, name: str, kind: str) -
     """Start a supervisor and its client agent."""
     agent = stack.enter_context(Agent(folder / f"agent-{name}", servers=server))
     service = {"name": "bench-leader", "port": 5432, "address": NODES[name]}
-    item: dict[str, object] = {"on_change": [{"exec": ["/bin/true"]}]}
+    item: dict[str, object] = {"on_lose": [{"exec": ["/bin/true"]}]}
     config: dict[str, object] = {"consul": {"address": agent.url}, "log": {"format": "json"}}
     if kind == WITH:
         item["service"] = service
@@ -92,7 +102,7 @@ def _node(stack: ExitStack, folder: Path, server: Agent, name: str, kind: str) -
             "Check": {**check, "SuccessBeforePassing": 3},
         }
         assert agent.call("PUT", "/agent/service/register", recipe).status == 200
-    supervisor = Supervisor(folder / name, {**config, "elections": {"bench": item}})
+    supervisor = Supervisor(folder / f"{name}.own", {**config, "elections": {"bench": item}})
     stack.callback(supervisor.close)
     supervisor.start()
     return supervisor

@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 
 from tests.consul.elections.scene import LASTING, ROOM_S, Scene
 from tests.consul.elections.test_reload import item, reload
+from tests.consul.semaphores.scene import SlotScene
 from tests.support.consul import Agent, free_ports
 from tests.support.dns import addresses
+from tests.support.proxy import Proxy, Rule
 from tests.support.supervisor import Supervisor, until
 
-NODES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}
+NODES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3", "d": "10.0.0.4"}
 SLOW_S = 0.5  # of a busy machine, from `holding` to the name
 
 
@@ -92,6 +95,10 @@ class Named:
         until(lambda: self.fleet.by_dns(self.name) == names, f"{names} by DNS")
         until(lambda: self.fleet.by_http(self.name) == names, f"{names} by HTTP")
 
+    def wait_many(self, count: int) -> None:
+        """Return when Consul names this many instances."""
+        until(lambda: len(self.fleet.by_http(self.name)) == count, f"{count} by HTTP")
+
     def ids(self, node: str) -> list[str]:
         """Return the ids of the instances at the agent of this node."""
         found = self.fleet.agent(node).call("GET", "/agent/services").json()
@@ -167,6 +174,7 @@ def test_an_instance_of_an_earlier_life_is_removed_at_the_start(named: Named) ->
     named.scene.restarts = named.scene.overlap = True
     until(lambda: named.ids("a") == [], "the instance is removed")
     b.wait_line("role", role="holding", within_s=40)
+    named.scene.wait_no_orphan("b")
 
 
 def critical_within_its_ttl(named: Named) -> None:
@@ -214,6 +222,7 @@ def test_an_instance_of_another_program_is_left_alone(named: Named) -> None:
 
 
 def test_a_reload_adds_changes_and_removes_the_service(named: Named) -> None:
+    named.scene.lasting()
     a = named.scene.leader("a", **{**named.how("a"), "service": None})
     consul = {"address": named.fleet.agent("a").url}
 
@@ -244,6 +253,26 @@ def test_two_elections_may_have_one_name(named: Named) -> None:
     named.scene.node("a", items=items, consul={"address": named.fleet.agent("a").url})
     named.wait(sorted([NODES["a"], "10.0.0.8"]))
     assert len(named.ids("a")) == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scene_class", [SlotScene], ids=["semaphore"])
+def test_each_holder_of_a_semaphore_is_named_and_a_waiter_is_not(named: Named) -> None:
+    """Three hold and have an instance each, and the fourth has one only when a slot is free."""
+    assert isinstance(named.scene, SlotScene)
+    named.scene.lasting()
+    for node in "abc":
+        named.scene.holder(node, **named.how(node))
+    named.wait([NODES[node] for node in "abc"])
+    named.scene.waiter("d", **named.how("d"))
+    assert named.fleet.by_http(named.name) == [NODES[node] for node in "abc"] and named.ids("d") == []
+    a = named.scene.nodes["a"]
+    a.signal(signal.SIGTERM)
+    while NODES["d"] not in (found := named.fleet.by_http(named.name)):
+        assert len(found) == len(set(found)) and set(found) <= {NODES[node] for node in "abc"}
+    assert a.wait() == 0
+    named.wait([NODES[node] for node in "bcd"])
+    assert named.ids("a") == [] and [len(named.ids(node)) for node in "bcd"] == [1, 1, 1]
 
 
 def test_an_address_may_be_of_ipv6_and_a_variable(named: Named) -> None:
@@ -284,22 +313,60 @@ def test_the_instance_goes_with_an_agent_that_leaves(own: Named) -> None:
     own.wait([NODES["a"]])
 
 
-@pytest.mark.parametrize("fault", ["silence", "403", "500", "reset"])
+FAULTS = {"silence": 40, "lost answer": 40, "reset": 140, "403": 140, "500": 140}
+"""The faults of a request, and how often each happens among five hundred."""
+ELECTIONS = 12  # with a service each, so that many requests fail in a second
+
+
+def break_service(proxy: Proxy, fault: str) -> list[Rule]:
+    """Let every request about a service fail in this way, and no other request."""
+    paths = ("/v1/agent/service", "/v1/agent/check/")
+    match fault:
+        case "silence":
+            return [proxy.hold("request", path=path) for path in paths]
+        case "lost answer":
+            return [proxy.hold("answer", path=path) for path in paths]
+        case "reset":
+            return [proxy.reset("request", path=path) for path in paths]
+    return [proxy.answer(f"{fault} No", "Permission denied", path=path) for path in paths]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_no_fault_of_the_service_reaches_the_lock(shared_fleet: Fleet, make_scene: Any, fault: str) -> None:
     """Every request about the service fails, and the lock is held, handed over and taken as always."""
     with make_scene(shared_fleet.agent("a")) as scene:
-        named, proxy = Named(scene, shared_fleet), scene.proxy
-        paths = ("/v1/agent/service", "/v1/agent/check/")
-        for path in paths:
-            if fault == "silence":
-                proxy.hold("request", path=path)
-            elif fault == "reset":
-                proxy.reset("request", path=path)
-            else:
-                proxy.answer(f"{fault} No", "Permission denied", path=path)
+        named = Named(scene, shared_fleet)
+        break_service(scene.proxy, fault)
         a = scene.leader("a", **named.how("a", proxy=True))
         b = scene.waiter("b", **named.how("b"))
         a.wait_line({"403": "consul-denied", "500": "consul-fails"}.get(fault, "consul-silent"))
         assert a.stop() == 0
         b.wait_line("role", role="holding")
         assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
+@pytest.mark.long
+def test_five_hundred_faults_of_the_service_cost_no_lock(shared_fleet: Fleet, make_scene: Any) -> None:
+    """No holder loses its lock meanwhile, and all are named at the end."""
+    with make_scene(shared_fleet.agent("a")) as scene:
+        named, proxy = Named(scene, shared_fleet), scene.proxy
+        scene.terms = {"ttl": "10s", "lock_delay": "20s", "confirm_every": "500ms"}
+        service = named.settings("a")
+        items = {
+            f"{scene.name}{number}": scene.item("a", key=f"{scene.key}{number}", service=service)
+            for number in range(ELECTIONS)
+        }
+        scene.node("a", items=items, consul={"address": proxy.url})
+        named.wait_many(ELECTIONS)
+        for fault, count in FAULTS.items():
+            rules = break_service(proxy, fault)
+            until(partial(have_caught, rules, count), f"faults: {fault}")
+            for rule in rules:
+                rule.release()
+        named.wait_many(ELECTIONS)
+        assert {name: scene.calls("a", name) for name in items} == dict.fromkeys(items, ["acquire acquired"])
+
+
+def have_caught(rules: list[Rule], count: int) -> bool:
+    """Return whether these rules have caught so many requests together."""
+    return sum(len(rule.caught) for rule in rules) >= count
