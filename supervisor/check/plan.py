@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from supervisor.check.relied_on import LEADER_CHANGE_S, SERF_HEALTH, SERF_S, relied_on
 from supervisor.check.report import as_lines, lease_rows
-from supervisor.check.servers import LEADER_CHANGE_S, SERF_HEALTH, SERF_S, relied_on
 from supervisor.config.cross_checks import check_item
 from supervisor.config.lease_checks import TTL_MIN_S, WATCHDOG_S, Surroundings, return_s
 from supervisor.config.problems import Places, Problem, Report

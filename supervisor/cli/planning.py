@@ -4,7 +4,7 @@ import argparse
 
 from supervisor.check.plan import FAILOVER, USUALLY, Wishes, as_text, costs_text
 from supervisor.check.plan import plan as plan_for
-from supervisor.check.servers import SERF_HEALTH
+from supervisor.check.relied_on import SERF_HEALTH
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import fail, progress
 
