@@ -235,7 +235,7 @@ def test_each_failure_is_1_with_its_reason(tmp_path: Path) -> None:
         "failed: cannot start: No such file or directory: /nonexistent/x"
     )
     assert failed(tmp_path, exec=["true"], user="no-such-user")[0] == (
-        "failed: cannot start: unknown user 'no-such-user'"
+        "failed: cannot start: unknown user 'no-such-user': add the user, or correct user"
     )
 
 
