@@ -318,7 +318,7 @@ def test_the_words_of_each_symptom_are_the_products_own(row: list[str]) -> None:
     events = {*first_codes(LOGS, "event"), *Reason, *Role}
     product, metrics = texts(), (ROOT / "docs" / "metrics.md").read_text()
     for piece in re.findall(r"`([^`]+)`", row[1]):
-        words = [part.strip() for part in re.split(r"[…;:.]", piece)]
+        words = [part.strip() for part in re.split(r"[…,;:.]", piece)]
         known = piece in events or piece in OF_OTHERS or f"`{piece}`" in metrics
         known = known or piece.startswith("consul-supervisor ")  # test_named_commands.py checks commands
         assert known or all(part in product for part in words), piece
