@@ -12,14 +12,14 @@ from math import log
 from statistics import fmean
 
 from supervisor.consul.shared import queries_for, read_prefixes, watch_prefixes
-from supervisor.core.contender import Contender
-from supervisor.core.creation import new_contender
+from supervisor.core.contender.creation import new_contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
 from supervisor.core.jitter import TICK_S
 from supervisor.core.lease import EXCHANGE_MAX_S, RETRY_MIN_S, RETRY_SPREAD_S
 from supervisor.core.lock.base import WAIT_S
+from supervisor.core.machines.tenure import Tenure
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.core.tenure import Tenure
 from supervisor.transport.pool import IDLE_MAX
 
 KEY = "service/app-{:04}/leader"  # the default key of an election with such a name

@@ -10,26 +10,11 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     events.py           everything that can happen
     actions.py          everything that the core can decide, and its order
     frozen.py           replace, for frozen values: quick, and without a copy of an equal value
-    lane.py             exchanges of one kind, one at a time
-    throttle.py         how long requests wait while Consul accepts no more of them
     jitter.py           when regular requests are sent, so that a fleet drifts apart
-    machine.py          the form of each state machine: a table of states, causes and next states
-    session.py          one Consul session: create, renew, acquire, release, destroy; forward only
-    sequence.py         a list of hooks, one attempt at a time
-    tenure.py           acquire -> on_acquire -> holding -> on_lose -> ended: the phases and their edges
-    phases.py           the work of each phase of a tenure: which hook begins, which phase follows
-    on_change.py        the hooks of on_change
-    candidate_check.py  the attempts of candidate_check
-    maintenance.py      the lane of Consul's maintenance mode, for candidate_check
-    service.py          the lane of the service that names the holder in Consul
+    machines/           the state machines that a contender is made of
     lock/               the lock: one key, or a slot below a prefix
-    record.py           the record of an item, and how a process that starts goes on with it
-    contender.py        the state of one item: its parts, what it may do, its role, its deadline
-    lifecycle.py        how a contender changes: wants a session, begins a tenure, loses it, ends
-    creation.py         how a contender is born: from the file, from a record, after another item
-    reducer.py          how an event changes a contender
-    scheduler.py        the exchanges, hooks and records that are due, in their order
-    step.py             the one way in: lease, then the event, then the scheduler
+    contender/          one item
+    beside/             what the promise does not rest on; a first reading can skip it
     reload.py           the effect on each item when the file is read again
     contenders.py       all contenders of this process: routes events, one earliest deadline
 
@@ -88,11 +73,11 @@ on record before on_lose begins only while the lease leaves time for that.
 *Which rule lives where.*
 
     how long a holder may believe           lease.py
-    who has a session, and may come to hold contender.py: may_come_to_hold
-    whether news is fresh enough to act     phases.py
+    who has a session, and may come to hold contender/state.py: may_come_to_hold
+    whether news is fresh enough to act     machines/phases.py
     which answer counts, when to try        lock/
-    the effect of an answer on a tenure     lock/ returns a verdict, and reducer.py applies it
-    how a tenure begins, ends, is released  lifecycle.py
-    what begins first                       scheduler.py
-    the facts that must survive a crash     record.py
+    the effect of an answer on a tenure     lock/ returns a verdict, and contender/reducer.py applies it
+    how a tenure begins, ends, is released  contender/lifecycle.py
+    what begins first                       contender/scheduler.py
+    the facts that must survive a crash     machines/record.py
 """

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from supervisor.core.actions import Action, Finished
-from supervisor.core.contender import Contender, has_finished
-from supervisor.core.creation import contender_of, inherit
+from supervisor.core.contender.creation import contender_of, inherit
+from supervisor.core.contender.state import Contender, has_finished
+from supervisor.core.contender.step import decide
 from supervisor.core.events import (
     Answered,
     ConfigLoaded,
@@ -30,10 +31,9 @@ from supervisor.core.events import (
     Tick,
 )
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER
-from supervisor.core.record import RecordKeeper
+from supervisor.core.machines.lane import LONG_AGO, NEVER
+from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.reload import ReloadEffect, blockers_of, plan_reload
-from supervisor.core.step import decide
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Failed(Unknown):
 class Throttled(Unknown):
     """A rate limit (429, 503): Consul accepts no more requests for now.
 
-    ``core.throttle`` then spaces requests that are not urgent.
+    ``core.beside.throttle`` then spaces requests that are not urgent.
     """
 
 

@@ -8,8 +8,8 @@ and ends items.
 from collections.abc import Mapping
 from enum import StrEnum
 
-from supervisor.core.contender import Contender
-from supervisor.core.record import goes_on_with
+from supervisor.core.contender.state import Contender
+from supervisor.core.machines.record import goes_on_with
 from supervisor.core.settings import ItemSettings
 
 

@@ -11,7 +11,7 @@ from supervisor.config.problems import known_names
 from supervisor.consul.candidates import NoTarget, target_of
 from supervisor.control import OperatorCommand, Reply, Result, Verb
 from supervisor.core.actions import Action, Role
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
 from supervisor.core.lock.handover import HANDOVER_S

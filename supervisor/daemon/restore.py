@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from supervisor.core.actions import EMPTY_RECORD, LOSE_SIDE, Point, Reason, Record
-from supervisor.core.contender import Contender
+from supervisor.core.contender.creation import contender_of, departing_contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Successor
-from supervisor.core.creation import contender_of, departing_contender
-from supervisor.core.record import is_adoptable
+from supervisor.core.machines.record import is_adoptable
 from supervisor.core.reload import blockers_of
 from supervisor.core.settings import ItemSettings, Wanted
 from supervisor.journal import MachineIdentity, Recorded, UnreadableRecord

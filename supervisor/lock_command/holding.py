@@ -30,9 +30,9 @@ from supervisor.core.actions import (
     StopRun,
     WriteRecord,
 )
-from supervisor.core.contender import Contender
+from supervisor.core.contender.creation import contender_of
+from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.creation import contender_of
 from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StopAsked, Tick
 from supervisor.core.outcomes import Unknown
 from supervisor.core.requests import Request

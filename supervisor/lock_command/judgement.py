@@ -3,7 +3,7 @@
 A daemon goes on trying, because an operator corrects a fault while it runs. A command reports the fault.
 """
 
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.events import Answered
 from supervisor.core.outcomes import (
     Denied,

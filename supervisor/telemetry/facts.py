@@ -21,6 +21,7 @@ from supervisor.core.actions import (
     StopRun,
 )
 from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StepDownAsked
+from supervisor.core.machines.tenure import ORDERED
 from supervisor.core.outcomes import (
     Denied,
     Failed,
@@ -32,7 +33,6 @@ from supervisor.core.outcomes import (
     Throttled,
     Unknown,
 )
-from supervisor.core.tenure import ORDERED
 from supervisor.telemetry.names import Level, Name
 from supervisor.telemetry.stuck_texts import FAILED_BEFORE, remedy
 

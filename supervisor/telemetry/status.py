@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from supervisor.core.actions import Fault, Holder, Reason, Role
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.outcomes import View

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from supervisor.core.actions import Action, Role, RoleChanged
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, StopAsked, Tick
-from supervisor.core.lane import LONG_AGO
-from supervisor.core.tenure import Phase
+from supervisor.core.machines.lane import LONG_AGO
+from supervisor.core.machines.tenure import Phase
 
 PINGS_PER_TIMEOUT = 3  # in the time that systemd waits for one, because two may be late or lost
 PING_INTERVAL_S = 3.0  # without a watchdog, because the time for on_lose is still extended

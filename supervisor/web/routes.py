@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 
 from supervisor.core.actions import Role
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
 from supervisor.http_server import HttpAnswer, HttpRequest
 from supervisor.telemetry.event_log import EVENTS_MAX
 from supervisor.telemetry.metrics import Metrics

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 import pytest
 
-from supervisor.core import scheduler
-from supervisor.core import session as sessions
-from supervisor.core import tenure as tenures
-from supervisor.core.contender import ROLE_OF_PHASE, ROLES_WITHOUT_TENURE
+from supervisor.core.contender import scheduler
+from supervisor.core.contender.state import ROLE_OF_PHASE, ROLES_WITHOUT_TENURE
+from supervisor.core.machines import session as sessions
+from supervisor.core.machines import tenure as tenures
 from tests.support.pages import (
     ARCHITECTURE,
     CONTRIBUTING,

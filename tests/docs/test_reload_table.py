@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from supervisor.config import Config, load
-from supervisor.core.contender import Contender
-from supervisor.core.creation import new_contender
+from supervisor.core.contender.creation import new_contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.operator import IN_FORCE_S

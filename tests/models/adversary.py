@@ -13,9 +13,9 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.contender import Contender
-from supervisor.core.lane import NEVER
+from supervisor.core.contender.state import Contender
 from supervisor.core.lock.handover import hint_for
+from supervisor.core.machines.lane import NEVER
 from tests.models.invariants import Monitor
 from tests.models.state_key import GRID_S, Key, key_of
 

@@ -18,12 +18,12 @@ from math import inf
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from supervisor.core.creation import contender_of
-from supervisor.core.lane import NEVER
+from supervisor.core.contender.creation import contender_of
+from supervisor.core.contender.step import step
 from supervisor.core.lock import backoff, handover
 from supervisor.core.lock import base as rules
+from supervisor.core.machines.lane import NEVER
 from supervisor.core.settings import Wanted
-from supervisor.core.step import step
 from tests.models import words
 from tests.models.adversary import NOBODY, World, every_answer, may_happen, settles
 from tests.models.invariants import monitor_of, watch_step

@@ -12,16 +12,16 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as out
 from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
-from supervisor.core.contender import Contender
-from supervisor.core.lane import Lane
+from supervisor.core.beside.service import Service
+from supervisor.core.contender.reducer import apply_event
+from supervisor.core.contender.state import Contender
+from supervisor.core.contender.step import step
 from supervisor.core.lock import handover
 from supervisor.core.lock.election import ElectionLock
-from supervisor.core.reducer import apply_event
-from supervisor.core.service import Service
-from supervisor.core.session import Stage
+from supervisor.core.machines.lane import Lane
+from supervisor.core.machines.session import Stage
+from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import ServiceSettings
-from supervisor.core.step import step
-from supervisor.core.tenure import Phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.contender import Contender
-from supervisor.core.creation import departing_contender, new_contender
+from supervisor.core.contender.creation import departing_contender, new_contender
+from supervisor.core.contender.state import Contender
+from supervisor.core.contender.step import step
 from supervisor.core.lock.slots import LOCK
-from supervisor.core.record import is_adoptable
+from supervisor.core.machines.record import is_adoptable
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
-from supervisor.core.step import step
 from tests.models.search import Link, Moves, Walked, print_table, search
 from tests.models.state_key import Key, Naming, OwnNames, part
 from tests.models.walks import hook

@@ -15,18 +15,18 @@ from typing import Any
 from supervisor.core import actions as a
 from supervisor.core import requests as r
 from supervisor.core.actions import Record
-from supervisor.core.candidate_check import Health
-from supervisor.core.contender import Contender
-from supervisor.core.lane import Lane
+from supervisor.core.beside.candidate_check import Health
+from supervisor.core.beside.on_change import Change
+from supervisor.core.beside.service import Service
+from supervisor.core.contender.state import Contender
 from supervisor.core.lock import election as keys
 from supervisor.core.lock import queue, semaphore, slots
-from supervisor.core.on_change import Change
+from supervisor.core.machines.lane import Lane
+from supervisor.core.machines.record import RecordKeeper
+from supervisor.core.machines.sequence import Sequence
+from supervisor.core.machines.session import Session
+from supervisor.core.machines.tenure import OUR_OWN_MAKING, Tenure
 from supervisor.core.outcomes import ContenderKey, KeyView, LockKey, SlotsView
-from supervisor.core.record import RecordKeeper
-from supervisor.core.sequence import Sequence
-from supervisor.core.service import Service
-from supervisor.core.session import Session
-from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
 
 Key = tuple[Any, ...]
 

@@ -18,11 +18,11 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
-from supervisor.core.contender import Contender
-from supervisor.core.creation import departing_contender, new_contender
+from supervisor.core.contender.creation import departing_contender, new_contender
+from supervisor.core.contender.state import Contender
+from supervisor.core.contender.step import step
 from supervisor.core.lock.handover import hinted_session
 from supervisor.core.settings import ElectionSettings
-from supervisor.core.step import step
 from tests.models.search import Link, Moves, Walked, print_table, search
 from tests.models.state_key import GRID_S, Key, OwnNames, part
 from tests.models.walks import HOOKS, RUN, election, hook

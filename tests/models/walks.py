@@ -13,7 +13,8 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD, Role
 from supervisor.core.lease import lose_terms, margin_of
-from supervisor.core.session import Stage
+from supervisor.core.machines.session import Stage
+from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import (
     CandidateCheck,
     Command,
@@ -23,7 +24,6 @@ from supervisor.core.settings import (
     ServiceSettings,
     SessionSettings,
 )
-from supervisor.core.tenure import Phase
 
 ROOM_S = 3.0
 

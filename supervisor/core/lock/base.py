@@ -12,12 +12,12 @@ from typing import ClassVar, Self
 
 from supervisor.core.actions import Reason
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machines.session import Session, Terms
+from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import Outcome, View
 from supervisor.core.requests import Request, Rewrite, Watch
-from supervisor.core.session import Session, Terms
 from supervisor.core.settings import ItemSettings
-from supervisor.core.tenure import Tenure
 
 WAIT_S = 30.0  # an abandoned query stays counted by the agent until its wait runs out
 WAIT_SLACK_S = 10.0  # on top of wait + wait/16, for delays of Consul and of the network

@@ -19,7 +19,6 @@ from typing import Self
 
 from supervisor.core.actions import Reason
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import RETRY_SPREAD_S
 from supervisor.core.lock import backoff, handover
 from supervisor.core.lock.base import (
@@ -33,11 +32,12 @@ from supervisor.core.lock.base import (
     Unsure,
     Verdict,
 )
+from supervisor.core.machines.lane import LONG_AGO, NEVER
+from supervisor.core.machines.session import Session, Terms
+from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import KeyView, LockDelayed, LostRace, Outcome, SessionInfo, View, Won
 from supervisor.core.requests import Acquire, ReadKey, ReadSession, Release, Request, Rewrite, WatchKey
-from supervisor.core.session import Session, Terms
 from supervisor.core.settings import ElectionSettings, ItemSettings
-from supervisor.core.tenure import Tenure
 
 LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time until waiters see the lock free
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every attempt that comes too soon

@@ -15,10 +15,11 @@ from itertools import islice
 from typing import ClassVar, Self
 
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lock import queue
 from supervisor.core.lock.base import WAIT_S, WATCH_S, Observation
 from supervisor.core.lock.slots import LOCK, KnownSlots
+from supervisor.core.machines.lane import LONG_AGO, NEVER
+from supervisor.core.machines.session import Session, Terms
 from supervisor.core.outcomes import (
     ContenderKey,
     KeyView,
@@ -42,7 +43,6 @@ from supervisor.core.requests import (
     TakeSlot,
     WatchSlots,
 )
-from supervisor.core.session import Session, Terms
 from supervisor.core.settings import LOCK_SUFFIX, ItemSettings, SemaphoreSettings
 
 RACE_S = 0.05  # after a lost check-and-set, doubling

@@ -12,13 +12,13 @@ from typing import Self
 
 from supervisor.core.actions import Reason
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER
 from supervisor.core.lock.base import Lock, Lost, Observation, Ours, Unsure, Verdict
+from supervisor.core.machines.lane import NEVER
+from supervisor.core.machines.session import Session
+from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import KeyView, SlotsView
 from supervisor.core.requests import SlotRecord
-from supervisor.core.session import Session
 from supervisor.core.settings import LOCK_SUFFIX
-from supervisor.core.tenure import Tenure
 
 LOCK = LOCK_SUFFIX.removeprefix("/")
 

@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricF
 
 from supervisor.consul.endpoints import endpoint_of
 from supervisor.core.actions import Action, Role
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.events import Answered, Event, Stalled
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import Request

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from prometheus_client.metrics_core import GaugeMetricFamily
 
 from supervisor.core.actions import Role
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.outcomes import View
 from supervisor.telemetry.status import lease_left_s

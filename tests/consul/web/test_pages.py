@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.control.server import LIMITS as CONTROL
 from supervisor.core import outcomes as o
-from supervisor.core.creation import new_contender
+from supervisor.core.contender.creation import new_contender
 from supervisor.core.requests import SlotRecord
 from supervisor.core.settings import SemaphoreSettings, ServiceSettings, SessionSettings
 from supervisor.http_server import HttpRequest

@@ -13,13 +13,13 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.actions import HookContext, Reason, Role, StartHook
+from supervisor.core.contender.creation import new_contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.creation import new_contender
 from supervisor.core.lease import lease_of
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S
 from supervisor.core.lock.election import ElectionLock, HolderSession
+from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
-from supervisor.core.tenure import Phase, Tenure
 from supervisor.formats.durations import format_duration
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.facts import Facts

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from supervisor.core.actions import Action, HookContext, Point, StartHook, StartRun
 from supervisor.core.events import Answered, Event, HookEnded, RecordWritten
+from supervisor.core.machines.tenure import Phase
 from supervisor.core.outcomes import KeyView, SlotsView, SlotWritten, Won
 from supervisor.core.requests import (
     Acquire,
@@ -21,7 +22,6 @@ from supervisor.core.requests import (
     TakeSlot,
     Watch,
 )
-from supervisor.core.tenure import Phase
 from tests.models.simulation.children import Child, Started
 from tests.models.simulation.holders import Witness
 from tests.models.simulation.machine import Machine

@@ -26,7 +26,7 @@ from supervisor.core.actions import (
     StopRun,
     WriteRecord,
 )
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, HookEnded, RecordWritten, RunEnded, StopAsked, Tick
 from supervisor.core.outcomes import Outcome

@@ -9,8 +9,8 @@ import yaml
 from supervisor.config import Config, ConfigError, items_at, load, load_drop_in, load_for_question
 from supervisor.config.files import FILES_BYTES_MAX
 from supervisor.config.yaml_reader import NODES_MAX
-from supervisor.core.contender import Contender
-from supervisor.core.creation import new_contender
+from supervisor.core.contender.creation import new_contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import Command, ElectionSettings, SemaphoreSettings, Webhook
 from tests.support.examples import CONFIGS

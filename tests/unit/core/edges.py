@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from supervisor.core import session as sessions
-from supervisor.core import tenure as tenures
-from supervisor.core.session import Session, Stage, StageEnd
-from supervisor.core.tenure import Phase, PhaseEnd, Tenure
+from supervisor.core.machines import session as sessions
+from supervisor.core.machines import tenure as tenures
+from supervisor.core.machines.session import Session, Stage, StageEnd
+from supervisor.core.machines.tenure import Phase, PhaseEnd, Tenure
 
 Edge = tuple[Phase, Phase] | tuple[Stage, Stage]
 

@@ -15,10 +15,10 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
 from supervisor.core.actions import EMPTY_RECORD
-from supervisor.core.contender import Contender
-from supervisor.core.creation import new_contender
+from supervisor.core.contender.creation import new_contender
+from supervisor.core.contender.state import Contender
+from supervisor.core.contender.step import step
 from supervisor.core.settings import Command, ElectionSettings, Hook, ItemSettings, Run, SessionSettings
-from supervisor.core.step import step
 
 CREATE, RENEW, DESTROY, INFO = req.CreateSession, req.RenewSession, req.DestroySession, req.ReadSession
 ACQUIRE, RELEASE, READ, WATCH = req.Acquire, req.Release, req.ReadKey, req.WatchKey

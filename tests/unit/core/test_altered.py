@@ -10,7 +10,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.session import ALTERED_RETRY_S
+from supervisor.core.machines.session import ALTERED_RETRY_S
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from tests.unit.core.play import (
     ACQUIRE,

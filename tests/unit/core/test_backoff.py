@@ -8,7 +8,7 @@ import pytest
 
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX, ElectionLock
 from tests.unit.core.play import (

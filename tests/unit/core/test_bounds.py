@@ -7,7 +7,7 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from supervisor.core.lifecycle import REJOIN_DELAY_MAX_S
+from supervisor.core.contender.lifecycle import REJOIN_DELAY_MAX_S
 from supervisor.core.outcomes import Refused
 from tests.unit.core.play import (
     ACQUIRE,

@@ -1,10 +1,10 @@
 """candidate_check: a node contends once its check has risen, and a holder steps down when it has fallen."""
 
 from supervisor.core import actions as a
-from supervisor.core import candidate_check as healths
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from supervisor.core.lane import NEVER
+from supervisor.core.beside import candidate_check as healths
+from supervisor.core.machines.lane import NEVER
 from supervisor.core.settings import CandidateCheck
 from tests.unit.core.play import (
     ACQUIRE,

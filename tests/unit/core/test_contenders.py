@@ -8,9 +8,9 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
+from supervisor.core.contender.creation import departing_contender, new_contender
 from supervisor.core.contenders import Contenders, Successor
-from supervisor.core.creation import departing_contender, new_contender
-from supervisor.core.session import Stage
+from supervisor.core.machines.session import Stage
 from tests.unit.core.play import RIVAL, contender, hook
 
 

@@ -6,7 +6,8 @@ import sys
 
 IMPORTS = """
 import supervisor.core.contenders
-from supervisor.core import frozen, tenure
+from supervisor.core import frozen
+from supervisor.core.machines import tenure
 from supervisor.runtime.driver import prepare_hand_over
 """
 

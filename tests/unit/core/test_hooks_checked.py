@@ -6,8 +6,8 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.contender.creation import contender_of, departing_contender
 from supervisor.core.contenders import Contenders, Successor
-from supervisor.core.creation import contender_of, departing_contender
 from supervisor.core.settings import ItemSettings, Wanted
 from tests.unit.core.play import (
     ACQUIRE,

@@ -9,9 +9,9 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.actions import Point, Record
-from supervisor.core.creation import departing_contender
+from supervisor.core.contender.creation import departing_contender
+from supervisor.core.contender.step import step
 from supervisor.core.settings import CandidateCheck, ElectionSettings
-from supervisor.core.step import step
 from tests.unit.core.play import (
     ABSENT,
     ACQUIRE,

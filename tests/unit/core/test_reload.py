@@ -9,12 +9,12 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.contender.creation import new_contender
+from supervisor.core.contender.step import step
 from supervisor.core.contenders import Contenders
-from supervisor.core.creation import new_contender
-from supervisor.core.record import tenure_from
+from supervisor.core.machines.record import tenure_from
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings, Wanted
-from supervisor.core.step import step
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,

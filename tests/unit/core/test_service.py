@@ -8,7 +8,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.service import AGAIN_S
+from supervisor.core.beside.service import AGAIN_S
 from supervisor.core.settings import ServiceSettings
 from tests.unit.core.play import (
     ACQUIRE,

@@ -8,7 +8,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.lock.slots import LOCK
-from supervisor.core.record import is_adoptable
+from supervisor.core.machines.record import is_adoptable
 from tests.unit.core.play import RENEW, SILENCE, Play
 from tests.unit.core.slot_play import (
     ASK,

@@ -8,9 +8,9 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.beside.throttle import THROTTLED_S_MAX, Throttle
 from supervisor.core.frozen import replace
-from supervisor.core.session import CREATE_WITHOUT_TTL_RETRY_S
-from supervisor.core.throttle import THROTTLED_S_MAX, Throttle
+from supervisor.core.machines.session import CREATE_WITHOUT_TTL_RETRY_S
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 import pytest
 
 from supervisor import core
-from supervisor.core import session as sessions
-from supervisor.core import tenure as tenures
 from supervisor.core.actions import Role
-from supervisor.core.contender import ROLE_OF_PHASE, ROLES_WITHOUT_TENURE
-from supervisor.core.machine import ImpossibleTransition
-from supervisor.core.session import NO_SESSION, Stage, StageEnd
-from supervisor.core.tenure import Phase, PhaseEnd, Tenure
+from supervisor.core.contender.state import ROLE_OF_PHASE, ROLES_WITHOUT_TENURE
+from supervisor.core.machines import session as sessions
+from supervisor.core.machines import tenure as tenures
+from supervisor.core.machines.machine import ImpossibleTransition
+from supervisor.core.machines.session import NO_SESSION, Stage, StageEnd
+from supervisor.core.machines.tenure import Phase, PhaseEnd, Tenure
 from tests.unit.core.edges import PHASE_EDGES
 
 CORE = Path(core.__file__).parent

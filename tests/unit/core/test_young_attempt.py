@@ -3,7 +3,7 @@
 import pytest
 
 from supervisor.core import outcomes as o
-from supervisor.core.session import ATTEMPT_QUIET_S
+from supervisor.core.machines.session import ATTEMPT_QUIET_S
 from tests.unit.core import play as elections
 from tests.unit.core import slot_play as slots
 from tests.unit.core.play import ACQUIRE, FREE, INFO, OURS, READ, RIVAL, SILENCE, WATCH, WON, Play

@@ -7,9 +7,9 @@ import pytest
 
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import Point, Reason, Record, Role
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
+from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import ElectionSettings, Wanted
-from supervisor.core.tenure import Phase
 from supervisor.daemon.restore import ProcessIdentity, Restored, restore
 from supervisor.hooks.abandoned import Group
 from supervisor.journal import MachineIdentity, Recorded, UnreadableRecord

@@ -11,9 +11,9 @@ import pytest
 
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import Point, Reason, Record, WriteRecord
-from supervisor.core.contender import Contender
+from supervisor.core.contender.state import Contender
+from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import Wanted
-from supervisor.core.tenure import Phase
 from supervisor.daemon.restore import ProcessIdentity, restore
 from supervisor.hooks.abandoned import Group
 from supervisor.journal import Journal, MachineIdentity, Recorded, UnreadableRecord

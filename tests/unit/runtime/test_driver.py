@@ -6,8 +6,8 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.contender.creation import new_contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.creation import new_contender
 from supervisor.runtime.driver import Driver, Effects
 from tests.unit.core.play import FREE, WON, contender, hook
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from supervisor.core.actions import Action, Finished, StartHook, WriteRecord
+from supervisor.core.contender.creation import new_contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.creation import new_contender
 from supervisor.core.events import Answered, Event, HookEnded, Tick
 from supervisor.core.outcomes import Created, Denied, Done, KeyView, Outcome, SessionAlive, Unknown, Won
 from supervisor.core.requests import Acquire, CreateSession, ReadKey, RenewSession, Request, WatchKey

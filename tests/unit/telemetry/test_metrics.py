@@ -20,10 +20,10 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.contender.creation import new_contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.creation import new_contender
+from supervisor.core.machines.tenure import REASON_WITHIN_S
 from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
-from supervisor.core.tenure import REASON_WITHIN_S
 from supervisor.hooks.reasons import REASONS
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.facts import Facts

@@ -13,16 +13,16 @@ import psutil
 import pytest
 
 from supervisor.core.actions import EMPTY_RECORD, Role, RoleChanged
-from supervisor.core.contender import Contender
+from supervisor.core.contender.creation import new_contender
+from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.creation import new_contender
 from supervisor.core.events import Answered, Event, StopAsked, Tick
+from supervisor.core.machines.record import RecordKeeper
+from supervisor.core.machines.session import Session
+from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.outcomes import Unknown
-from supervisor.core.record import RecordKeeper
 from supervisor.core.requests import ReadKey
-from supervisor.core.session import Session
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.core.tenure import Phase, Tenure
 from supervisor.telemetry.systemd import (
     PING_INTERVAL_S,
     STATUS_CHARS_MAX,

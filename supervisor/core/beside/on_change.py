@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from supervisor.core.actions import Action, HookContext, KillHook, Reason
 from supervisor.core.events import HookEnded
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER
+from supervisor.core.machines.lane import LONG_AGO, NEVER
+from supervisor.core.machines.sequence import Sequence
 from supervisor.core.outcomes import KeyView, SlotsView, View
-from supervisor.core.sequence import Sequence
 from supervisor.core.settings import Hook, ItemSettings
 
 

@@ -4,10 +4,21 @@ No exchange and no hook begins here. An answer counts only for the request that 
 consistent answer can begin or end a tenure.
 """
 
-from supervisor.core import session as sessions
-from supervisor.core import tenure as tenures
 from supervisor.core.actions import Reason
-from supervisor.core.contender import Contender
+from supervisor.core.contender.lifecycle import (
+    apply_file_settings,
+    begin_tenure,
+    change_settings,
+    depart,
+    end_session,
+    observe,
+    resume,
+    session_altered,
+    session_died,
+    step_down,
+    stop,
+)
+from supervisor.core.contender.state import Contender
 from supervisor.core.events import (
     Answered,
     ConfigLoaded,
@@ -27,20 +38,12 @@ from supervisor.core.events import (
     Tick,
 )
 from supervisor.core.frozen import replace
-from supervisor.core.lifecycle import (
-    apply_file_settings,
-    begin_tenure,
-    change_settings,
-    depart,
-    end_session,
-    observe,
-    resume,
-    session_altered,
-    session_died,
-    step_down,
-    stop,
-)
 from supervisor.core.lock.base import Lost, Observation, Ours
+from supervisor.core.machines import session as sessions
+from supervisor.core.machines import tenure as tenures
+from supervisor.core.machines.record import RECORD_RETRY_S, RecordKeeper
+from supervisor.core.machines.session import Stage
+from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import (
     Done,
     Ineligible,
@@ -52,10 +55,7 @@ from supervisor.core.outcomes import (
     SessionAltered,
     SessionGone,
 )
-from supervisor.core.record import RECORD_RETRY_S, RecordKeeper
 from supervisor.core.requests import CreateSession, DestroySession, Request, Rewrite, ServiceRequest
-from supervisor.core.session import Stage
-from supervisor.core.tenure import Tenure
 
 REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the holder, by up to a minute
 

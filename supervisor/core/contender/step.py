@@ -14,13 +14,13 @@ waits for that action.
 from collections.abc import Iterator
 
 from supervisor.core.actions import Action, Reason
-from supervisor.core.contender import Contender, has_finished
+from supervisor.core.contender.reducer import apply_event
+from supervisor.core.contender.scheduler import Begun, begin_due, begin_record
+from supervisor.core.contender.state import Contender, has_finished
 from supervisor.core.events import Answered, Event, RecordWritten
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER
-from supervisor.core.reducer import apply_event
-from supervisor.core.scheduler import Begun, begin_due, begin_record
-from supervisor.core.tenure import Phase
+from supervisor.core.machines.lane import LONG_AGO, NEVER
+from supervisor.core.machines.tenure import Phase
 
 
 def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tuple[Action, ...]]:

@@ -12,8 +12,9 @@ after a deregistration it is asked once more, because a frozen agent may apply a
 from dataclasses import dataclass
 
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.lease import Lease
+from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.outcomes import Denied, Done, Instance, Outcome, Refused
 from supervisor.core.requests import (
     DeregisterService,
@@ -24,7 +25,6 @@ from supervisor.core.requests import (
     ServiceRequest,
 )
 from supervisor.core.settings import ItemSettings, ServiceSettings
-from supervisor.core.tenure import Phase, Tenure
 
 AGAIN_S = 5.0  # a failure that lasts is rare in the log, and a request that was applied late is seen soon
 

@@ -5,14 +5,14 @@ A handler looks at the tenure and the clock, and never at an event. It starts on
 only while the contact is fresh and the tenure is on record; on_lose waits for neither.
 """
 
-from supervisor.core import tenure as tenures
 from supervisor.core.actions import Action, HookContext, KillHook, Reason, StartRun, StopRun
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER
 from supervisor.core.lease import Lease
-from supervisor.core.sequence import Sequence
+from supervisor.core.machines import tenure as tenures
+from supervisor.core.machines.lane import NEVER
+from supervisor.core.machines.sequence import Sequence
+from supervisor.core.machines.tenure import BELIEVING, Phase, PhaseEnd, Tenure
 from supervisor.core.settings import ItemSettings
-from supervisor.core.tenure import BELIEVING, Phase, PhaseEnd, Tenure
 
 Advanced = tuple[Tenure, tuple[Action, ...]]
 

@@ -2,7 +2,7 @@
 
 ``TRANSITIONS`` draws its phases. ACQUIRING runs on_acquire and then starts the run child, which is the
 command of ``run``. STOPPING kills those of them that still run. LOSING runs on_lose, and LAST_RESORT runs
-on_lose_failure; ``core.phases`` decides when each of them begins. A tenure that is ADOPTING comes from the
+on_lose_failure; ``phases.py`` decides when each of them begins. A tenure that is ADOPTING comes from the
 record of a process that crashed: the record names this node as holder, and Consul has not confirmed that to
 this process yet.
 
@@ -10,7 +10,7 @@ A tenure never runs two hooks at once. It runs on_lose once if ``began`` is true
 the run child begin only on a fresh contact, and only once the tenure is on record; on_lose waits for neither.
 A hook begins when its process starts, so a hook that could not be started has not begun. A tenure knows
 nothing of keys, prefixes or the lives of sessions, so elections and semaphores share this module.
-``core.lifecycle`` decides when a tenure begins.
+``core.contender.lifecycle`` decides when a tenure begins.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ from typing import Any
 from supervisor.core.actions import Holder, Reason, StartRun
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import Lease
-from supervisor.core.machine import next_state
-from supervisor.core.sequence import Sequence
+from supervisor.core.machines.lane import LONG_AGO, NEVER
+from supervisor.core.machines.machine import next_state
+from supervisor.core.machines.sequence import Sequence
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
 OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED, Reason.UNHEALTHY)

@@ -4,20 +4,20 @@ A new contender has sent nothing and started nothing. Its first step is due at o
 follows from the settings and the record.
 """
 
-from supervisor.core import candidate_check as healths
-from supervisor.core import record as records
 from supervisor.core.actions import EMPTY_RECORD, Point, Reason, Record, Role
-from supervisor.core.contender import Contender
+from supervisor.core.beside import candidate_check as healths
+from supervisor.core.beside.maintenance import new_maintenance
+from supervisor.core.beside.on_change import Change
+from supervisor.core.contender.lifecycle import depart, want_session, want_session_anew
+from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO
 from supervisor.core.lease import lease_of
-from supervisor.core.lifecycle import depart, want_session, want_session_anew
 from supervisor.core.lock.base import Lock
 from supervisor.core.lock.election import ElectionLock
 from supervisor.core.lock.semaphore import SemaphoreLock
-from supervisor.core.maintenance import new_maintenance
-from supervisor.core.on_change import Change
-from supervisor.core.record import RecordKeeper
+from supervisor.core.machines import record as records
+from supervisor.core.machines.lane import LONG_AGO
+from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
 
 

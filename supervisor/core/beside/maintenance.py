@@ -9,10 +9,10 @@ operator begins and ends that mode.
 from dataclasses import dataclass
 
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machines.session import Terms
 from supervisor.core.outcomes import InMaintenance, Outcome, Unknown
 from supervisor.core.requests import ReadMaintenance, Request
-from supervisor.core.session import Terms
 from supervisor.core.settings import CandidateCheck, ItemSettings
 
 

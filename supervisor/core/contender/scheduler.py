@@ -7,13 +7,6 @@ already applied it to the contender.
 
 from collections.abc import Iterator
 
-from supervisor.core import candidate_check as healths
-from supervisor.core import maintenance as maintenances
-from supervisor.core import on_change as changes
-from supervisor.core import phases
-from supervisor.core import record as records
-from supervisor.core import service as services
-from supervisor.core import session as sessions
 from supervisor.core.actions import (
     Action,
     CannotStart,
@@ -24,12 +17,19 @@ from supervisor.core.actions import (
     RoleChanged,
     WriteRecord,
 )
-from supervisor.core.contender import Contender, has_finished, has_let_go
+from supervisor.core.beside import candidate_check as healths
+from supervisor.core.beside import maintenance as maintenances
+from supervisor.core.beside import on_change as changes
+from supervisor.core.beside import service as services
+from supervisor.core.contender.lifecycle import end_session, lease_by, release_once_recorded, want_session
+from supervisor.core.contender.state import Contender, has_finished, has_let_go
 from supervisor.core.frozen import replace
-from supervisor.core.lifecycle import end_session, lease_by, release_once_recorded, want_session
+from supervisor.core.machines import phases
+from supervisor.core.machines import record as records
+from supervisor.core.machines import session as sessions
+from supervisor.core.machines.session import Stage
+from supervisor.core.machines.tenure import Phase
 from supervisor.core.requests import Acquire, Release, Request, Watch
-from supervisor.core.session import Stage
-from supervisor.core.tenure import Phase
 
 Begun = tuple[Contender, tuple[Action, ...]]
 

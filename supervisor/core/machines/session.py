@@ -15,8 +15,8 @@ from enum import StrEnum
 from typing import Any
 
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER, Lane
-from supervisor.core.machine import next_state
+from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machines.machine import next_state
 from supervisor.core.outcomes import (
     Created,
     Done,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from supervisor.core.actions import Action, HookContext, KillHook, Reason, StartHook
 from supervisor.core.events import HookEnded
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER
+from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.outcomes import SlotsView, View
 from supervisor.core.settings import CandidateCheck, ItemSettings
 

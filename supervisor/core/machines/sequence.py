@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from supervisor.core.actions import HookContext, StartHook
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER
+from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.settings import Hook
 
 RETRY_DELAY_MAX_S = 30.0  # a doubling delay stops here, because operators do not expect later retries

@@ -11,10 +11,10 @@ from math import inf, nextafter
 from supervisor.core.actions import Point, Reason, Record, WriteRecord
 from supervisor.core.events import RecordWritten
 from supervisor.core.frozen import replace
-from supervisor.core.lane import NEVER, Lane
-from supervisor.core.session import Session, Stage
+from supervisor.core.machines.lane import NEVER, Lane
+from supervisor.core.machines.session import Session, Stage
+from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import ItemSettings
-from supervisor.core.tenure import Phase, Tenure
 
 RECORD_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough for the log
 

@@ -6,18 +6,18 @@ functions when an event means such a change, ``core.scheduler`` when the change 
 when a contender is born. No function here sends a request or starts a hook.
 """
 
-from supervisor.core import candidate_check as healths
-from supervisor.core import session as sessions
 from supervisor.core.actions import Reason
-from supervisor.core.contender import Contender
+from supervisor.core.beside import candidate_check as healths
+from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
-from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.lock.base import Observation
+from supervisor.core.machines import session as sessions
+from supervisor.core.machines.lane import LONG_AGO, NEVER
+from supervisor.core.machines.session import Stage
+from supervisor.core.machines.tenure import OUR_OWN_MAKING, Tenure
 from supervisor.core.outcomes import View
-from supervisor.core.session import Stage
 from supervisor.core.settings import ItemSettings
-from supervisor.core.tenure import OUR_OWN_MAKING, Tenure
 
 REJOIN_DELAY_MAX_S = 300.0
 OWN_LOSSES_MAX = 16  # the delay has long been at its maximum

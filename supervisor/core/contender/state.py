@@ -10,21 +10,21 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from supervisor.core import session as sessions
 from supervisor.core.actions import Fault, Record, Role
-from supervisor.core.candidate_check import Health
+from supervisor.core.beside.candidate_check import Health
+from supervisor.core.beside.maintenance import Maintenance
+from supervisor.core.beside.on_change import Change
+from supervisor.core.beside.service import Service
+from supervisor.core.beside.throttle import Throttle
 from supervisor.core.jitter import align_to_tick, first_interval_s, next_interval_s
-from supervisor.core.lane import LONG_AGO, NEVER
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
-from supervisor.core.maintenance import Maintenance
-from supervisor.core.on_change import Change
-from supervisor.core.record import RecordKeeper, record_of
-from supervisor.core.service import Service
-from supervisor.core.session import Session, Stage, Terms
+from supervisor.core.machines import session as sessions
+from supervisor.core.machines.lane import LONG_AGO, NEVER
+from supervisor.core.machines.record import RecordKeeper, record_of
+from supervisor.core.machines.session import Session, Stage, Terms
+from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import ItemSettings
-from supervisor.core.tenure import Phase, Tenure
-from supervisor.core.throttle import Throttle
 
 
 @dataclass(frozen=True, slots=True)
