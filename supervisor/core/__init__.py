@@ -28,7 +28,8 @@ gave up on it.
 *A step.* ``step(contender, event, now)`` returns the new contender and a tuple of actions. A step has three
 parts, always in this order. First, a belief whose lease is over and a rest whose time has come end. Then the
 reducer applies the event. Last, the scheduler begins everything that is due. Belief ends before the event is
-looked at, so no event comes before that end. The scheduler looks at the contender and never at the event, so
+looked at, so a late answer cannot
+prolong it. The scheduler looks at the contender and never at the event, so
 only one place decides what begins. The shell carries the actions out in their order, and answers each request
 and each start by exactly one event.
 
@@ -43,7 +44,7 @@ and each start by exactly one event.
 The tables ``TRANSITIONS`` name the cause of every edge of the first two, and ``become`` follows them.
 ``Contender.role`` derives the third.
 
-*The lanes.* A lane sends one exchange at a time. Each contender has five of them: ``watch`` (a blocking query
+*The lanes.* A lane sends one exchange at a time. Each contender has five lanes: ``watch`` (a blocking query
 that returns changes), ``read`` (a consistent read), ``details`` (a read of one session or one key), ``renew``
 and ``write``. With ``candidate_check: {maintenance: true}`` it has one more, which reads Consul's maintenance
 mode, and with ``service`` one that keeps an instance of that service. Beside the lanes, hooks run in two
@@ -68,16 +69,19 @@ unfit node have none.
 
 *The record.* A process that crashes leaves its tenure to the next one. So three things wait for the record:
 the first acquire of a session, the first hook of a tenure, and the release after its last hook. A loss goes
-on record before on_lose begins only while the lease leaves time for that.
+on record before on_lose while the lease leaves time for that; otherwise on_lose begins first.
 
 *Which rule lives where.*
 
     how long a holder may believe           lease.py
-    who has a session, and may come to hold contender/state.py: may_come_to_hold
     whether news is fresh enough to act     machines/phases.py
-    which answer counts, when to try        lock/
+    which answer counts, when a try may win lock/
+    whether this node may try now           contender/state.py: may_try
+    whether it can hold, and wants to       contender/state.py: is_fit, may_come_to_hold
     the effect of an answer on a tenure     lock/ returns a verdict, and contender/reducer.py applies it
     how a tenure begins, ends, is released  contender/lifecycle.py
     what begins first                       contender/scheduler.py
     the facts that must survive a crash     machines/record.py
+    what a reload does to each item         reload.py
+    how long refused requests wait          beside/throttle.py
 """

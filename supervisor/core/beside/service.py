@@ -3,7 +3,7 @@
 The lane compares what the agent is to have with its newest answer, and sends the one request that brings the
 two together. Nothing else waits for it or looks at its answers, so no fault of it can reach the lock. While
 this node holds, each contact lets the check pass, and tries again whatever has failed. The TTL of the check
-is the room of the lease: the name outlives the supervisor for as long as the belief that it stands for.
+is the room of the lease, so after a crash the name stays no longer than the belief would have lasted.
 
 An id of another program is left alone, so the agent is asked for the id before each registration. Some time
 after a deregistration it is asked once more, because a frozen agent may apply an earlier request late.
@@ -79,7 +79,11 @@ class Service:
                 found, registered = outcome, None
                 due_at = now + AGAIN_S if outcome is Instance.FOREIGN else now
             case RegisterService(), _ if not isinstance(outcome, Denied | Refused):
-                found, registered, due_at = Instance.OURS, None, now + AGAIN_S  # it may be applied yet
+                found, registered, due_at = (
+                    Instance.OURS,
+                    None,
+                    now + AGAIN_S,
+                )  # no answer: the agent may still apply it
             case _:
                 found, registered, due_at = Instance.UNKNOWN, None, now + AGAIN_S
         return replace(self, found=found, registered=registered, exchange=self.exchange.finish(due_at))
@@ -90,7 +94,7 @@ def advance(
 ) -> tuple[Service, tuple[Request, ...]]:
     """Send the next request if it is due.
 
-    During an adoption the instance of the process that crashed stays, until Consul has decided.
+    During an adoption nothing is sent, so the instance of a process that crashed stays until Consul decides.
     """
     of, phase = item.service or state.of, None if tenure is None else tenure.phase
     if of is None or phase is Phase.ADOPTING:

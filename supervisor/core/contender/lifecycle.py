@@ -1,8 +1,8 @@
 """How a contender changes: it wants a session, begins a tenure, loses it, and ends.
 
 A change that ties several parts of a contender together is a function of this module and no method of the
-contender. The function takes the contender first and returns the new one. ``core.reducer`` calls these
-functions when an event means such a change, ``core.scheduler`` when the change is due, and ``core.creation``
+contender. The function takes the contender first and returns the new one. ``reducer.py`` calls these
+functions when an event means such a change, ``scheduler.py`` when the change is due, and ``creation.py``
 when a contender is born. No function here sends a request or starts a hook.
 """
 

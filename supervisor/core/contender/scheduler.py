@@ -1,7 +1,7 @@
 """The start of every exchange, hook and record that is due, in a fixed order.
 
 Hooks begin first, because an exchange waits for Consul anyway. If a later action depends on the record,
-nothing else begins before the record. This module never looks at an event, because ``core.reducer`` has
+nothing else begins before the record. This module never looks at an event, because ``reducer.py`` has
 already applied it to the contender.
 """
 
@@ -235,7 +235,7 @@ def _advance_service(contender: Contender, now: float) -> Begun:
 
 
 def _advance_record(contender: Contender, now: float) -> Begun:
-    """Write the record, last of all, so that no record delays on_lose when a rival may soon hold."""
+    """Write the record, behind the requests, so that no record delays a loss when a rival may soon hold."""
     record_keeper, begun = records.advance(contender.record_keeper, contender.record, contender.settings, now)
     return replace(contender, record_keeper=record_keeper), begun
 

@@ -3,7 +3,7 @@
 A contender has a lock (what this node knows of Consul), the session that it contends with, a tenure while it
 holds, and the lanes beside them. The two kinds of item differ in their lock alone. This module reads a
 contender and never changes one. It computes when the contender needs a step, whether it may act or try, and
-its role. ``core.creation`` makes contenders, ``core.lifecycle`` changes them.
+its role. ``creation.py`` makes contenders, ``lifecycle.py`` changes them.
 """
 
 import math
@@ -49,8 +49,8 @@ class Contender:
     # loop.
     rejoin_at: float = LONG_AGO
     winding_up: bool = False  # the contender ends in order: on_lose, release, destroy
-    departing: bool = False  # the contender winds up, while this process goes on
-    # The settings of the file, while a tenure that began by other settings is not adopted or wound up yet.
+    departing: bool = False  # the contender winds up because of a reload, and this process goes on
+    # The settings of the file that are to replace ``settings``. During a tenure they go on record first.
     next_settings: ItemSettings | None = None
     retry_settings_at: float = LONG_AGO  # ``next_settings`` go on record with the tenure not before this time
     rest_s: float = 0.0  # the rest that follows this tenure, because the contender steps down
@@ -139,12 +139,15 @@ class Contender:
 
     @property
     def is_fit(self) -> bool:
-        """Whether this node is able to hold. A node that could not run on_lose must not take over."""
+        """Whether this node is able to hold. A node that could not run on_lose must not take over.
+
+        Hooks that are not checked yet count as able to start, and ``may_try`` waits for the check.
+        """
         return self.health.fit and self.maintenance.is_fit and not self.faults
 
     @property
     def may_come_to_hold(self) -> bool:
-        """Whether a node without a tenure has a session, or gets one when its delay or its rest is over."""
+        """Whether a node without a tenure is to have a session, at once or after its delay or its rest."""
         return self.settings.contend and self.is_fit and not self.paused and not self.winding_up
 
     @property
@@ -159,7 +162,7 @@ class Contender:
 
     @property
     def has_lock(self) -> bool:
-        """Whether, as far as this node knows, its session holds."""
+        """Whether, as far as this node knows, its session holds. That is also true while it loses."""
         if self.tenure is None or self.session.dead:
             return False
         return self.tenure.taken_at is None and bool(self.session.id)
@@ -171,7 +174,7 @@ class Contender:
 
     @property
     def shown_s(self) -> float:
-        """How long an observed holder may still hold, if no later answer shows the lock.
+        """How long the newest view of the lock may be shown as true.
 
         A rival of a dead holder may hold after twice the TTL and the lock-delay. While Consul answers, the
         next answer of the watch comes sooner than that, or within ``WATCH_S``.

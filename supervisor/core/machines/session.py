@@ -66,7 +66,7 @@ class StageEnd(StrEnum):
     CREATE_SENT = "the create is sent"
     CREATED = "Consul has created it"
     NOT_CREATED = "the create was refused or has no answer"
-    NEVER_TRIED = "it is given up, and has tried for nothing"
+    NEVER_TRIED = "it is given up, and has never tried for a lock"
     GIVEN_UP = "it is given up"
     RELEASE_OVER = "the release is over"
     DESTROY_OVER = "the destroy is over"
@@ -130,9 +130,12 @@ class Session:
     # Consul reported that the session does not exist. The session is destroyed nevertheless, because a server
     # that has just restarted may report this of a living one.
     dead: bool = False
-    ending: bool = False  # the session is given up as soon as Consul has created it
+    # The session is given up. A create or a write that is under way is awaited first.
+    ending: bool = False
     ending_since: float = NEVER  # when the session was given up
-    final_attempt: bool = False  # this process ends, so one unanswered attempt of each write must do
+    final_attempt: bool = (
+        False  # this process ends, so each last write is sent once, with or without an answer
+    )
     abandoned_id: str = ""  # the session that a final attempt left behind, for the next process to end
     # The session to which the release hands the lock over. Blank: any session may take it.
     handover_to: str = ""
@@ -225,7 +228,7 @@ class Session:
         return replace(self, rewrite_at=now + retry_s)
 
     def rewrite_due_at(self, value: bytes) -> float:
-        """Return when the key that the session holds gets this value. NEVER: it has it, or no key has any."""
+        """Return when the key gets this value. NEVER: it has it, or the session gave no key a value."""
         if self.last_value in (None, value):
             return self.rewrite_at
         return LONG_AGO if self.rewrite_at == NEVER else self.rewrite_at
@@ -241,7 +244,7 @@ class Session:
 
     @property
     def awaits_observation(self) -> bool:
-        """Whether a release waits for a read that shows which keys to give up."""
+        """Whether a release waits for a read that shows which keys to give up. An empty lane means that."""
         return self.stage is Stage.RELEASING and self.write == Lane()
 
 
