@@ -31,33 +31,24 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
+    """One finding."""
 
-    what: the thing that was checked, by its name in docs/commands.md.
-    text: the fact that was found.
-    remedy: what to do. Blank: nothing.
-    item: the election or semaphore of the finding. Blank: the finding is about the agent or Consul.
-    """
-
-    what: str
+    what: str  # the thing that was checked, by its name in docs/commands.md
     level: Level
-    text: str
-    remedy: str = ""
-    item: str = ""
+    text: str  # the fact that was found
+    remedy: str = ""  # what to do. Blank: nothing
+    item: str = ""  # the election or semaphore. Blank: the finding is about the agent or Consul
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """The facts that an agent reports about itself in ``/v1/agent/self``. A blank fact is not reported.
-
-    debug: the agent's configuration as it runs.
-    """
+    """The facts that an agent reports about itself in ``/v1/agent/self``. A blank fact is not reported."""
 
     node: str
     address: str
     version: str
     datacenter: str
-    debug: Mapping[str, Any] = field(repr=False)
+    debug: Mapping[str, Any] = field(repr=False)  # the agent's configuration as it runs
 
 
 def facts_of(answer: Mapping[str, Any]) -> AgentFacts:

@@ -37,38 +37,27 @@ FAILOVER, USUALLY, ON_LOSE, SILENCE = "--failover", "--failover-usually", "--on-
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """An operator's wishes for a session.
+    """An operator's wishes for a session."""
 
-    failover_s: how long after the crash of the holder's machine another node holds at the latest. None: no
-        wish.
-    on_lose_s: how long everything that ends after a loss may take, which is ``lose_time``.
-    silence_s: how long Consul may be silent, or this node cut off, without a loss. None: long enough that
-        ``check`` does not warn.
-    node_checks: the checks of Consul that are to end the session.
-    leader_change_s: how long a change of the leader of Consul's servers takes.
-    usually_s: how soon another node usually holds, if the session ends by serfHealth. None: no wish.
-    """
-
+    # How long after the crash of the holder's machine another node holds at the latest. None: no wish.
     failover_s: float | None
-    on_lose_s: float
+    on_lose_s: float  # how long everything that ends after a loss may take, which is ``lose_time``
+    # How long Consul may be silent, or this node cut off, without a loss. None: long enough that ``check``
+    # does not warn.
     silence_s: float | None = None
-    node_checks: tuple[str, ...] = ()
-    leader_change_s: float = LEADER_CHANGE_S
+    node_checks: tuple[str, ...] = ()  # the checks of Consul that are to end the session
+    leader_change_s: float = LEADER_CHANGE_S  # how long a change of the leader of Consul's servers takes
+    # How soon another node usually holds, if the session ends by serfHealth. None: no wish.
     usually_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A wish that can be met beside the other wishes, in the place of one that cannot.
+    """A wish that can be met beside the other wishes, in the place of one that cannot."""
 
-    option: the wish, as the option of the command.
-    length_s: the nearest length that is possible. None: none is.
-    session: the session that meets it. None: there is none.
-    """
-
-    option: str
-    length_s: float | None = None
-    session: ElectionSettings | None = None
+    option: str  # the wish, as the option of the command
+    length_s: float | None = None  # the nearest length that is possible. None: none is
+    session: ElectionSettings | None = None  # the session that meets it. None: there is none
 
 
 def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:

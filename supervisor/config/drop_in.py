@@ -20,30 +20,22 @@ from supervisor.config.settings import Config
 
 @dataclass(frozen=True, slots=True)
 class DropIn:
-    """A file that is to be installed.
+    """A file that is to be installed."""
 
-    file: where the file is now.
-    folder: where the file will be installed.
-    name: the name that the file will have in the folder. None: unknown.
-    """
-
-    file: Path
-    folder: Path
-    name: str | None = None
+    file: Path  # where the file is now
+    folder: Path  # where the file will be installed
+    name: str | None = None  # the name that the file will have in the folder. None: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A drop-in without a fault.
+    """A drop-in without a fault."""
 
-    config: the folder with the drop-in. None: the folder cannot be used, because of faults in other files.
-    replaces: the file of the folder that the drop-in replaces. None: the drop-in is new in the folder.
-    standing: the faults of other files in the folder.
-    """
-
+    # The folder with the drop-in. None: the folder cannot be used, because of faults in other files.
     config: Config | None
+    # The file of the folder that the drop-in replaces. None: the drop-in is new in the folder.
     replaces: Path | None
-    standing: tuple[Problem, ...] = ()
+    standing: tuple[Problem, ...] = ()  # the faults of other files in the folder
 
 
 def load(given: DropIn, environ: Mapping[str, str], hostname: str, document: dict[str, Any]) -> Placed:

@@ -36,38 +36,24 @@ _NO_TIMEOUT = (
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A value that is not what a keyword of the schema demands.
+    """A value that is not what a keyword of the schema demands."""
 
-    path: where the value is in the configuration.
-    value: the value itself.
-    keyword: the keyword, such as ``pattern``.
-    demand: what the keyword demands.
-    rule: the object of the schema that has the keyword.
-    rule_path: how the validator came to the keyword.
-    detail: the message of the validator.
-    """
-
-    path: KeyPath
+    path: KeyPath  # where the value is in the configuration
     value: Any
-    keyword: str
+    keyword: str  # the keyword, such as ``pattern``
     demand: Any
-    rule: dict[str, Any]
-    rule_path: KeyPath
-    detail: str
+    rule: dict[str, Any]  # the object of the schema that has the keyword
+    rule_path: KeyPath  # how the validator came to the keyword
+    detail: str  # the message of the validator
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing that is wrong with a value.
+    """One thing that is wrong with a value."""
 
-    path: where the value is.
-    message: why the value cannot be used, and the remedy.
-    at_key: whether the key itself is wrong, with any value.
-    """
-
-    path: KeyPath
-    message: str
-    at_key: bool = False
+    path: KeyPath  # where the value is
+    message: str  # why the value cannot be used, and the remedy
+    at_key: bool = False  # whether the key itself is wrong, with any value
 
 
 def mistakes(found: Deviation, definitions: dict[str, Any]) -> Iterator[Mistake]:

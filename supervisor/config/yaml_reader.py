@@ -45,14 +45,11 @@ class InvalidYaml(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The content of one file.
-
-    places: where each key and value is.
-    ambiguous: the paths of plain scalars that are read as text here, but not by every reader of YAML.
-    """
+    """The content of one file."""
 
     value: Any
-    places: Places
+    places: Places  # where each key and value is
+    # The paths of plain scalars that are read as text here, but not by every reader of YAML.
     ambiguous: set[KeyPath]
 
 

@@ -52,22 +52,16 @@ READS_SESSIONS = 'session_prefix "" { policy = "read" }'
 
 @dataclass(frozen=True, slots=True)
 class ApiEndpoint:
-    """One row of the table.
+    """One row of the table."""
 
-    operation: the operation as which metrics count the request.
-    encode: returns the HTTP call of a request.
-    decode: by status, the function that decodes an answer. Without a function an answer is a failure.
-    rule: returns the rule of a policy that a request needs.
-    line: the log event when the request is sent.
-    shows: requests whose recurring failure ends when this request succeeds, because a watch that works may
-        have no answer for half a minute.
-    """
-
-    operation: Operation
-    encode: Encode
+    operation: Operation  # the operation as which metrics count the request
+    encode: Encode  # returns the HTTP call of a request
+    # By status, the function that decodes an answer. Without a function an answer is a failure.
     decode: Mapping[int, Decode]
-    rule: Rule
-    line: Literal["request", "releasing", "destroying"] = "request"
+    rule: Rule  # returns the rule of a policy that a request needs
+    line: Literal["request", "releasing", "destroying"] = "request"  # the log event when the request is sent
+    # Requests whose recurring failure ends when this request succeeds, because a watch that works may have no
+    # answer for half a minute.
     shows: tuple[type[Request], ...] = ()
 
 

@@ -41,19 +41,13 @@ FOR_ONE = (Verb.PAUSE, Verb.RESUME, Verb.RECOVER, Verb.STEP_DOWN)
 
 @dataclass(frozen=True, slots=True)
 class OperatorCommand:
-    """A command to the daemon.
-
-    name: the item. None: every item, which only the verbs of FOR_ALL allow.
-    rest_s: how long the node does not contend after step-down.
-    note: why the operator gives it. Blank: no reason is given.
-    to: the node that is to take over after step-down. Blank: any node.
-    """
+    """A command to the daemon."""
 
     verb: Verb
-    name: str | None = None
-    rest_s: float = REST_S
-    note: str = ""
-    to: str = ""
+    name: str | None = None  # the item. None: every item, which only the verbs of FOR_ALL allow
+    rest_s: float = REST_S  # how long the node does not contend after step-down
+    note: str = ""  # why the operator gives it. Blank: no reason is given
+    to: str = ""  # the node that is to take over after step-down. Blank: any node
 
 
 class Result(StrEnum):
@@ -67,15 +61,11 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The daemon's reply to a command.
-
-    error: one line that says what cannot be done, and why. Blank: the command is done.
-    lines: more lines to print, such as the effect of a reload on each item.
-    """
+    """The daemon's reply to a command."""
 
     outcome: Result
-    error: str = ""
-    lines: tuple[str, ...] = ()
+    error: str = ""  # one line that says what cannot be done, and why. Blank: the command is done
+    lines: tuple[str, ...] = ()  # more lines to print, such as the effect of a reload on each item
 
 
 DONE = Reply(Result.DONE)

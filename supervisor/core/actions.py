@@ -132,22 +132,14 @@ class StopRun:
 
 
 class Point(StrEnum):
-    """The point that a contender had reached when a record was made, in the order of a tenure.
+    """The point that a contender had reached when a record was made, in the order of a tenure."""
 
-    NONE: nothing is left to do.
-    SESSION: no hook is left to run, and a session is left to release and destroy.
-    TENURE: on_acquire may have begun.
-    HOLDING: on_acquire is done.
-    LOSING: belief has ended.
-    STUCK: on_lose and on_lose_failure have failed.
-    """
-
-    NONE = "none"
-    SESSION = "session"
-    TENURE = "tenure"
-    HOLDING = "holding"
-    LOSING = "losing"
-    STUCK = "stuck"
+    NONE = "none"  # nothing is left to do
+    SESSION = "session"  # no hook is left to run, and a session is left to release and destroy
+    TENURE = "tenure"  # on_acquire may have begun
+    HOLDING = "holding"  # on_acquire is done
+    LOSING = "losing"  # belief has ended
+    STUCK = "stuck"  # on_lose and on_lose_failure have failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,13 +71,10 @@ class ReadMaintenance(Request):
 
 @dataclass(frozen=True, slots=True)
 class ServiceRequest(Request):
-    """A request about one instance of a service, for which nothing else waits.
-
-    service: the instance.
-    """
+    """A request about one instance of a service, for which nothing else waits."""
 
     answerer: ClassVar[Answerer] = Answerer.AGENT
-    service: ServiceSettings
+    service: ServiceSettings  # the instance
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,27 +110,19 @@ class SessionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """The instance of a service that names this node in Consul while it holds.
+    """The instance of a service that names this node in Consul while it holds."""
 
-    id: the instance's id at the local agent, unique for each node and item.
-    address: the address that Consul names. Blank: that of the agent's node.
-    """
-
-    id: str
+    id: str  # the instance's id at the local agent, unique for each node and item
     name: str
     port: int = 0
-    address: str = ""
+    address: str = ""  # the address that Consul names. Blank: that of the agent's node
     tags: tuple[str, ...] = ()
     meta: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ItemSettings:
-    """The settings of one item of the file that elections and semaphores share.
-
-    confirm_every_s: how often a holder confirms its lock by a consistent read. The file has it beside the
-        session's settings, and Consul never sees it. None: as often as ttl and room require.
-    """
+    """The settings of one item of the file that elections and semaphores share."""
 
     kind: ClassVar[str]  # the word for this kind of item
     guard_name: ClassVar[str] = "lock_delay"  # the key of the file that sets ``guard_s``
@@ -149,6 +141,8 @@ class ItemSettings:
     rejoin_delay_s: float = 10.0
     on_adopt: Literal["none", "acquire"] = "none"
     accept_overlap: bool = False
+    # How often a holder confirms its lock by a consistent read. The file has it beside the session's
+    # settings, and Consul never sees it. None: as often as ttl and room require.
     confirm_every_s: float | None = None
     service: ServiceSettings | None = None
 
@@ -185,11 +179,7 @@ class ElectionSettings(ItemSettings):
 
 @dataclass(frozen=True, slots=True)
 class SemaphoreSettings(ItemSettings):
-    """One semaphore of the file.
-
-    key: ``<prefix>/.lock``, which names the holders of the slots.
-    value: the body of our contender key.
-    """
+    """One semaphore of the file: ``key`` is ``<prefix>/.lock``, ``value`` the body of our contender key."""
 
     kind: ClassVar[str] = "semaphore"
     guard_name: ClassVar[str] = "prune_delay"

@@ -22,13 +22,10 @@ UNKNOWN_SESSION = "unreadable"  # in the place of the session of a record that c
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The contenders of a process that starts.
+    """The contenders of a process that starts."""
 
-    contenders: those that begin now.
-    successors: those that begin when the contenders in their way have been wound up.
-    """
-
-    contenders: tuple[Contender, ...]
+    contenders: tuple[Contender, ...]  # those that begin now
+    # Those that begin when the contenders in their way have been wound up.
     successors: tuple[Successor, ...] = ()
 
     @property
@@ -42,16 +39,11 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """The properties that the contenders of one process share.
+    """The properties that the contenders of one process share."""
 
-    instance: the name of the process in ids.
-    identity: the machine, host and boot.
-    now: the time of the start, in seconds of the core's clock.
-    """
-
-    instance: str
-    identity: MachineIdentity
-    now: float
+    instance: str  # the name of the process in ids
+    identity: MachineIdentity  # the machine, host and boot
+    now: float  # the time of the start, in seconds of the core's clock
 
 
 def restore(

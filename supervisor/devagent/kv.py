@@ -34,12 +34,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """One change of the table.
-
-    beside: a node of the radix tree that the change moves besides those on the way to the key. None: none.
-    """
+    """One change of the table."""
 
     path: bytes
+    # A node of the radix tree that the change moves besides those on the way to the key. None: none.
     beside: bytes | None
 
 

@@ -23,16 +23,13 @@ RAW = ("Content-Type", "text/plain")
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """One request that waits.
-
-    answer: the answer at the end of the wait. Of a read that is the result when the model last looked,
-        because Consul does not look again at the end.
-    ask: None: the request waits for a leader.
-    """
+    """One request that waits."""
 
     waiting: Waiting
+    # The answer at the end of the wait. Of a read that is the result when the model last looked, because
+    # Consul does not look again at the end.
     answer: Answer
-    ask: Ask | None = None
+    ask: Ask | None = None  # None: the request waits for a leader
     watch: Watch = Watch()
 
 

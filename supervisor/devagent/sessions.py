@@ -41,15 +41,12 @@ class StoredSession:
 
 @dataclass(slots=True)
 class Sessions:
-    """All sessions by id.
-
-    expiries: when each session with a TTL ends.
-    ended: the sessions that were removed since the model last looked.
-    """
+    """All sessions by id."""
 
     table: dict[str, StoredSession] = field(default_factory=dict)
-    expiries: dict[str, float] = field(default_factory=dict)
+    expiries: dict[str, float] = field(default_factory=dict)  # when each session with a TTL ends
     index: int = 0
+    # The sessions that were removed since the model last looked.
     ended: list[str] = field(default_factory=list)
 
     def find(self, session_id: str) -> StoredSession | None:

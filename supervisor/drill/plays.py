@@ -35,19 +35,14 @@ REST = f"{REST_S:g}s"
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """One play.
+    """One play."""
 
-    name: its name in JSON.
-    title: its title in the text.
-    act: plays it, and judges its promises.
-    skipped: returns why the play does not suit an item. Blank: it does.
-    breaks: whether the stage cannot be used for another play afterwards.
-    """
-
-    name: str
-    title: str
-    act: Callable[[DrillCluster], Awaitable[None]]
+    name: str  # its name in JSON
+    title: str  # its title in the text
+    act: Callable[[DrillCluster], Awaitable[None]]  # plays it, and judges its promises
+    # Returns why the play does not suit an item. Blank: it does.
     skipped: Callable[[ItemSettings], str] = lambda item: ""
+    # Whether the stage cannot be used for another play afterwards.
     breaks: Callable[[ItemSettings], bool] = lambda item: False
 
 

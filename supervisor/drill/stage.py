@@ -31,17 +31,7 @@ PATH_BYTES_MAX = 107  # of a unix socket
 
 
 class DrillCluster:
-    """The agent, the supervisors and the tenures of one item. The caller must close it.
-
-    renewed: when each session was last renewed.
-    answered: when each node got its last answer from Consul.
-    checks: the attempts of candidate_check.
-    changes: the attempts of on_change.
-    lines: the time line since ``begin``.
-    promises: the promises that were judged since ``begin``.
-    most: how many nodes acted at once at most since ``begin``.
-    disorder: the nodes that released before on_lose had ended, since ``begin``.
-    """
+    """The agent, the supervisors and the tenures of one item. The caller must close it."""
 
     def __init__(
         self,
@@ -68,16 +58,16 @@ class DrillCluster:
         self.agents = {node: NodeAgent(self.agent, node, self._on_answer) for node in NODES}
         self._crashed: set[str] = set()
         self._node_of: dict[str, str] = {}
-        self.renewed: dict[str, float] = {}
-        self.answered: dict[str, float] = {}
+        self.renewed: dict[str, float] = {}  # when each session was last renewed
+        self.answered: dict[str, float] = {}  # when each node got its last answer from Consul
         self.tenures: list[ObservedTenure] = []
-        self.checks: list[RecordedRun] = []
-        self.changes: list[RecordedRun] = []
-        self.lines: list[Line] = []
-        self.promises: list[Promise] = []
+        self.checks: list[RecordedRun] = []  # the attempts of candidate_check
+        self.changes: list[RecordedRun] = []  # the attempts of on_change
+        self.lines: list[Line] = []  # the time line since ``begin``
+        self.promises: list[Promise] = []  # the promises that were judged since ``begin``
         self.began_at = time.monotonic()
-        self.most = 0
-        self.disorder: list[str] = []
+        self.most = 0  # how many nodes acted at once at most since ``begin``
+        self.disorder: list[str] = []  # the nodes that released before on_lose had ended, since ``begin``
 
     async def open(self) -> None:
         """Let the nodes join, and write the configuration of each. Raises NotPossible."""

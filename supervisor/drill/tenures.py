@@ -17,20 +17,15 @@ OF_TENURE = ("on_acquire", RUN, "on_lose", "on_lose_failure")
 
 @dataclass(slots=True)
 class ObservedTenure:
-    """One tenure of one node.
-
-    since: when Consul first showed the session as holder.
-    freed_at: when Consul no longer showed it. None: Consul still does.
-    is_dead: whether the supervisor was killed, and has not come back to this tenure.
-    attempts: the hooks of the tenure, in the order of their begin.
-    """
+    """One tenure of one node."""
 
     item: ItemSettings
     node: str
     session: str
-    since: float
-    freed_at: float | None = None
-    is_dead: bool = False
+    since: float  # when Consul first showed the session as holder
+    freed_at: float | None = None  # when Consul no longer showed it. None: Consul still does
+    is_dead: bool = False  # whether the supervisor was killed, and has not come back to this tenure
+    # The hooks of the tenure, in the order of their begin.
     attempts: list[RecordedRun] = field(default_factory=list)
 
     def of(self, *lists: str) -> list[RecordedRun]:

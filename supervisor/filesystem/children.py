@@ -30,7 +30,6 @@ class NoAnswer(OSError):
 class Child:
     """A child that reads ``path``. Its owner must call ``close``.
 
-    path: the path that the child reads.
     pidfd: a descriptor that becomes readable when the child has ended. Then its owner calls ``wait``.
     """
 
@@ -44,7 +43,7 @@ class Child:
         reap()
         if list(_unreaped.values()).count(path) >= HUNG_MAX:
             raise NoAnswer(path)
-        self.path = path
+        self.path = path  # the path that the child reads
         fds: list[int] = []
         try:
             fds += [os.memfd_create("result", os.MFD_CLOEXEC), os.memfd_create("error", os.MFD_CLOEXEC)]

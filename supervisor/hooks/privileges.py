@@ -31,27 +31,19 @@ class PrivilegesRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The user and group of a command, as in credentials(7).
+    """The user and group of a command, as in credentials(7)."""
 
-    differ: whether this process has other rights. Else they need nothing.
-    user: None: the user stays, and there are no supplementary groups.
-    """
-
-    differ: bool = False
-    user: pwd.struct_passwd | None = None
+    differ: bool = False  # whether this process has other rights. Else they need nothing
+    user: pwd.struct_passwd | None = None  # None: the user stays, and there are no supplementary groups
     gid: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class RunAs:
-    """How a command is started as its user.
+    """How a command is started as its user."""
 
-    prefix: the arguments before its argv. Empty: it runs as this process does.
-    env: the variables that a login as that user would set.
-    """
-
-    prefix: tuple[str, ...] = ()
-    env: dict[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()  # the arguments before its argv. Empty: it runs as this process does
+    env: dict[str, str] = field(default_factory=dict)  # the variables that a login as that user would set
 
 
 class Privileges:

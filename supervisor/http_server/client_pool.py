@@ -25,10 +25,7 @@ M = TypeVar("M", bound=Closable)
 
 
 class ClientPool(Generic[M]):
-    """The connected clients.
-
-    members: all of them.
-    """
+    """The connected clients."""
 
     def __init__(self, clients_max: int, slow_readers_max: int) -> None:
         """Start without a client.
@@ -36,7 +33,7 @@ class ClientPool(Generic[M]):
         clients_max: the limit of connected clients.
         slow_readers_max: the limit of clients that have not read their answer yet.
         """
-        self.members: set[M] = set()
+        self.members: set[M] = set()  # all of them
         self._clients_max = clients_max
         self._slow_readers_max = slow_readers_max
         self._idle: OrderedDict[M, None] = OrderedDict()  # the longest first

@@ -54,21 +54,16 @@ class JournalBusy(NotPossible):
 
 @dataclass(slots=True)
 class _Entry:
-    """One item as this process has recorded it.
-
-    state: the newest record.
-    groups: the process groups of hooks that are under way.
-    settings: the settings of the newest settings line. None: there is no such line.
-    outdated: whether Consul's settings or the withheld variables have changed since the settings line.
-    unsettled: whether ``groups`` has changed since the newest state line.
-    """
+    """One item as this process has recorded it."""
 
     file: RecordFile
-    state: Record = EMPTY_RECORD
-    groups: tuple[Group, ...] = ()
+    state: Record = EMPTY_RECORD  # the newest record
+    groups: tuple[Group, ...] = ()  # the process groups of hooks that are under way
+    # The settings of the newest settings line. None: there is no such line.
     settings: ItemSettings | None = None
+    # Whether Consul's settings or the withheld variables have changed since the settings line.
     outdated: bool = False
-    unsettled: bool = False
+    unsettled: bool = False  # whether ``groups`` has changed since the newest state line
 
 
 class Journal:

@@ -68,18 +68,12 @@ EXIT_BUG = 70
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How the lock is acquired and lost.
+    """How the lock is acquired and lost."""
 
-    wait_s: how long to wait for the lock. 0: try once. None: no limit.
-    kills: whether a loss ends the command by KILL alone, without TERM.
-    say: prints a line that every user should see.
-    explain: prints a line for a reader who wants to follow what happens.
-    """
-
-    wait_s: float | None
-    kills: bool
-    say: Callable[[str], None]
-    explain: Callable[[str], None]
+    wait_s: float | None  # how long to wait for the lock. 0: try once. None: no limit
+    kills: bool  # whether a loss ends the command by KILL alone, without TERM
+    say: Callable[[str], None]  # prints a line that every user should see
+    explain: Callable[[str], None]  # prints a line for a reader who wants to follow what happens
 
 
 class Holding:

@@ -49,7 +49,6 @@ class History:
 
     ``wall`` returns Unix time, ``clock`` the seconds that durations are taken from.
 
-    events: the events of this node.
     refused: why this process runs by the last accepted configuration. Blank: it runs by the present one.
     """
 
@@ -60,7 +59,7 @@ class History:
         self.began = clock()
         self.answered_at: float | None = None
         self.refused = ""
-        self.events = EventLog(wall)
+        self.events = EventLog(wall)  # the events of this node
         self._items: dict[str, ItemHistory] = {}
         self._running: dict[tuple[str, ...], tuple[Transition, Attempt]] = {}
 

@@ -33,11 +33,7 @@ carry the requests that follow from the answer."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection to a peer.
-
-    has_received: whether a byte has arrived since the connection was opened or set idle.
-    idle_since: when the connection was last set idle, in loop time.
-    """
+    """One connection to a peer."""
 
     def __init__(
         self, peer: str, sock: socket.socket, body_bytes_max: int, alive: set["Connection"], tls: Tls
@@ -49,8 +45,8 @@ class Connection(asyncio.BufferedProtocol):
         alive: the set that contains this connection from when it is established until it is lost.
         tls: the settings that errors name.
         """
-        self.has_received = False
-        self.idle_since = 0.0
+        self.has_received = False  # whether a byte has arrived since the connection was opened or set idle
+        self.idle_since = 0.0  # when the connection was last set idle, in loop time
         self._peer = peer
         self._sock = sock
         self._body_bytes_max = body_bytes_max

@@ -28,12 +28,9 @@ _HEADER = re.compile(rf"\r\n({_NAME}):[\t ]*((?:{_VALUE}[!-~\x80-\xff])?)")
 
 
 class KeptRequest(requests.PreparedRequest):
-    """A request that is encoded once, because it is sent again and again or is prepared ahead.
+    """A request that is encoded once, because it is sent again and again or is prepared ahead."""
 
-    encoded: the bytes. None: the request is not encoded yet.
-    """
-
-    encoded: bytes | None = None
+    encoded: bytes | None = None  # the bytes. None: the request is not encoded yet
 
     @classmethod
     def of(cls, request: requests.PreparedRequest) -> "KeptRequest":

@@ -19,14 +19,10 @@ OUR_FLAGS = (LOCK_FLAGS, NO_FLAGS)  # a key with other flags is another program'
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The answer to one recursive query.
+    """The answer to one recursive query."""
 
-    index: the X-Consul-Index, from which the next query waits.
-    entries: the entries as Consul shows them, by key.
-    """
-
-    index: int
-    entries: Mapping[str, Any]
+    index: int  # the X-Consul-Index, from which the next query waits
+    entries: Mapping[str, Any]  # the entries as Consul shows them, by key
 
     @property
     def indexes(self) -> dict[str, int]:

@@ -32,7 +32,6 @@ class Metrics(Collector):
 
     clock: the core's clock, from which durations are taken, in seconds.
     wall: Unix time.
-    counters: what has happened, which is told of each step.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class Metrics(Collector):
         self._history = history
         self._clock = clock
         self._wall = wall
-        self.counters = Counters(clock)
+        self.counters = Counters(clock)  # what has happened, which is told of each step
         self._loaded_at = wall()
         self._load_succeeded = True
         self._registry = CollectorRegistry()
