@@ -52,7 +52,6 @@ class AgentFacts:
 
 
 def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
-    """Return the facts in the agent's answer."""
     parts = {name: part if isinstance(part := answer.get(name), dict) else {} for name in _PARTS}
     config, member, debug = (parts[name] for name in _PARTS)
     return AgentFacts(

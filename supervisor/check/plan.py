@@ -103,7 +103,6 @@ def as_text(settings: ElectionSettings, leader_change_s: float) -> str:
 
 
 def costs_text(costs: Iterable[Cost], leader_change_s: float) -> str:
-    """Return the cost of each wish."""
     return "".join(_cost_lines(cost, leader_change_s) for cost in costs).rstrip()
 
 

@@ -16,32 +16,27 @@ TIMEOUT_S_MAX = 86_400.0  # of a command that waits; a script that waits for lon
 
 
 def name(text: str) -> str:
-    """Return the name of an election or semaphore."""
     from supervisor.control.protocol import NAME
 
     return _matching(NAME.pattern, text, "invalid name: use at most 63 lower-case letters, digits, _ or -")
 
 
 def key(text: str) -> str:
-    """Return a key of Consul."""
     segment = r"(?!\.\.?(/|$))[A-Za-z0-9,_.-]+"
     why_not = "invalid key: use letters, digits and ,_.- in segments between single slashes"
     return _matching(f"{segment}(/{segment})*", text, why_not)
 
 
 def session(text: str) -> str:
-    """Return the id of a session."""
     uuid = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     return _matching(uuid, text, "invalid session: an id of Consul is a UUID")
 
 
 def index(text: str) -> int:
-    """Return an index of Consul."""
     return int(_matching(r"[0-9]{1,20}", text, "invalid index: must be a number from 0"))
 
 
 def limit(text: str) -> int:
-    """Return the limit of a semaphore."""
     return int(_matching(r"[1-9][0-9]{0,3}|10000", text, "invalid limit: must be a number from 1 to 10000"))
 
 
@@ -108,13 +103,11 @@ def wait_s(text: str) -> float:
 
 
 def ttl(text: str) -> str:
-    """Return the TTL of a session."""
     _bounded_s(text, 1.0, TTL_S_MAX, f"invalid TTL {text}: from 1s to 24h")
     return text
 
 
 def lock_delay(text: str) -> str:
-    """Return the lock-delay of a session."""
     why_not = f"invalid lock-delay {text}: a minute at most, which is as long as Consul's"
     _bounded_s(text, 0.0, LOCK_DELAY_S_MAX, why_not)
     return text

@@ -26,7 +26,6 @@ class Call:
 
 
 def get(path: str, query: Mapping[str, str] | None = None) -> Call:
-    """Return a call that only reads."""
     return Call("GET", path, query or {})
 
 
@@ -41,16 +40,13 @@ def transaction(operations: Sequence[Mapping[str, object]]) -> Call:
 
 
 def as_json(body: object) -> bytes:
-    """Encode a body as JSON without blanks."""
     return json.dumps(body, separators=(",", ":")).encode()
 
 
 def key_path(key: str) -> str:
-    """Return the path of this key below ``/v1/``."""
     return f"kv/{quote(key)}"
 
 
 def waiting(watch: Watch) -> dict[str, str]:
-    """Return the URL parameters of a blocking query."""
     query = {"index": str(watch.index), "wait": f"{watch.wait_s:g}s"}
     return {**query, "consistent": ""} if watch.consistent else query

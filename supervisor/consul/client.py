@@ -180,7 +180,6 @@ class ConsulClient:
         return answers[0].outcome
 
     async def close(self) -> None:
-        """Close all connections."""
         for query in (*self._watchers.values(), *self._readers.values()):
             await query.close()
         await self._transport.close()
@@ -355,5 +354,4 @@ def _watches(config: Config) -> int:
 
 
 def _busy(queries: Mapping[str, _Query]) -> dict[str, _Query]:
-    """Return the queries for which requests wait."""
     return {prefix: query for prefix, query in queries.items() if not query.is_idle}

@@ -66,7 +66,6 @@ class ApiEndpoint:
 
 
 def endpoint_of(request: Request) -> ApiEndpoint:
-    """Return the row of this request."""
     return ENDPOINTS[type(request)]
 
 

@@ -147,17 +147,14 @@ def refused(request: Release, response: requests.Response) -> Outcome:
 
 
 def read(request: ReadKey) -> Call:
-    """Encode a consistent read of the key."""
     return get(key_path(request.key), {"consistent": ""})
 
 
 def watch(request: WatchKey) -> Call:
-    """Encode a blocking query for the key."""
     return get(key_path(request.key), waiting(request))
 
 
 def shown(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
-    """Return the key as Consul shows it."""
     index, entries = index_of(response), json_of(response, list)
     if len(entries) != 1 or text(entries[0], "Key") != request.key:
         raise MalformedResponse("another key than was asked for")

@@ -64,7 +64,6 @@ class Members:
     is_readable: bool = True  # whether the token may read the keys
 
     def of_part(self, part: Part) -> tuple[Member, ...]:
-        """Return the members with this part."""
         return tuple(member for member in self.members if member.part is part)
 
 

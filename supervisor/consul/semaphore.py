@@ -54,7 +54,6 @@ SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own
 
 
 def step(action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSlotRecord) -> Call:
-    """Encode this write as one transaction."""
     return transaction(_operations(action))
 
 

@@ -78,12 +78,10 @@ class InvalidCommand(Exception):
 
 
 def request_path(command: OperatorCommand) -> str:
-    """Return the path of the request."""
     return f"/v1/{command.verb}" + (f"/{command.name}" if command.name is not None else "")
 
 
 def request_body(command: OperatorCommand) -> bytes:
-    """Return the body of the request."""
     content: dict[str, object] = {"for_s": command.rest_s} if command.verb is Verb.STEP_DOWN else {}
     content |= {"to": command.to} if command.to else {}
     content |= {"note": command.note} if command.note else {}
@@ -131,7 +129,6 @@ def _to(body: bytes) -> str:
 
 
 def body_of(reply: Reply) -> bytes:
-    """Return the body of the answer."""
     document: dict[str, object] = {"done": True} if reply.outcome is Result.DONE else {"error": reply.error}
     return json.dumps(document | ({"lines": reply.lines} if reply.lines else {})).encode()
 

@@ -59,12 +59,10 @@ class Contenders:
 
     @property
     def stopped(self) -> bool:
-        """Whether every contender has wound up."""
         return all(has_finished(contender) for contender in self.by_name.values())
 
     @property
     def not_begun(self) -> dict[str, Contender]:
-        """The contenders that have not begun yet, by name."""
         return {name: successor.contender for name, successor in self._successors.items()}
 
     def begins_after(self, name: str) -> frozenset[str]:
@@ -227,7 +225,6 @@ class Contenders:
         return list(names)
 
     def _is_due(self, due_at: float, name: str) -> bool:
-        """Return whether this is still the deadline of that contender."""
         return self._deadlines.get(name) == due_at
 
     def _queue_moved(self) -> None:

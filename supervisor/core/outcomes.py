@@ -125,7 +125,6 @@ class KeyView:
 
     @property
     def present(self) -> bool:
-        """Whether the key exists."""
         return self.create_index > 0
 
     @property
@@ -142,22 +141,18 @@ class KeyView:
         return self.value if self.session else None
 
     def hold_of(self, session: str) -> Hold | None:
-        """Return the hold of this session; None when it does not hold."""
         if not session or self.session != session:
             return None
         return Hold(self.modify_index, self.create_index, self.lock_index, self.value)
 
     def has_entry(self, session: str) -> bool:
-        """Return whether this session holds the key."""
         return self.session == session
 
     def excludes(self, session: str) -> bool:
-        """Return whether another session holds the key."""
         return self.session not in ("", session)
 
     @property
     def holders(self) -> tuple[Holder, ...]:
-        """The leader, if there is one."""
         return (Holder(self.session, self.value),) if self.session else ()
 
 
@@ -186,7 +181,6 @@ class ContenderKey:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the session of the contender still lives."""
         return self.session == self.name
 
 
@@ -228,15 +222,12 @@ class SlotsView:
         return any(each not in alive for each in self.named)
 
     def alive(self, session: str) -> ContenderKey | None:
-        """Return the contender key of this session; None when the session does not live."""
         return next((each for each in self.contenders if each.name == session and each.is_alive), None)
 
     def all_alive(self) -> dict[str, ContenderKey]:
-        """Return the contender keys whose sessions live, by session."""
         return {each.name: each for each in self.contenders if each.is_alive}
 
     def has_entry(self, session: str) -> bool:
-        """Return whether this session stands in line or has a slot."""
         return self.alive(session) is not None
 
     def excludes(self, session: str) -> bool:
@@ -245,13 +236,11 @@ class SlotsView:
 
     @property
     def holders(self) -> tuple[Holder, ...]:
-        """The contenders that have a slot and live."""
         alive = self.all_alive()
         keys = (alive.get(session) for session in self.named)
         return tuple(Holder(key.name, key.value) for key in keys if key is not None)
 
     def hold_of(self, session: str) -> Hold | None:
-        """Return the hold of this session; None when it does not hold."""
         key, lock = self.alive(session), self.lock
         if key is None or lock is None or session not in self.named:
             return None

@@ -94,7 +94,6 @@ class Listeners:
             await self._listener.open()
 
     async def close(self) -> None:
-        """Close the listeners and the connections of all clients."""
         if self._control is not None:
             await self._control.close()
         if self._listener is not None:

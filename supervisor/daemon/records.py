@@ -51,7 +51,6 @@ class Records:
 
     @property
     def machine(self) -> str:
-        """The id of this machine."""
         return self._journal.identity.machine
 
     def start(self, wanted: Iterable[Wanted], now: float, unwanted: Reason) -> Restored:

@@ -57,7 +57,6 @@ class KeyValues:
     # --- reading ---------------------------------------------------------------------------------
 
     def get(self, key: str) -> Entry | None:
-        """Return the entry, None when absent."""
         return self.entries.get(key)
 
     def tree(self, prefix: str) -> list[Entry]:
@@ -161,7 +160,6 @@ class KeyValues:
 
 
 def held_by(entries: Iterable[Entry], session: str) -> list[Entry]:
-    """Return the entries that a session holds."""
     return [entry for entry in entries if entry.session == session]
 
 

@@ -35,7 +35,6 @@ class StoredSession:
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """The checks to which the session is bound."""
         return (*self.node_checks, *self.service_checks)
 
 
@@ -54,7 +53,6 @@ class Sessions:
         return self.table.get(session_id)
 
     def sorted(self) -> list[StoredSession]:
-        """Return all sessions in the order of their ids."""
         return sorted(self.table.values(), key=lambda session: session.id)
 
     def add(self, session: StoredSession, now: float) -> None:
@@ -64,7 +62,6 @@ class Sessions:
         self.renew(session, now)
 
     def renew(self, session: StoredSession, now: float) -> None:
-        """Start the session's time again."""
         if session.ttl_ns:
             self.expiries[session.id] = now + TTL_MULTIPLIER * session.ttl_ns / SECOND_NS
 
@@ -74,7 +71,6 @@ class Sessions:
             self.renew(session, now)
 
     def remove(self, session: StoredSession, index: int) -> None:
-        """Remove a session that has ended."""
         del self.table[session.id]
         self.expiries.pop(session.id, None)
         self.index = index

@@ -59,12 +59,10 @@ class Store:
     # --- keys ------------------------------------------------------------------------------------
 
     def set(self, entry: Entry, now: float) -> bool:
-        """Write a key."""
         self._write(lambda index: self.kv.set(entry, index), now)
         return True
 
     def cas(self, entry: Entry, now: float) -> bool:
-        """Write a key if its ModifyIndex is as expected."""
         return self._write(lambda index: self.kv.cas(entry, index), now) is not None
 
     def lock(self, entry: Entry, now: float) -> bool:
@@ -82,20 +80,16 @@ class Store:
         return kv.lock(entry, index)
 
     def unlock(self, entry: Entry, now: float) -> bool:
-        """Free a key, if this session holds it."""
         return self._write(lambda index: self.kv.unlock(entry, index), now) is not None
 
     def delete(self, key: str, now: float) -> bool:
-        """Remove a key."""
         self._write(lambda index: self.kv.delete(key, index), now)
         return True
 
     def delete_cas(self, key: str, expected: int, now: float) -> bool:
-        """Remove a key if its ModifyIndex is as expected."""
         return self._write(lambda index: self.kv.delete_cas(key, expected, index), now)
 
     def delete_tree(self, prefix: str, now: float) -> bool:
-        """Remove all keys with the prefix."""
         self._write(lambda index: self.kv.delete_tree(prefix, index), now)
         return True
 

@@ -47,7 +47,6 @@ class Play:
 
 
 async def perform(play: Play, stage: DrillCluster) -> Played:
-    """Perform a play, and return its result."""
     stage.begin()
     await play.act(stage)
     if stage.item.contend:
@@ -365,5 +364,4 @@ OBSERVER = (Play("observe", "an observer looks on", observe),)
 
 
 def plays_of(item: ItemSettings) -> tuple[Play, ...]:
-    """Return the plays of an item in their order."""
     return CONTENDER if item.contend else OBSERVER

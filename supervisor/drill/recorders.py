@@ -75,12 +75,10 @@ class RecordedRun:
 
     @property
     def is_running(self) -> bool:
-        """Whether the attempt has not ended yet."""
         return self.ended_at is None
 
     @property
     def succeeded(self) -> bool:
-        """Whether the attempt has ended with the exit code 0."""
         return self.code == 0
 
     @property
@@ -90,7 +88,6 @@ class RecordedRun:
 
     @property
     def ending(self) -> str:
-        """The end of the attempt in words."""
         if self.is_running:
             return "still runs"
         return "ended by a signal" if self.code is None else f"exit {self.code}"

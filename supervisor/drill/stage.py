@@ -102,7 +102,6 @@ class DrillCluster:
         return replace(self.item, value=value, session=session)
 
     def socket(self, node: str) -> Path:
-        """Return the control socket of a node."""
         return self._folder / f"{node}.sock"
 
     async def close(self) -> None:
@@ -144,7 +143,6 @@ class DrillCluster:
 
     @property
     def running(self) -> tuple[str, ...]:
-        """The nodes whose supervisors run."""
         return self._supervisors.running
 
     def start(self, node: str) -> None:
@@ -183,7 +181,6 @@ class DrillCluster:
 
     @property
     def sessions(self) -> dict[str, str]:
-        """The node of each session that Consul has."""
         return {session.id: session.node for session in self.agent.model.store.sessions.sorted()}
 
     async def destroy(self, session: str) -> None:
@@ -244,11 +241,9 @@ class DrillCluster:
         self._count()
 
     def judge(self, *promises: Promise) -> None:
-        """Add promises to those of the play."""
         self.promises += promises
 
     def mark(self, node: str, text: str) -> None:
-        """Add a line to the time line."""
         self.lines.append(Line(time.monotonic() - self.began_at, node, text))
 
     @property
@@ -265,7 +260,6 @@ class DrillCluster:
         ]
 
     def since(self, at: float) -> list[ObservedTenure]:
-        """Return the tenures that began after this moment."""
         return [tenure for tenure in self.tenures if tenure.since > at]
 
     def _count(self) -> None:

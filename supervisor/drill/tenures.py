@@ -29,17 +29,14 @@ class ObservedTenure:
     attempts: list[RecordedRun] = field(default_factory=list)
 
     def of(self, *lists: str) -> list[RecordedRun]:
-        """Return the attempts of these lists."""
         return [attempt for attempt in self.attempts if attempt.list in lists]
 
     @property
     def is_running(self) -> bool:
-        """Whether any hook of the tenure runs."""
         return any(attempt.is_running for attempt in self.attempts)
 
     @property
     def has_begun(self) -> bool:
-        """Whether on_acquire or run has begun."""
         return bool(self.of("on_acquire", RUN))
 
     @property

@@ -60,7 +60,6 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        """Whether the child has ended."""
         return self.within(0.0)
 
     def within(self, seconds: float) -> bool:
@@ -89,7 +88,6 @@ class Child:
         return os.waitstatus_to_exitcode(status)
 
     def result(self) -> bytes:
-        """Return the result that the child has written."""
         return os.pread(self._result, os.fstat(self._result).st_size, 0)
 
     def error(self) -> str:

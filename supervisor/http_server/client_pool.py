@@ -68,7 +68,6 @@ class ClientPool(Generic[M]):
             self._close(next(iter(self._slow_readers)))
 
     def remove(self, member: M) -> None:
-        """Forget a client that is no longer connected."""
         self.members.discard(member)
         self._idle.pop(member, None)
         self._slow_readers.pop(member, None)

@@ -280,7 +280,6 @@ class Holding:
         return boottime()
 
     def request(self, request: Request) -> None:
-        """Send a request to Consul."""
         self._background.start(self._client.begin(request, self.dispatch))
 
     def write_record(self, write: WriteRecord) -> str:

@@ -74,7 +74,6 @@ class HookMonitor:
         self._background.start(self._watch(config))
 
     def close(self) -> None:
-        """Stop probing."""
         self._background.cancel()
 
     # --- probing ---------------------------------------------------------------------------------

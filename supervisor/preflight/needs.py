@@ -38,7 +38,6 @@ class ProbeList:
         return tuple(self._known)
 
     def add(self, item: str, hook: str, path: KeyPath, probe: Probe, *, needed: bool) -> None:
-        """Add a probe that this hook needs."""
         self.needs.append(Need(item, hook, path, self._known.setdefault(probe, len(self._known)), needed))
 
 

@@ -30,7 +30,6 @@ class EventLog:
         self.newest_at: str | None = None  # the time of the newest event. None: there is none
 
     def add(self, name: str, fields: Mapping[str, Any]) -> Event:
-        """Keep an event that happens now, and return it."""
         cut = {key: bounded(value) if isinstance(value, str) else value for key, value in fields.items()}
         event = {"time": when(self._wall()), "event": name, **cut}
         self.keep(event)

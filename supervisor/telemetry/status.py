@@ -125,7 +125,6 @@ class Status:
         return found
 
     def body(self) -> bytes:
-        """Return the status as JSON."""
         now, items = self._clock(), self.items()
         troubles = self.problems()
         head = {
@@ -140,7 +139,6 @@ class Status:
         return f'{_json(head)[:-1]},"items":[\n{listed}]}}\n'.encode()
 
     def events(self, newest: int) -> bytes:
-        """Return the newest events of this node as JSON."""
         return self._history.events.body(newest)
 
     def _daemon(self) -> dict[str, Any]:

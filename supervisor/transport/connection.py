@@ -161,7 +161,6 @@ class Connection(asyncio.BufferedProtocol):
     # --- called by asyncio -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note that the connection is established."""
         self._transport = cast(asyncio.Transport, transport)
         self._alive.add(self)
         if self._aborted:

@@ -94,7 +94,6 @@ def encode(request: requests.PreparedRequest, peer: str) -> bytes:
 
 
 def reader(request: requests.PreparedRequest) -> h11.Connection:
-    """Return an h11 connection that awaits the answer to this request."""
     connection = _connection()
     _send(connection, request)
     return connection
@@ -121,7 +120,6 @@ def ordinary_answer(request: requests.PreparedRequest, received: bytes) -> reque
 
 
 def decode(request: requests.PreparedRequest, head: h11.Response, body: bytes) -> requests.Response:
-    """Return the answer that h11 has read."""
     headers = CaseInsensitiveDict(_joined(head.headers))
     return WholeResponse(request, head.status_code, head.reason.decode("latin-1"), headers, body)
 

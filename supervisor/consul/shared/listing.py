@@ -26,7 +26,6 @@ class Listing:
 
     @property
     def indexes(self) -> dict[str, int]:
-        """The ModifyIndex of each key."""
         return {key: entry["ModifyIndex"] for key, entry in self.entries.items()}
 
     def outcome(self, key: str) -> KeyView | Unknown:
@@ -49,7 +48,6 @@ def listed(response: requests.Response, prefix: str) -> Listing:
 
 
 def view_of(entry: Any, index: int) -> KeyView:
-    """Return one key as its entry shows it."""
     flags = number(entry, "Flags")
     return KeyView(
         index=index,

@@ -56,12 +56,10 @@ class SharedQuery:
 
     @property
     def is_shared(self) -> bool:
-        """Whether requests may share a query now."""
         return self._clock() >= self._singly_until
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request waits here."""
         return not self._waiting
 
     async def answer(self, request: WatchKey | ReadKey) -> Shared:
@@ -85,7 +83,6 @@ class SharedQuery:
             del self._waiting[request]
 
     async def close(self) -> None:
-        """Cancel the query."""
         if self._querying is not None:
             self._querying.cancel()
             await asyncio.wait([self._querying])
@@ -100,7 +97,6 @@ class SharedQuery:
 
 
 def give(future: "asyncio.Future[Shared]", outcome: Shared) -> None:
-    """Give this outcome to a request that has none."""
     if not future.done():
         future.set_result(outcome)
 

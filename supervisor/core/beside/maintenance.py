@@ -39,7 +39,6 @@ class Maintenance:
         return replace(self, read=self.read.finish(due_at))
 
     def stopped(self) -> "Maintenance":
-        """Send no further request."""
         return replace(self, read=self.read.schedule_at(NEVER))
 
 
@@ -51,7 +50,6 @@ def new_maintenance(settings: ItemSettings) -> Maintenance:
 
 
 def advance(maintenance: Maintenance, terms: Terms, now: float) -> tuple[Maintenance, tuple[Request, ...]]:
-    """Send the next request if it is due."""
     if not maintenance.read.ready(now):
         return maintenance, ()
     request = ReadMaintenance(terms.item, now, terms.exchange_s)

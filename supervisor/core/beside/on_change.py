@@ -33,12 +33,10 @@ class Change:
 
     @property
     def deadline(self) -> float:
-        """When a retry is due."""
         return self.hooks.deadline if self.context is not None else NEVER
 
     @property
     def idle(self) -> bool:
-        """Whether no hook is running."""
         return self.hooks.running is None
 
     @property
@@ -56,7 +54,6 @@ class Change:
         return replace(self, newest=view)
 
     def ended(self, event: HookEnded) -> "Change":
-        """Note the result of the attempt that has ended."""
         if event.started != self.hooks.running:
             return self
         return replace(self, hooks=self.hooks.ended(event.ok))

@@ -92,7 +92,6 @@ class Contender:
 
     @property
     def terms(self) -> Terms:
-        """The terms that all exchanges of this contender have in common."""
         settings, urgent_s, spread = self.settings, self.urgent_retry_s, self.spread
         session, exchange_s = settings.session, self.lease.exchange_s
         is_urgent = self.tenure is not None or self.session.stage is Stage.RELEASING

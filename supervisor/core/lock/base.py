@@ -195,7 +195,6 @@ class Lock(ABC):
 
     @property
     def deadline(self) -> float:
-        """When one of the lanes is due."""
         return min(self.watch.deadline, self.read.deadline, self.details.deadline)
 
     def try_deadline(self) -> float:
@@ -227,7 +226,6 @@ class Lock(ABC):
         return replace(self.must_reread(now), watch=self.watch.mark_stale())
 
     def silenced(self) -> Self:
-        """Return the lock with no read planned."""
         lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.details))
         watch, read, details = lanes
         return replace(self, watch=watch, read=read, details=details)
@@ -245,7 +243,6 @@ class Lock(ABC):
     # --- answers ----------------------------------------------------------------------------------
 
     def has_asked(self, request: Request) -> bool:
-        """Return whether this read of the lock is under way."""
         return request in (self.watch.pending, self.read.pending, self.details.pending)
 
     def answered(

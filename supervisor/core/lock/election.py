@@ -179,7 +179,6 @@ class ElectionLock(Lock):
         return self.free_since + delay_s + LOCK_DELAY_SLACK_S
 
     def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire:
-        """Return the acquire of the key."""
         return Acquire(terms.item, now, terms.exchange_s, terms.key, session, value)
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
@@ -234,7 +233,6 @@ class ElectionLock(Lock):
         return Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
 
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
-        """Return the request that gives the key another value."""
         return Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
 
     # --- reads -------------------------------------------------------------------------------------

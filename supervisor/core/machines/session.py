@@ -139,7 +139,6 @@ class Session:
 
     @property
     def deadline(self) -> float:
-        """When a write or the renewal of this session is due."""
         return min(self.write.deadline, self.renew.deadline)
 
     def plan_create(self, at: float) -> "Session":
@@ -214,7 +213,6 @@ class Session:
         )
 
     def rewrite(self, request: Rewrite) -> "Session":
-        """Note that a rewrite of the value is under way."""
         assert self.stage is Stage.LIVE and not self.ending, f"a rewrite while {self.stage}: {request}"
         return replace(self, write=self.write.begin(request))
 
@@ -231,7 +229,6 @@ class Session:
         return LONG_AGO if self.rewrite_at == NEVER else self.rewrite_at
 
     def release(self, request: Request) -> "Session":
-        """Note that a release is under way."""
         assert self.stage is Stage.RELEASING, f"a release while {self.stage}: {request}"
         return replace(self, write=self.write.begin(request))
 
@@ -259,7 +256,6 @@ def become(session: Session, cause: StageEnd, **changes: Any) -> Session:
 
 
 def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
-    """Begin the create or destroy that is due."""
     match session.stage:
         case Stage.ABSENT:
             create = CreateSession(terms.item, now, terms.exchange_s, terms.settings)
@@ -272,7 +268,6 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
 
 
 def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
-    """Begin the renewal that is due."""
     renewal = RenewSession(terms.item, now, terms.exchange_s, session.id, terms.settings)
     return replace(session, renew=session.renew.begin(renewal)), renewal
 

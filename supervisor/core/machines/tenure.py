@@ -127,7 +127,6 @@ class Tenure:
 
     @property
     def believes(self) -> bool:
-        """Whether this node still believes that it holds."""
         return self.phase in BELIEVING
 
     def expires_at(self, lease: Lease) -> float:
@@ -139,7 +138,6 @@ class Tenure:
         return self.contact + lease.lock_delay_s if self.taken_at is None else self.taken_at
 
     def deadline(self, lease: Lease) -> float:
-        """Return when time alone moves this tenure on."""
         if self.phase is Phase.STOPPING and self.run is None and self.hooks.running is None:
             return self.reason_deadline
         return min(self.expires_at(lease), self.hooks.deadline)
@@ -203,7 +201,6 @@ def recover(tenure: Tenure) -> Tenure:
 
 
 def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:
-    """Note how an attempt of a hook has ended."""
     if event.started != tenure.hooks.running:
         return tenure
     tenure = replace(tenure, hooks=tenure.hooks.ended(event.ok), killing=False)

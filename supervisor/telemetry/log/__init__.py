@@ -87,7 +87,6 @@ class Log:
         self.keep: Callable[[Name, dict[str, Any]], None] = lambda event, fields: None
 
     def adjust(self, level: Level, form: str) -> None:
-        """Use this level and this form from now on."""
         self._least = PRIORITIES[level]
         self._debugs = level == "debug"
         self._write_formatted = writer(form, self._outlet, self._journald, journal=self._journal)
@@ -134,7 +133,6 @@ class Log:
         )
 
     def output(self, line: HookLine) -> None:
-        """Log a line that a hook wrote."""
         level: Level = "debug" if line.hook == CHECK else "info"
         if PRIORITIES[level] > self._least:
             return

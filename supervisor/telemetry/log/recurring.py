@@ -92,7 +92,6 @@ class _Failure:
         return waited_s >= (pause_s if self.news else REMIND_S)
 
     def line_fields(self, now: float) -> dict[str, Any]:
-        """Return the fields of a line that is written now."""
         items = sorted({item for item, _ in self.failing})
         fields = _item_fields(items) | {
             "kinds": sorted({what for _, what in self.failing if what}),
@@ -144,7 +143,6 @@ class RecurringFailures:
                 del failure.failing[about]
 
     def tick(self) -> None:
-        """Write the lines that are due."""
         now = self._clock()
         for name, failure in self._failures.items():
             if failure.failing:
