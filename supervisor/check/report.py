@@ -30,10 +30,8 @@ JSON_VERSION = 1  # of the document's shape; an added field does not change it
 class Checked:
     """A configuration that was checked and is valid."""
 
-    # The configuration. None: a drop-in was checked, and other files of its folder have faults.
-    config: Config | None
-    # The file in whose place a drop-in was checked. None: no drop-in, or one that is a new file.
-    replaces: Path | None = None
+    config: Config | None  # None: a drop-in was checked, and other files of its folder have faults
+    replaces: Path | None = None  # in whose place a drop-in was checked. None: no drop-in, or a new file
     standing: tuple[Problem, ...] = ()  # the faults of other files in the drop-in's folder
     found: "Sequence[Finding] | None" = None  # the findings about Consul. None: no request was sent to Consul
 

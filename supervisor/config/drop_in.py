@@ -31,10 +31,8 @@ class DropIn:
 class Placed:
     """A drop-in without a fault."""
 
-    # The folder with the drop-in. None: the folder cannot be used, because of faults in other files.
-    config: Config | None
-    # The file of the folder that the drop-in replaces. None: the drop-in is new in the folder.
-    replaces: Path | None
+    config: Config | None  # with the drop-in. None: other files of the folder have faults
+    replaces: Path | None  # the file that the drop-in replaces. None: it is new in the folder
     standing: tuple[Problem, ...] = ()  # the faults of other files in the folder
 
 

@@ -12,18 +12,14 @@ class ConsulSettings:
     """How to reach Consul."""
 
     address: str  # ``http(s)://HOST[:PORT]`` or ``unix:///PATH``
-    # The ACL token. None: no token, or ``token_file`` is set.
-    token: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)  # None: no token, or ``token_file`` is set
     token_file: str | None = None  # the file that holds the token, and is read again when it changes
-    # Sent with each request. None: Consul's default.
-    datacenter: str | None = None
+    datacenter: str | None = None  # sent with each request. None: Consul's default
     namespace: str | None = None
     partition: str | None = None
     tls: Tls = Tls()  # how Consul's certificate is verified, and which certificate the supervisor presents
-    # ``USER`` or ``USER:PASSWORD`` for a proxy in front of Consul.
-    http_auth: str | None = field(default=None, repr=False)
-    # How long a change of the leader of Consul's servers takes. No request depends on it.
-    leader_change_s: float = 14.0
+    http_auth: str | None = field(default=None, repr=False)  # ``USER[:PASSWORD]`` for a proxy before Consul
+    leader_change_s: float = 14.0  # how long a change of the servers' leader takes; no request depends on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +35,7 @@ class ControlSettings:
     """Where commands reach the daemon."""
 
     path: str  # the unix socket
-    # The group whose members may send commands, beside root and the daemon's own user. None: no group.
-    group: str | None = None
+    group: str | None = None  # whose members may send commands, beside root and our own user
     configured: bool = False  # whether the file names the socket, and not systemd or the default
 
 
@@ -63,12 +58,9 @@ class Config:
     log: LogSettings
     items: tuple[ItemSettings, ...]
     state_dir: str
-    # Consequences that the operator should know, although the configuration can be used.
-    warnings: tuple[Problem, ...] = ()
-    # The variables that hold secrets of the supervisor, which hooks must not inherit.
-    withheld: frozenset[str] = frozenset()
-    # None: the daemon takes no commands, because no file says who may send them.
-    control: ControlSettings | None = None
+    warnings: tuple[Problem, ...] = ()  # what the operator should know, although it can be used
+    withheld: frozenset[str] = frozenset()  # the variables that hooks must not inherit
+    control: ControlSettings | None = None  # None: no commands, as no file says who may send them
     http: HttpSettings | None = None  # None: the daemon does not listen over TCP
     # Where each key and value is in the files. None: not needed any more.
     places: Places | None = field(default=None, compare=False, repr=False)

@@ -49,8 +49,7 @@ class Tree:
 
     value: Any
     places: Places  # where each key and value is
-    # The paths of plain scalars that are read as text here, but not by every reader of YAML.
-    ambiguous: set[KeyPath]
+    ambiguous: set[KeyPath]  # the paths of plain scalars that not every reader of YAML reads as text
 
 
 def read_tree(file: str, text: str, report: Report) -> Tree:

@@ -76,15 +76,11 @@ class PendingAnswer:
         decode: Callable[[requests.Response], Outcome],
         instead: Callable[[ExchangeFailed], Awaitable[Outcome]],
     ) -> None:
-        """Keep the parts of the delivery.
-
-        decode: returns the outcome of a response.
-        instead: returns the outcome of an exchange without an answer.
-        """
-        self._instead = instead
+        """Keep the parts of the delivery."""
+        self._instead = instead  # returns the outcome of an exchange without an answer
         self._request = request
         self._deliver: Deliver | None = deliver
-        self._decode = decode
+        self._decode = decode  # returns the outcome of a response
 
     def on_response(self, response: requests.Response) -> None:
         """Deliver the outcome of this response."""
@@ -110,9 +106,8 @@ class ConsulClient:
         """Read the token, and open no connection yet. Raises TokenError when the token file cannot be used.
 
         report: logs faults of the token file and of the files for TLS.
-        clock: the core's clock, in seconds.
         """
-        self._clock = clock
+        self._clock = clock  # the core's clock, in seconds
         self.token = Token(
             config.consul,
             warn=partial(report, "error", "token-file"),

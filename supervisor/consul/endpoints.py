@@ -56,8 +56,7 @@ class ApiEndpoint:
 
     operation: Operation  # the operation as which metrics count the request
     encode: Encode  # returns the HTTP call of a request
-    # By status, the function that decodes an answer. Without a function an answer is a failure.
-    decode: Mapping[int, Decode]
+    decode: Mapping[int, Decode]  # by status; an answer of any other status is a failure
     rule: Rule  # returns the rule of a policy that a request needs
     line: Literal["request", "releasing", "destroying"] = "request"  # the log event when the request is sent
     # Requests whose recurring failure ends when this request succeeds, because a watch that works may have no

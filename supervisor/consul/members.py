@@ -36,8 +36,7 @@ class Member:
 
     part: Part
     session: str
-    # The value of the key or contender key. Empty: Consul shows none for a waiting node of an election.
-    value: bytes = b""
+    value: bytes = b""  # of the key or contender key. Empty: a waiting node of an election has none
     listed: ListedSession | None = None  # the session as the list shows it. None: the list does not show it
 
     @property
@@ -54,10 +53,8 @@ class Members:
     # The holders, then the candidates in the order in which they came, then the vanished holders.
     members: tuple[Member, ...] = ()
     is_complete: bool = True  # whether all candidates are known
-    # The reasons for which something is not known, and the faults of the item's keys.
-    notes: tuple[str, ...] = ()
-    # How many nodes may hold. None: nobody has made the record of this semaphore, or it is unusable.
-    limit: int | None = 1
+    notes: tuple[str, ...] = ()  # why something is not known, and the faults of the item's keys
+    limit: int | None = 1  # how many nodes may hold. None: the record is missing or unusable
     # How long the slot of a holder that vanished stays taken. None: an election, where the lock-delay of the
     # holder's session counts.
     guard_s: float | None = None

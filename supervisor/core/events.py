@@ -109,8 +109,7 @@ class StepDownAsked:
 
     item: str
     for_s: float
-    # The session to which an election's key is handed over. Blank: any session may take it.
-    handover_to: str = ""
+    handover_to: str = ""  # the session to which an election's key is handed over. Blank: any
     note: str = ""  # the operator's reason, which the hooks receive. Blank: none was given
 
 

@@ -172,8 +172,7 @@ class ContenderKey:
     """The key ``<prefix>/<name>`` of one contender, named after its session."""
 
     name: str
-    # The session that holds the key. Consul blanks it, or deletes the key, when that session ends.
-    session: str
+    session: str  # the holder of the key. Consul blanks it, or deletes the key, when that session ends
     value: bytes
     create_index: int
     lock_index: int
@@ -298,8 +297,7 @@ class SessionsView:
 class InMaintenance:
     """The answer about the maintenance mode of this node."""
 
-    # The maintenance mode with the operator's reason, and the command that ends it. Blank: there is none.
-    why: str = ""
+    why: str = ""  # the mode with the operator's reason, and the command that ends it. Blank: none
     reason: str = ""  # the operator's reason alone
 
 

@@ -133,8 +133,7 @@ class SlotRecord:
 
     limit: int | None = None  # how many slots there are. None: it names no limit
     holders: tuple[str, ...] = ()  # the sessions that have a slot
-    # How long the slot of a holder that vanished stays taken. None: it names no such time.
-    prune_delay_s: float | None = None
+    prune_delay_s: float | None = None  # how long the slot of a vanished holder stays taken
     others: str = ""  # fields of other programs, as JSON text, which survive our writes
 
 

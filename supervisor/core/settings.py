@@ -205,11 +205,9 @@ class Wanted:
     """An item of the file, and how this process takes part in it."""
 
     settings: ItemSettings
-    # A number in [0, 1) of this process's own, so that the nodes of a fleet do not all retry at one time.
-    spread: float
+    spread: float  # in [0, 1), of this process's own, so that not all nodes of a fleet retry at one time
     # At which part of each interval, in [0, 1), a holder reads, where one query reads the keys of several
     # elections. None: the holder reads its key alone.
     read_offset: float | None = None
     delay_s: float = 0.0  # how long the first session waits, so that a thousand do not begin at once
-    # The check whether its hooks can start here has no result yet; a ``HooksChecked`` will follow.
-    unchecked: bool = False
+    unchecked: bool = False  # whether its hooks can start here is not known yet: ``HooksChecked`` follows

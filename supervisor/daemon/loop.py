@@ -33,14 +33,7 @@ from supervisor.core.actions import (
     WriteRecord,
 )
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import (
-    ConfigLoaded,
-    Event,
-    HookEnded,
-    RunEnded,
-    StopAsked,
-    Tick,
-)
+from supervisor.core.events import ConfigLoaded, Event, HookEnded, RunEnded, StopAsked, Tick
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Release, Request, TakeSlot
 from supervisor.core.settings import ItemSettings
@@ -103,7 +96,6 @@ class Daemon:
         """Open the journal, end the hooks that a crashed process left running, and make all parts.
 
         load: reads the configuration again. None: none can be read, so the daemon only winds up the records.
-        refused: why the last accepted configuration runs. Blank: the present one runs.
         Raises TokenError for the token file, and JournalError or JournalBusy for state_dir.
         """
         self._log, self._environ = log, environ
@@ -137,7 +129,7 @@ class Daemon:
         self._monitor = HookMonitor(self.dispatch, log, environ, path, self._on_unhandled_exception)
         self._notifier = SystemdNotifier(contenders, environ, boottime, self._warn_systemd)
         history, metrics = self._listeners.history, self._listeners.metrics
-        history.refused = refused
+        history.refused = refused  # why the last accepted configuration runs. Blank: the present one runs
         self._events = Events(
             config.state_dir,
             self._records.machine,

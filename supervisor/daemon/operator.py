@@ -33,12 +33,7 @@ _EVENTS: dict[Verb, Callable[[str], Event]] = {
 
 
 class Operator:
-    """The commands about the contenders of one node.
-
-    reload: reads the configuration again and returns the changes. Raises CannotReload.
-    sessions: requests the list of sessions from Consul.
-    hostname: the name of this host, which names of sessions may contain.
-    """
+    """The commands about the contenders of one node."""
 
     def __init__(
         self,
@@ -50,9 +45,9 @@ class Operator:
     ) -> None:
         self._contenders = contenders
         self._dispatch = dispatch
-        self._reload = reload
-        self._sessions = sessions
-        self._hostname = hostname
+        self._reload = reload  # reads the configuration again and returns the changes. Raises CannotReload
+        self._sessions = sessions  # requests the list of sessions from Consul
+        self._hostname = hostname  # the name of this host, which names of sessions may contain
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     async def execute(self, command: OperatorCommand) -> Reply:

@@ -25,8 +25,7 @@ class Restored:
     """The contenders of a process that starts."""
 
     contenders: tuple[Contender, ...]  # those that begin now
-    # Those that begin when the contenders in their way have been wound up.
-    successors: tuple[Successor, ...] = ()
+    successors: tuple[Successor, ...] = ()  # those that begin when others have been wound up
 
     @property
     def settings(self) -> Iterator[ItemSettings]:

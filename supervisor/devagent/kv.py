@@ -37,8 +37,7 @@ class Touch:
     """One change of the table."""
 
     path: bytes
-    # A node of the radix tree that the change moves besides those on the way to the key. None: none.
-    beside: bytes | None
+    beside: bytes | None  # a node of the radix tree that moves besides those on the way to the key
 
 
 @dataclass(slots=True)

@@ -45,8 +45,7 @@ class Sessions:
     table: dict[str, StoredSession] = field(default_factory=dict)
     expiries: dict[str, float] = field(default_factory=dict)  # when each session with a TTL ends
     index: int = 0
-    # The sessions that were removed since the model last looked.
-    ended: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)  # the sessions removed since the model last looked
 
     def find(self, session_id: str) -> StoredSession | None:
         """Return the session. None: there is no such session."""

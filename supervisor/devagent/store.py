@@ -22,18 +22,14 @@ Written = TypeVar("Written")
 
 
 class Store:
-    """The tables, and what the leading server keeps in memory: lock-delays and the time of sessions.
-
-    nodes: whether the agent of each node is alive, so that its serfHealth passes.
-    services: the instances of services, by the node of their agent and their id.
-    """
+    """The tables, and what the leading server keeps in memory: lock-delays and the time of sessions."""
 
     def __init__(self, node: str, seed: int) -> None:
         self.index = FIRST_INDEX
         self.kv = KeyValues()
         self.sessions = Sessions()
-        self.nodes: dict[str, bool] = {}
-        self.services: dict[tuple[str, str], dict[str, Any]] = {}
+        self.nodes: dict[str, bool] = {}  # whether the agent of each is alive: then its serfHealth passes
+        self.services: dict[tuple[str, str], dict[str, Any]] = {}  # instances, by node of their agent and id
         self.delays = LockDelays()
         self.reapings: list[tuple[float, int]] = []
         self.source = random.Random(seed)

@@ -40,10 +40,8 @@ class Play:
     name: str  # its name in JSON
     title: str  # its title in the text
     act: Callable[[DrillCluster], Awaitable[None]]  # plays it, and judges its promises
-    # Returns why the play does not suit an item. Blank: it does.
-    skipped: Callable[[ItemSettings], str] = lambda item: ""
-    # Whether the stage cannot be used for another play afterwards.
-    breaks: Callable[[ItemSettings], bool] = lambda item: False
+    skipped: Callable[[ItemSettings], str] = lambda item: ""  # why the play does not suit an item
+    breaks: Callable[[ItemSettings], bool] = lambda item: False  # whether it spoils the stage
 
 
 async def perform(play: Play, stage: DrillCluster) -> Played:

@@ -44,9 +44,7 @@ class DrillCluster:
     ) -> None:
         """Prepare a stage in an empty folder.
 
-        item: the item as the drill runs it, with the hooks of the file.
-        configs: the configuration for each node.
-        real: whether the hooks of the file run.
+        item: the item as the drill runs it, with the hooks of the file, which run if ``real``.
         """
         self._folder, self.item, self._configs, self._real = folder, item, configs, real
         if real:

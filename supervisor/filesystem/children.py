@@ -28,10 +28,7 @@ class NoAnswer(OSError):
 
 
 class Child:
-    """A child that reads ``path``. Its owner must call ``close``.
-
-    pidfd: a descriptor that becomes readable when the child has ended. Then its owner calls ``wait``.
-    """
+    """A child that reads ``path``. Its owner must call ``close``, and ``wait`` once ``pidfd`` is readable."""
 
     def __init__(self, path: str, start: Callable[[int, int], int]) -> None:
         """Start the child by ``start``, which returns its process id.

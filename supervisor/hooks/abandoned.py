@@ -25,8 +25,7 @@ class Group:
     """The process group of a hook."""
 
     pgid: int  # the number of the group, which is that of its leader
-    # The start time of the leader in clock ticks since boot, field 22 of /proc/PID/stat (proc(5)).
-    started: int
+    started: int  # start time of the leader in clock ticks since boot, field 22 of /proc/PID/stat (proc(5))
     transition: str  # the id of the transition to which the hook belongs
 
 

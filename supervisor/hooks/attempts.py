@@ -39,17 +39,7 @@ UnderWay = HookProcess | asyncio.Task[Any] | Postponed | None
 
 
 class Hooks:
-    """All hooks and run children of this process.
-
-    report: receives each HookEnded and RunEnded, one for each start.
-    log_line: receives each line that a child writes.
-    spawned: receives each action whose process group has begun, and the number of that group.
-    delayed: receives each action that cannot start yet, and why.
-    environ: the daemon's own environment.
-    clock: the core's clock, in seconds.
-    attached: starts commands that have the standard streams and the whole environment of this process, as
-        below a shell. None: they have neither.
-    """
+    """All hooks and run children of this process. ``environ`` is the daemon's own environment."""
 
     def __init__(
         self,
@@ -66,14 +56,16 @@ class Hooks:
         keep_exit_statuses()
         keep_descriptors()
         self._node = node
-        self._report = report
-        self._log_line = log_line
-        self._spawned = spawned
-        self._delayed = delayed
+        self._report = report  # receives each HookEnded and RunEnded, one for each start
+        self._log_line = log_line  # receives each line that a child writes
+        self._spawned = spawned  # receives each action whose process group has begun, and the group's number
+        self._delayed = delayed  # receives each action that cannot start yet, and why
+        # Starts commands that have the standard streams and the whole environment of this process, as below a
+        # shell. None: they have neither.
         self._attached = attached
         self._environ = base_environment(environ) if attached is None else dict(environ)
         self._privileges = Privileges()
-        self._clock = clock
+        self._clock = clock  # the core's clock, in seconds
         self._webhooks = Webhooks()
         self._spare = Spare()
         self._unkillable = Unkillable()

@@ -19,10 +19,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class PrivilegesRefused(Exception):
-    """The configuration declares rights that cannot be had here.
-
-    setting: the key that declares them. Blank: no single one does.
-    """
+    """Rights that cannot be had here. ``setting``: the key that declares them. Blank: no single one does."""
 
     def __init__(self, setting: str, why: str, remedy: str) -> None:
         self.setting, self.why, self.remedy = setting, why, remedy

@@ -59,19 +59,13 @@ class _Entry:
     file: RecordFile
     state: Record = EMPTY_RECORD  # the newest record
     groups: tuple[Group, ...] = ()  # the process groups of hooks that are under way
-    # The settings of the newest settings line. None: there is no such line.
-    settings: ItemSettings | None = None
-    # Whether Consul's settings or the withheld variables have changed since the settings line.
-    outdated: bool = False
+    settings: ItemSettings | None = None  # of the newest settings line. None: there is no such line
+    outdated: bool = False  # whether Consul's settings or the withheld variables changed since that line
     unsettled: bool = False  # whether ``groups`` has changed since the newest state line
 
 
 class Journal:
-    """The records of all items.
-
-    withheld: the variables that hooks must not inherit.
-    wants_disk: receives each path whose record has changed in more than its contact.
-    """
+    """The records of all items."""
 
     def __init__(
         self,
@@ -86,9 +80,9 @@ class Journal:
         self._directory = Path(directory)
         self._pulse = Pulse(directory)
         self._consul = consul
-        self._withheld = tuple(sorted(withheld))
+        self._withheld = tuple(sorted(withheld))  # the variables that hooks must not inherit
         self.identity = identity_here() if identity is None else identity
-        self._wants_disk = wants_disk
+        self._wants_disk = wants_disk  # receives each path whose record has changed in more than its contact
         self._entries: dict[str, _Entry] = {}
         self._lock = self._open()
 

@@ -77,13 +77,11 @@ class ItemHistory:
     last_error: LastError | None = None
     unanswered: bool = False  # whether a request has ended without their answer since then
     failed_at: float = float("-inf")  # when a request last ended so
-    # Whether it has ceased to hold because its lease expired, and they have not answered since.
-    expired: bool = False
+    expired: bool = False  # whether its lease expired while it held, and they have not answered since
     seen_at: float = float("-inf")  # when the newest answer that shows who holds was true, by the same clock
     unrecorded: str = ""  # why its newest record could not be written. Blank: it was written
     why_stuck: str = FAILED_BEFORE  # why it was stuck when it was so last
     # The refusals (403) by the kind of request, until Consul answers that kind otherwise.
     denied: dict[str, Denial] = field(default_factory=dict)
     current: Transition | None = None  # the acquire or lose that is not over. None: there is none
-    # The transitions as JSON, kept by ``status``. Blank: a transition has changed since.
-    transitions_json: str = ""
+    transitions_json: str = ""  # of the transitions, kept by ``status``. Blank: one has changed since

@@ -30,15 +30,10 @@ class Dialer:
     def __init__(
         self, endpoint: Endpoint, body_bytes_max: int, alive: set[Connection], warn: Callable[[str], None]
     ) -> None:
-        """Connect nothing yet.
-
-        body_bytes_max: the limit for the body of an answer.
-        alive: the set of established connections.
-        warn: called with each new fault of TLS files while the last good ones stay in use.
-        """
+        """Connect nothing yet. ``warn`` gets each new fault of TLS files; the last good ones stay."""
         self._endpoint = endpoint
-        self._body_bytes_max = body_bytes_max
-        self._alive = alive
+        self._body_bytes_max = body_bytes_max  # the limit for the body of an answer
+        self._alive = alive  # the set of established connections
         self._resolver = Resolver(endpoint.host, endpoint.port) if endpoint.scheme != "unix" else None
         self._tls = TlsContext(endpoint.tls, warn) if endpoint.scheme == "https" else None
 

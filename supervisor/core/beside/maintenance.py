@@ -21,8 +21,7 @@ class Maintenance:
     """The known state of the maintenance mode."""
 
     is_fit: bool = True  # the newest answer shows no maintenance mode, or the settings request none
-    # The maintenance mode of the newest answer, and the command that ends it. Blank: there is none.
-    why: str = ""
+    why: str = ""  # the mode in the newest answer, and the command that ends it. Blank: there is none
     read: Lane = Lane()  # the lane of the request
 
     def under(self, settings: ItemSettings, former: ItemSettings) -> "Maintenance":

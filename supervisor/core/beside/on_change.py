@@ -25,8 +25,7 @@ class Change:
     previous_leader: bytes | None = None  # the last leader before ``notified``
     newest: View | None = None  # the newest observed state
     context: HookContext | None = None
-    # The hooks of the run that is under way, also when the file changes meanwhile.
-    begun: tuple[Hook, ...] = ()
+    begun: tuple[Hook, ...] = ()  # the hooks of the run under way, also when the file changes meanwhile
     hooks: Sequence = Sequence()
     count: int = 0  # numbers the runs in the ids of transitions
     killing: bool = False

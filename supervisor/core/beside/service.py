@@ -38,11 +38,9 @@ class Service:
 
     # The instance that the file has, or had before it lost the key ``service``. None: it never had one.
     of: ServiceSettings | None = None
-    # The registration that the agent is to have now. None: it is to have none.
-    wanted: Registration | None = None
+    wanted: Registration | None = None  # what the agent is to have now. None: nothing
     found: Instance = Instance.UNKNOWN  # what the agent has under this id, by its newest answer
-    # The registration that the agent has confirmed last. None: it has to be sent again.
-    registered: Registration | None = None
+    registered: Registration | None = None  # confirmed last. None: it has to be sent again
     contact: float = LONG_AGO  # the newest contact for which the check was to pass
     exchange: Lane = Lane()
 

@@ -58,16 +58,12 @@ class Contender:
     paused: bool = False
     record_keeper: RecordKeeper = RecordKeeper()  # the newest record of this contender in the journal
     last_notice: str = ""  # the notice that was reported last
-    # The role and the reason that the newest ``RoleChanged`` has named.
-    reported: tuple[Role, str] = (Role.WAITING, "")
-    # The hooks that cannot start on this machine. None: they are not checked yet.
-    faults: tuple[Fault, ...] | None = ()
+    reported: tuple[Role, str] = (Role.WAITING, "")  # in the newest ``RoleChanged``
+    faults: tuple[Fault, ...] | None = ()  # the hooks that cannot start. None: not checked yet
     told_faults: tuple[Fault, ...] = ()  # the faults that were reported last
     read_offset: float | None = None
-    # The refusals by Consul's rate limits, which decide how long requests wait.
-    throttle: Throttle = Throttle()
-    # The known state of Consul's maintenance mode, which candidate_check may respect.
-    maintenance: Maintenance = Maintenance()
+    throttle: Throttle = Throttle()  # the refusals by Consul's rate limits: how long requests wait
+    maintenance: Maintenance = Maintenance()  # which candidate_check may respect
     service: Service = Service()  # the known state of the service that names this node while it holds
 
     @property

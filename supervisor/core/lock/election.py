@@ -59,18 +59,14 @@ class ElectionLock(Lock):
     spread: float = 0.0  # the contender's own number in [0, 1)
     view: KeyView | None = None
     holder: str = ""  # the session that holds the key, or the last one that held it
-    # The session of the newest holder whose lock-delay this node has requested.
-    holder_session: HolderSession | None = None
-    # How likely it is that this node tries at once when the key is free again.
-    attempt_probability: float = 1.0
+    holder_session: HolderSession | None = None  # of the newest holder whose lock-delay was requested
+    attempt_probability: float = 1.0  # how likely this node tries at once when the key is free again
     hold_index: int = 0  # the index at which the newest hold began
-    # How long this node leaves each free key to other contenders, as set in the file.
-    acquire_delay_s: float = 0.0
+    acquire_delay_s: float = 0.0  # how long each free key is left to other contenders, by the file
     # How long this node leaves the free key to other contenders before it tries. The sum contains
     # ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
     backoff_s: float = 0.0
-    # How many attempts in a row Consul has refused without showing a holder; 2 stands for more.
-    refusals: int = 0
+    refusals: int = 0  # attempts in a row that Consul refused without showing a holder; 2 stands for more
 
     @property
     def holder_delay_s(self) -> float | None:

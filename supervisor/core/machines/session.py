@@ -122,8 +122,7 @@ class Session:
     # lock before that. So its first renewal follows the create at once, while this node waits anyway.
     verified: bool = False
     tried: bool = False  # an acquire was sent, so the session holds the key, or may still come to hold it
-    # The value that the session gave the key with its acquire, or has given it since.
-    last_value: bytes | None = None
+    last_value: bytes | None = None  # that the session gave the key last, by its acquire or since
     # When the key gets its value once more, because the last rewrite has no answer. NEVER: it has an answer.
     rewrite_at: float = NEVER
     prepared: bool = False  # the next acquire has been made ready to be sent
@@ -134,8 +133,7 @@ class Session:
     ending_since: float = NEVER  # when the session was given up
     final_attempt: bool = False  # this process ends, so one unanswered attempt of each write must do
     abandoned_id: str = ""  # the session that a final attempt left behind, for the next process to end
-    # The session to which the release hands the lock over. Blank: any session may take it.
-    handover_to: str = ""
+    handover_to: str = ""  # the session to which the release hands the lock over. Blank: any may take it
 
     @property
     def deadline(self) -> float:

@@ -111,12 +111,10 @@ class Tenure:
     reason: Reason = Reason.ACQUIRED
     # Until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
     reason_deadline: float = LONG_AGO
-    # The time from which nothing keeps a rival out. None: Consul still guards the lock.
-    taken_at: float | None = None
+    taken_at: float | None = None  # when nothing keeps a rival out any more. None: Consul does still
     next_leader: bytes | None = None
     held_at: float | None = None  # when this node began to hold
-    # The tenure is on record, so a crash of ours would not forget it. No hook begins before that.
-    recorded: bool = False
+    recorded: bool = False  # on record, so that a crash does not forget it; no hook begins before
     fresh_since: float = LONG_AGO  # on_acquire and the run child do not begin on a contact older than this
     renewed: bool = False  # Consul has renewed the session since this process began or adopted the tenure
     acquired: bool = False  # on_acquire was already done when the process before this one crashed

@@ -104,10 +104,7 @@ class _Failure:
 
 
 class RecurringFailures:
-    """All kinds of recurring failures. ``write`` writes a line; ``clock`` returns seconds.
-
-    going_on: the kinds that have a failure now, also one whose last failing item has been removed.
-    """
+    """All kinds of recurring failures. ``write`` writes a line; ``clock`` returns seconds."""
 
     def __init__(
         self, write: Callable[[Level, Name, dict[str, Any]], None], clock: Callable[[], float]
@@ -115,7 +112,7 @@ class RecurringFailures:
         self._write = write
         self._clock = clock
         self._failures = {name: _Failure() for name in KINDS}
-        self.going_on: set[Name] = set()
+        self.going_on: set[Name] = set()  # the kinds with a failure now, even if its last item was removed
 
     def failed(self, name: Name, item: str, why: str, what: str = "") -> None:
         """Note a failure, the first or a further one. ``what`` is the kind of request, if there is one."""
