@@ -19,6 +19,7 @@ from supervisor.config.for_each import repeat
 from supervisor.config.literal import refuse_references
 from supervisor.config.problems import SECTIONS, ConfigError, Places, Report, items_of
 from supervisor.config.schema import Defaults
+from supervisor.config.schema import document as own_schema
 from supervisor.config.settings import Config, LogSettings
 from supervisor.config.validation import validate
 from supervisor.core.settings import ItemSettings
@@ -28,18 +29,22 @@ def load(
     path: Path,
     environ: Mapping[str, str],
     hostname: str,
-    document: dict[str, Any],
-    files: Sequence[Path] | None = None,
     *,
+    files: Sequence[Path] | None = None,
     asked: str | None = None,
+    document: dict[str, Any] | None = None,
 ) -> Config:
-    """Load the configuration at ``path`` by the schema ``document``.
+    """Load the configuration at ``path``, a file or a folder of drop-ins.
 
+    hostname: the value of ``${HOSTNAME}``.
     files: the files of a folder to read. None: all that count in it.
-    asked: the item that a query is about, or EVERY_ITEM. A query needs no variables except those for Consul
-        and for the item's key or prefix. None: the whole configuration is needed.
+    asked: the item that a query is about, or EVERY_ITEM. Texts that refer to unset variables are left out,
+        because only the daemon's unit may set them, but not those in ``consul`` and in the item's key or
+        prefix. In names of sessions ANY_TEXT stands for each variable. None: the whole file is needed.
+    document: the schema, if it is not the package's own.
     Raises ConfigError with every problem at once.
     """
+    document = document or own_schema()
     report = Report(Places(str(path)))
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
@@ -110,16 +115,16 @@ def _check_keys(data: dict[str, Any], report: Report, defaults: Defaults) -> Non
     cross_checks.check_keys(data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"])
 
 
-def items_at(path: Path, document: dict[str, Any]) -> list[tuple[str, str]]:
+def items_at(path: Path) -> list[tuple[str, str]]:
     """Return kind and name of each item in files that may have any fault."""
     report = Report(Places(str(path)))
     data = config_files.read(path, report).data
     with suppress(ConfigError):  # too many faults
-        repeat(data, document, report)
+        repeat(data, own_schema(), report)
     return [(section.removesuffix("s"), str(name)) for section, name, _ in items_of(data)]
 
 
-def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:
+def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return each folder that a file, which may have any fault, seems to name as ``state_dir``.
 
     A file that names none has the folder that the environment or the default names.
@@ -128,7 +133,7 @@ def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, An
     named = [given] if isinstance(given, str) else []
     named += config_files.paths_named(path, "state_dir")
     usable = [name for name in named if name.startswith("/") and "\0" not in name]
-    default = document["properties"]["state_dir"]["default"]
+    default = own_schema()["properties"]["state_dir"]["default"]
     return tuple(dict.fromkeys(usable)) or (state_dir({}, default, environ),)
 
 

@@ -1,8 +1,10 @@
-"""What the promise does not rest on. A first reading can skip it.
+"""What the promise does not rest on.
 
-on_change.py        the hooks of on_change
-candidate_check.py  the attempts of candidate_check
-maintenance.py      the lane of Consul's maintenance mode, for candidate_check
-service.py          the lane of the service that names the holder in Consul
-throttle.py         how long requests wait while Consul accepts no more of them
+    on_change.py        the hooks of on_change
+    candidate_check.py  the attempts of candidate_check
+    maintenance.py      the lane of Consul's maintenance mode, for candidate_check
+    service.py          the lane of the service that names the holder in Consul
+    throttle.py         how long requests wait while Consul accepts no more of them
+
+A first reading can skip it.
 """
