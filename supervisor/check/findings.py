@@ -188,13 +188,11 @@ def _of_connections(facts: AgentFacts, items: Collection[ItemSettings]) -> Findi
 
 
 def of_token(why: str) -> Finding:
-    """Return the finding about a token that Consul does not know."""
     remedy = "put a token that exists into token_file (or token, or CONSUL_HTTP_TOKEN)"
     return Finding("token", Level.ERROR, f"Consul refuses the token: {why}", remedy)
 
 
 def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
-    """Return the finding about a read of ``key``."""
     if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.is_foreign:
         text = f"{key} belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
         return _right(settings, Level.ERROR, text, "give the election another key, or delete this one")

@@ -47,7 +47,6 @@ def _matching(pattern: str, text: str, why_not: str) -> str:
 
 
 def drop_in(text: str) -> str:
-    """Return the name of a file in a folder of the configuration."""
     from supervisor.config.files import is_drop_in
 
     if "/" in text or not is_drop_in(text):
@@ -56,7 +55,6 @@ def drop_in(text: str) -> str:
 
 
 def socket(text: str) -> str:
-    """Return the absolute path of a unix socket."""
     from supervisor.config.control import PATH_BYTES_MAX
 
     path = str(Path(text).absolute())
@@ -73,7 +71,6 @@ def port(text: str) -> int:
 
 
 def duration_s(text: str) -> float:
-    """Return the seconds of a duration such as 1m30s."""
     from supervisor.formats.durations import parse_duration
 
     try:
@@ -93,7 +90,6 @@ def checks(text: str) -> tuple[str, ...]:
 
 
 def timeout_s(text: str) -> float:
-    """Return the seconds that a command waits at most."""
     return _bounded_s(text, 0.0, TIMEOUT_S_MAX, f"invalid duration {text}: a day at most")
 
 
@@ -134,7 +130,6 @@ def speed(text: str) -> float:
 
 
 def note(text: str) -> str:
-    """Return why an operator gives a command."""
     from supervisor.control.protocol import NOTE_CHARS_MAX, note_of
 
     note = note_of(text)
@@ -144,7 +139,6 @@ def note(text: str) -> str:
 
 
 def node(text: str) -> str:
-    """Return the name of a node, or the ID of its session."""
     from supervisor.control.protocol import NODE
 
     return _matching(NODE.pattern, text, "invalid node: must be a name without blanks, or a session's id")

@@ -89,7 +89,6 @@ def drop_ins(folder: Path) -> list[Path]:
 
 
 def is_drop_in(name: str) -> bool:
-    """Return whether a file of this name counts in a folder."""
     return name.endswith((".yml", ".yaml")) and not name.startswith(".")
 
 

@@ -79,7 +79,6 @@ class Codec:
         return self._request(transaction(operations))
 
     def encode_list(self, query: ListQuery) -> requests.PreparedRequest:
-        """Return the HTTP request for the list of all keys below a prefix."""
         waits = {"index": str(query.index), "wait": f"{query.wait_s:g}s"} if query.index is not None else {}
         parameters = {"recurse": "", **waits, **({"consistent": ""} if query.consistent else {})}
         return self._request(get(key_path(query.prefix), parameters))

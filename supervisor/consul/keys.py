@@ -89,7 +89,6 @@ def rewrite(request: Rewrite) -> Call:
 
 
 def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
-    """Return Done when the transaction shows the key that it has written."""
     _written(request, response)
     return Done()
 

@@ -92,7 +92,6 @@ def _lock_operation(prefix: str, slot_record: SlotRecord, index: int) -> dict[st
 
 
 def slot_written(action: JoinSemaphore | TakeSlot, response: requests.Response) -> SlotWritten:
-    """Return the indexes of the keys that the transaction wrote."""
     results = json_of(response, dict).get("Results")
     if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
         raise MalformedResponse("a transaction without its results")

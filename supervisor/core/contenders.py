@@ -81,7 +81,6 @@ class Contenders:
         return NEVER
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Return the actions that follow from this event, in order: see ``decide``."""
         return list(self.decide(event, now))
 
     def decide(self, event: Event, now: float) -> Iterator[Action]:

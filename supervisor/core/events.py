@@ -71,7 +71,6 @@ class RecordWritten:
 
     @property
     def ok(self) -> bool:
-        """Whether the kernel has the record."""
         return not self.why_not
 
 

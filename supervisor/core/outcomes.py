@@ -204,13 +204,11 @@ class SlotsView:
 
     @property
     def leader(self) -> None:
-        """None, because a semaphore has no leader."""
-        return None
+        return None  # a semaphore has no leader
 
     @property
     def lock_index(self) -> int:
-        """0, because no session locks ``.lock``."""
-        return 0
+        return 0  # no session locks ``.lock``
 
     @property
     def hides(self) -> bool:

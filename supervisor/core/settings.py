@@ -153,7 +153,6 @@ class ItemSettings:
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """All hooks of the item, without the run child."""
         check = self.check_hook
         listed = (hook for name in HOOK_EVENTS for hook in self.hooks_of(name))
         return (*listed, *(() if check is None else (check,)))

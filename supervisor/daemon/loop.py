@@ -229,7 +229,6 @@ class Daemon:
     # --- the world that a step acts upon ---------------------------------------------------------
 
     def now(self) -> float:
-        """Return seconds of CLOCK_BOOTTIME."""
         return boottime()
 
     def request(self, request: Request) -> None:
@@ -237,7 +236,6 @@ class Daemon:
         self._background.start(self._client.begin(request, self.dispatch))
 
     def write_record(self, write: WriteRecord) -> str:
-        """Write a record to the journal. Return blank, or why it could not be written."""
         return self._records.write(write)
 
     def _finished(self, finished: Finished) -> None:
@@ -245,7 +243,6 @@ class Daemon:
         self._clean = self._clean and finished.clean
 
     def wake(self, at: float) -> None:
-        """Set the one timer of all items."""
         if self._timer is not None:
             self._timer.cancel()
         delay_s = max(0.0, at - boottime())

@@ -113,12 +113,10 @@ class Model:
         self._wake()
 
     def change_leader(self, now: float) -> None:
-        """Let another server lead at once."""
         self.lose_leader(now)
         self.elect_leader(now)
 
     def join(self, node: str, now: float) -> None:
-        """Let a node's agent join."""
         self._run_to(now)
         self.store.join(node)
         self._wake()

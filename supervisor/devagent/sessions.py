@@ -30,7 +30,6 @@ class StoredSession:
 
     @property
     def lock_delay_s(self) -> float:
-        """The lock-delay as Consul applies it."""
         return min(self.lock_delay_ns / SECOND_NS, LOCK_DELAY_MAX_S)
 
     @property
@@ -48,7 +47,6 @@ class Sessions:
     ended: list[str] = field(default_factory=list)  # the sessions removed since the model last looked
 
     def find(self, session_id: str) -> StoredSession | None:
-        """Return the session. None: there is no such session."""
         return self.table.get(session_id)
 
     def sorted(self) -> list[StoredSession]:

@@ -116,7 +116,6 @@ class Supervisors:
         return await ended(self._nodes[node], within_s)
 
     def kill(self, node: str) -> None:
-        """End a supervisor as a crash does."""
         self._nodes[node].kill()
         self._nodes[node].wait()
 

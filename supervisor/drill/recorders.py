@@ -70,7 +70,6 @@ class RecordedRun:
 
     @property
     def list(self) -> str:
-        """The list of the hook, as ``on_lose``."""
         return self.place.partition("[")[0]
 
     @property
@@ -83,7 +82,6 @@ class RecordedRun:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the attempt has ended otherwise."""
         return not self.is_running and not self.succeeded
 
     @property
@@ -157,7 +155,6 @@ class Recorders:
         (self._cues / place).chmod(0o644)
 
     def clear(self, place: str) -> None:
-        """Let the hook at ``place`` work again."""
         (self._cues / place).unlink(missing_ok=True)
         (self._cues / f"{place}.node").unlink(missing_ok=True)
 
@@ -205,7 +202,6 @@ class Recorders:
     # --- records ---------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """Read all that has been recorded by now."""
         for fifo in self._fifos:
             self._read(fifo)
 

@@ -154,7 +154,6 @@ class DrillCluster:
         self.mark(node, "its supervisor starts")
 
     async def stop(self, node: str) -> int:
-        """Stop a supervisor as systemd does, and return its exit code."""
         self.mark(node, "is stopped with TERM")
         return await self._supervisors.stop(node, self.stop_s)
 
@@ -171,7 +170,6 @@ class DrillCluster:
             self._recorders.kill_all(node)
 
     def command(self, *arguments: str, node: str) -> subprocess.Popen[bytes]:
-        """Start a command to the supervisor of a node, as an operator does."""
         self.mark(node, f"`consul-supervisor {' '.join(arguments)}`")
         return self._supervisors.command(node, [*arguments, "--socket", str(self.socket(node))])
 
@@ -182,7 +180,6 @@ class DrillCluster:
         return {session.id: session.node for session in self.agent.model.store.sessions.sorted()}
 
     async def destroy(self, session: str) -> None:
-        """Destroy a session as an operator does."""
         await ask(self.agent, "PUT", f"/v1/session/destroy/{session}")
         self.look()
 
@@ -246,7 +243,6 @@ class DrillCluster:
 
     @property
     def holding(self) -> list[ObservedTenure]:
-        """The tenures whose node holds."""
         return [tenure for tenure in self.tenures if tenure.holds and tenure.session in self.sessions]
 
     @property

@@ -40,7 +40,6 @@ class ObservedTenure:
 
     @property
     def is_held(self) -> bool:
-        """Whether Consul shows the session as holder."""
         return self.freed_at is None
 
     @property
@@ -73,7 +72,6 @@ class ObservedTenure:
 
     @property
     def acts(self) -> bool:
-        """Whether the node may act as a holder."""
         if self.is_dead or (_begins_with_hook(self.item) and not self.has_begun):
             return False
         if _begins_with_hook(self.item) and self.item.on_lose:

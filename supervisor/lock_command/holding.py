@@ -276,7 +276,6 @@ class Holding:
     # --- the world that a step acts upon ------------------------------------------------------------
 
     def now(self) -> float:
-        """Return seconds of CLOCK_BOOTTIME."""
         return boottime()
 
     def request(self, request: Request) -> None:
@@ -287,7 +286,6 @@ class Holding:
         return ""
 
     def wake(self, at: float) -> None:
-        """Set the one timer of the item."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(max(0.0, at - boottime()), self.dispatch, Tick())

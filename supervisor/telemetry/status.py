@@ -97,7 +97,6 @@ class Status:
         return self._contenders.not_begun | self._contenders.by_name
 
     def item(self, name: str) -> Contender | None:
-        """Return the item of this name. None: there is no such item."""
         return self._contenders.by_name.get(name) or self._contenders.not_begun.get(name)
 
     def holds(self, name: str) -> bool | None:

@@ -63,7 +63,6 @@ class Dialer:
         raise AssertionError("a resolver names one address or more")
 
     async def close(self) -> None:
-        """Kill a look-up that is under way."""
         if self._tls is not None:
             self._tls.close()
         if self._resolver is not None:

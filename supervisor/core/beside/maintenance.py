@@ -42,7 +42,6 @@ class Maintenance:
 
 
 def new_maintenance(settings: ItemSettings) -> Maintenance:
-    """Return the state before the first answer."""
     if not _is_wanted(settings):
         return Maintenance()
     return Maintenance(is_fit=False, read=Lane(due_at=LONG_AGO))

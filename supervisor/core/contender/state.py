@@ -83,7 +83,6 @@ class Contender:
 
     @property
     def record(self) -> Record:
-        """The record that the journal should have now."""
         return record_of(self.session, self.tenure, self.settings, paused=self.paused)
 
     @property
@@ -107,7 +106,6 @@ class Contender:
 
     @property
     def renew_within_s(self) -> float:
-        """The longest time from one renewal to the next."""
         ttl_s = self.lease.ttl_s
         if ttl_s is None:
             return sessions.RENEW_WITHOUT_TTL_S

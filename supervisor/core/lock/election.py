@@ -70,7 +70,6 @@ class ElectionLock(Lock):
 
     @property
     def holder_delay_s(self) -> float | None:
-        """The lock-delay of the session that holds, or held last; None where this node does not know it."""
         known = self.holder_session
         return known.lock_delay_s if known is not None and known.session == self.holder else None
 
@@ -147,7 +146,6 @@ class ElectionLock(Lock):
         return backoff.backoff_s(self.attempt_probability, backoff.hash_to_unit(self.spread, self.hold_index))
 
     def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
-        """Return whether this observation still shows the key as ours."""
         view, known = observation.view, self.view
         assert isinstance(view, KeyView) and known is not None
         same_key = view.create_index == tenure.create_index
@@ -161,7 +159,6 @@ class ElectionLock(Lock):
         return Lost(reason, taken=True)
 
     def restored_from(self, tenure: Tenure) -> Self:
-        """Return the key as it was when the tenure on record began."""
         token, leader = tenure.token, tenure.leader
         view = KeyView(0, tenure.session, leader, tenure.create_index, token, tenure.lock_index)
         return replace(self, view=view)
@@ -178,7 +175,6 @@ class ElectionLock(Lock):
         return Acquire(terms.item, now, terms.exchange_s, terms.key, session, value)
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
-        """Return the key as ours once the acquire has won it; None when the acquire has lost."""
         if not isinstance(outcome, Won):
             return None
         assert isinstance(request, Acquire)
@@ -251,7 +247,6 @@ class ElectionLock(Lock):
         return min(LAG_S_MAX, max(0.0, self._next_backoff_s - backoff.ROUND_S))
 
     def _details_request(self, terms: Terms, now: float) -> ReadSession | None:
-        """Return the request for the holder's session; None when no session holds the key."""
         session = "" if self.view is None else self.view.session
         return ReadSession(terms.item, now, terms.exchange_s, session) if session else None
 

@@ -66,7 +66,6 @@ class KnownSlots(Lock):
 
     @property
     def notice(self) -> str:
-        """The message that an operator should read; blank when all is well."""
         view = self.view
         if view is None:
             return ""

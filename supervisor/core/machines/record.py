@@ -55,7 +55,6 @@ class RecordKeeper:
         return not same or now >= self.due_at
 
     def answered(self, event: RecordWritten, now: float) -> "RecordKeeper":
-        """Note that the record was written, or that it is to be tried again."""
         if event.ok:
             return RecordKeeper(kept=event.write.record)
         return replace(self, refused=event.write.record, due_at=now + RECORD_RETRY_S)
