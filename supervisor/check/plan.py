@@ -18,7 +18,7 @@ from supervisor.check.report import as_lines, lease_rows
 from supervisor.config.cross_checks import check_item
 from supervisor.config.lease_checks import TTL_MIN_S, WATCHDOG_S, Surroundings, return_s
 from supervisor.config.problems import Places, Problem, Report
-from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, Lease, lease_of
+from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
 from supervisor.formats.durations import format_duration
 
@@ -136,15 +136,11 @@ def _quickest(
 def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
     """Return whether the session leaves room, and tolerates the silence."""
     lease = lease_of(settings)
-    tolerated_s, wished_s = _tolerated_s(lease), wishes.silence_s
+    # The silence that costs no loss, whether or not Consul changes its leader meanwhile.
+    tolerated_s, wished_s = max(0.0, min(lease.silence_s, lease.cut_off_s)), wishes.silence_s
     if wished_s is None:
         tolerated_s, wished_s = lease.silence_s, Surroundings(wishes.leader_change_s).silence_s
     return lease.room_s >= ROOM_MIN_S and tolerated_s >= wished_s - ROUNDING_S
-
-
-def _tolerated_s(lease: Lease) -> float:
-    """Return the silence that costs no loss, whether or not Consul changes its leader meanwhile."""
-    return max(0.0, min(lease.silence_s, lease.cut_off_s))
 
 
 def _is_in_time(settings: ElectionSettings, wishes: Wishes) -> bool:

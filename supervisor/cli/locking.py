@@ -67,7 +67,7 @@ def _hold(options: argparse.Namespace) -> int:
     hostname = socket.gethostname()
     settings = lock_settings(line, os.environ, hostname)
     consul = from_environment(os.environ)
-    manner = Manner(options.wait_s, kills, _say, _say if options.verbose else _ignore)
+    manner = Manner(options.wait_s, kills, _say, _say if options.verbose else lambda text: None)
     environ = {**os.environ, "CONSUL_LOCK_HELD": "true"}  # as `consul lock` sets it
 
     async def holding() -> int:
@@ -107,7 +107,3 @@ def _why_not_executable(program: str) -> int:
 def _say(text: str) -> None:
     """Print one line, in which no character of a value from Consul acts on the terminal."""
     print(f"consul-supervisor: {escape(text)}", file=sys.stderr, flush=True)
-
-
-def _ignore(text: str) -> None:
-    pass

@@ -59,27 +59,27 @@ def load(
     if url := valid.get("http", {}).get("public_url"):
         values = {kind: {**value, "Url": url} for kind, value in values.items()}
     full = apply_defaults(valid, defaults, values, hostname)
-    leader_change_s = consul.leader_change_s(valid.get("consul", {}), defaults)
-    around = lease_checks.Surroundings(leader_change_s, lease_checks.watchdog_s(environ))
+    section = valid.get("consul", {})
+    watchdog_s = lease_checks.watchdog_s(environ)
+    around = lease_checks.Surroundings(consul.leader_change_s(section, defaults), watchdog_s)
     items = _items(full, report, around)
     if asked is None:  # for a query a key may have been left out
-        _check_keys(read.data, report, defaults)
+        keys = defaults.of("election")["key"], defaults.of("semaphore")["prefix"]
+        cross_checks.check_keys(read.data, report, *keys)
     cross_checks.check_ambiguous(read.ambiguous, report)
     cross_checks.check_bodies(read.data, report)
     if not report.broken("consul"):
-        settings_of_consul = consul.resolve(valid.get("consul", {}), defaults, environ, report)
+        settings_of_consul = consul.resolve(section, defaults, environ, report)
         consul.warn(settings_of_consul, report)
     control_settings = control.resolve(valid, environ, document, report)
     http_settings = http.resolve(valid.get("http"), report)
     report.raise_if_any()
-    warnings = tuple(sorted(report.warnings))
-    directory = state_dir(valid, document["properties"]["state_dir"]["default"], environ)
     return Config(
         consul=settings_of_consul,
         log=LogSettings(**full["log"]),
         items=items,
-        state_dir=directory,
-        warnings=warnings,
+        state_dir=state_dir(valid, document["properties"]["state_dir"]["default"], environ),
+        warnings=tuple(sorted(report.warnings)),
         withheld=withheld,
         control=control_settings,
         http=http_settings,
@@ -109,10 +109,6 @@ def _validated(
     fill_in(read.data, variables, report)
     validate(read.data, document, report)
     return _valid_part(read.data, report)
-
-
-def _check_keys(data: dict[str, Any], report: Report, defaults: Defaults) -> None:
-    cross_checks.check_keys(data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"])
 
 
 def items_at(path: Path) -> list[tuple[str, str]]:

@@ -130,16 +130,13 @@ def _type(found: Deviation) -> str:
     title = found.rule.get("title")
     what = f"a {title}" if title else " or ".join(kinds)
     if found.value is None:
-        return f"cannot be empty: must be {what}, or remove the {_key_or_entry(found.path)}"
+        empty = "entry" if isinstance(found.path[-1], int) else "key"
+        return f"cannot be empty: must be {what}, or remove the {empty}"
     like_boolean = isinstance(found.value, str) and found.value in _LIKE_BOOLEANS
     shown = quoted(found.value) if like_boolean else _kind(found.value)
     if wanted == "integer" and (isinstance(found.value, float) or _is_long_number(found.value)):
         shown = _shown(found)
     return f"cannot be {shown}: {_type_remedy(found, what)}"
-
-
-def _key_or_entry(path: KeyPath) -> str:
-    return "entry" if path and isinstance(path[-1], int) else "key"
 
 
 def _type_remedy(found: Deviation, what: str) -> str:

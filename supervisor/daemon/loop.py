@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 from supervisor.config import Config
 from supervisor.consul.client import ConsulClient, wanted_of
@@ -63,13 +62,6 @@ STOPPING = "cannot reload: the daemon is stopping"
 HANDOVER_QUIET_S = 0.005  # the time of an acquire and its answer, or until a hook runs
 HANDS_OVER = (Acquire, JoinSemaphore, TakeSlot, Release, LeaveSemaphore, StartHook, StartRun)
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
-
-class Observer(Protocol):
-    """A part that sees every step: the facts (of log, history, metrics), the operator, systemd's notifier."""
-
-    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """Take note of an event and of the actions that the core decided."""
 
 
 class Daemon:
@@ -127,7 +119,9 @@ class Daemon:
             config, contenders, execute, log, boottime, node_name=node_name, path=path
         )
         self._monitor = HookMonitor(self.dispatch, log, environ, path, self._on_unhandled_exception)
-        self._notifier = SystemdNotifier(contenders, environ, boottime, self._warn_systemd)
+        self._notifier = SystemdNotifier(
+            contenders, environ, boottime, lambda why: log.line("warning", "systemd", why=why)
+        )
         history, metrics = self._listeners.history, self._listeners.metrics
         history.refused = refused  # why the last accepted configuration runs. Blank: the present one runs
         self._events = Events(
@@ -138,7 +132,7 @@ class Daemon:
             lambda: (*contenders.by_name, *contenders.not_begun),
         )
         facts = Facts(lambda: self._step_at, log.on_step, history.on_step, metrics.counters.on_step)
-        self._observers: tuple[Observer, ...] = (facts, self._operator, self._notifier)
+        self._observers = (facts.on_step, self._operator.on_step, self._notifier.on_step)  # see every step
         self._background = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
@@ -264,8 +258,8 @@ class Daemon:
     def _notify_observers(self) -> None:
         while self._pending:
             self._step_at, event, actions = self._pending.popleft()
-            for observer in self._observers:
-                observer.on_step(event, actions)
+            for observe in self._observers:
+                observe(event, actions)
 
     # --- stopping --------------------------------------------------------------------------------
 
@@ -287,9 +281,6 @@ class Daemon:
     def _accept_second_stop(self) -> None:
         """Count signals that were pending together as one request to stop, not as "stop now"."""
         self._ignores_second_stop = False
-
-    def _warn_systemd(self, why: str) -> None:
-        self._log.line("warning", "systemd", why=why)
 
     async def _close(self) -> None:
         await self._listeners.close()

@@ -218,9 +218,7 @@ class Operator:
 
     def _is_under_way(self, name: str, effect: ReloadEffect) -> bool:
         """Return whether a part of a reload is still to come that needs no operator."""
-        contender = self._contenders.by_name.get(name)
-        is_stuck = contender is not None and contender.role is Role.STUCK
-        return not is_stuck and bool(self._pending(name, effect))
+        return not self._is_stuck(name) and bool(self._pending(name, effect))
 
     def _pending(self, name: str, effect: ReloadEffect) -> str:
         """Return the work that a reload leaves to do, to be added to its line. Blank: nothing."""

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from supervisor.core.actions import EMPTY_RECORD, LOSE_SIDE, Point, Reason, Record
-from supervisor.core.contender.creation import contender_of, departing_contender
+from supervisor.core.contender.creation import contender_of, new_contender
+from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Successor
 from supervisor.core.machines.record import is_adoptable
@@ -95,14 +96,10 @@ def _departing_of(
         if record.settings is None:
             continue
         if settings is None or not is_adoptable(state, record.settings, settings):
-            departing[name] = departing_contender(
-                record.settings,
-                spread=0.5,
-                instance=origin.instance,
-                record=state,
-                now=origin.now,
-                reason=reason,
+            contender = new_contender(
+                record.settings, spread=0.5, instance=origin.instance, record=state, now=origin.now
             )
+            departing[name] = depart(contender, origin.now, reason)
     return departing
 
 

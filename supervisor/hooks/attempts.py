@@ -155,7 +155,8 @@ class Hooks:
         elif isinstance(action, StartHook):
             hook = action.hook
             left_s = requested_at + hook.timeout_s - self._clock()
-            child.terminate_after(max(0.0, left_s), _timed_out(hook.timeout_s), hook.kill_after_s)
+            why = f"timed out after {hook.timeout_s:g}s"
+            child.terminate_after(max(0.0, left_s), why, hook.kill_after_s)
 
     def _look_up_user(self, action: Started, requested_at: float) -> None:
         command, dies_with_us = _what(action)[0], self._dies_with_us(action)
@@ -314,10 +315,6 @@ def _what(action: Started) -> tuple[Command, str, int]:
         return action.run.command, "run", 1
     assert isinstance(action.hook.call, Command)
     return action.hook.call, action.hook.name, action.attempt
-
-
-def _timed_out(timeout_s: float) -> str:
-    return f"timed out after {timeout_s:g}s"
 
 
 def _reason(error: PrivilegesRefused | OSError | ValueError) -> str:

@@ -237,7 +237,8 @@ class Journal:
                 entry.file.remove()
                 entry.settings = None
             else:
-                line = state_line(state, entry.groups, self.identity, _wall_clock())
+                time_of_day = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+                line = state_line(state, entry.groups, self.identity, time_of_day)
                 head = partial(settings_line, settings, self._consul, self._withheld)
                 due = settings is not entry.settings or entry.outdated
                 begins = entry.state.step not in ENDED_FROM or state.step in (
@@ -250,7 +251,3 @@ class Journal:
             return f"cannot write {entry.file.path}: {error.strerror}"
         entry.state, entry.unsettled = state, False
         return ""
-
-
-def _wall_clock() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

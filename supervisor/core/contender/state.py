@@ -237,7 +237,9 @@ def has_finished(contender: Contender) -> bool:
     """Return whether the contender has wound up: nothing runs, and nothing is left to do."""
     if not contender.winding_up or not has_let_go(contender):
         return False
-    return contender.change.idle and contender.health.idle and _may_be_forgotten(contender)
+    # A successor in this process waits until nothing is left on record.
+    is_forgotten = contender.final_attempt or contender.record_keeper.kept == contender.record
+    return contender.change.idle and contender.health.idle and is_forgotten
 
 
 def has_let_go(contender: Contender) -> bool:
@@ -248,8 +250,3 @@ def has_let_go(contender: Contender) -> bool:
     if contender.tenure is not None:
         return contender.tenure.phase is Phase.STUCK and not contender.departing
     return contender.session.stage is Stage.ABSENT
-
-
-def _may_be_forgotten(contender: Contender) -> bool:
-    """Return whether nothing is left on record; a successor in this process waits for that."""
-    return contender.final_attempt or contender.record_keeper.kept == contender.record

@@ -173,13 +173,10 @@ class KnownSlots(Lock):
         Third: no key is left at all, and this contender has seen holders before.
         """
         if view.lock is None:
-            return (LOCK,) if view.contenders or view.filtered or self._has_seen_holders else ()
+            seen_holders = bool(self._slot_record.holders) or self._missing(LOCK) is not None
+            return (LOCK,) if view.contenders or view.filtered or seen_holders else ()
         alive = view.all_alive()
         return tuple(session for session in view.named if session not in alive)
-
-    @property
-    def _has_seen_holders(self) -> bool:
-        return bool(self._slot_record.holders) or self._missing(LOCK) is not None
 
     def _with_missing_keys(
         self, now: float, names: tuple[str, ...], *, unbroken: bool, changed: bool
