@@ -21,7 +21,7 @@ OTHERS_MAX = 56  # of all items together: client.CONCURRENT_MAX in use, and pool
 
 
 class Level(StrEnum):
-    """How good or bad a finding is. UNTOLD: Consul's answer does not show it."""
+    """The grade of a finding. UNTOLD: Consul's answer does not show it."""
 
     OK = "ok"
     WARNING = "warning"

@@ -9,7 +9,7 @@ from supervisor.core.settings import ItemSettings, Tls
 
 @dataclass(frozen=True, slots=True)
 class ConsulSettings:
-    """How to reach Consul."""
+    """The way to Consul."""
 
     address: str  # ``http(s)://HOST[:PORT]`` or ``unix:///PATH``
     token: str | None = field(default=None, repr=False)  # None: no token, or ``token_file`` is set
@@ -32,7 +32,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
-    """Where commands reach the daemon."""
+    """The place where commands reach the daemon."""
 
     path: str  # the unix socket
     group: str | None = None  # whose members may send commands, beside root and our own user
@@ -41,7 +41,7 @@ class ControlSettings:
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Where the daemon listens over TCP."""
+    """The address at which the daemon listens over TCP."""
 
     host: str  # a literal address, without brackets
     port: int  # 0 lets the system choose a port

@@ -182,10 +182,7 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     PassService: ApiEndpoint("write", *_service(put, "check/pass/service:", services.done)),
     DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
     Acquire: ApiEndpoint(
-        "write",
-        keys.acquire,
-        {200: keys.won, 409: keys.not_locked, 500: keys.not_locked},
-        _writes_key,
+        "write", keys.acquire, {200: keys.won, 409: keys.not_locked, 500: keys.not_locked}, _writes_key
     ),
     Rewrite: ApiEndpoint("write", keys.rewrite, {200: keys.written, 409: keys.not_written}, _rewrites),
     Release: ApiEndpoint(

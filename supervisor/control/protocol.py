@@ -51,7 +51,7 @@ class OperatorCommand:
 
 
 class Result(StrEnum):
-    """How a command ended. FAULTY: the configuration cannot be used."""
+    """The end of a command. FAULTY: the configuration cannot be used."""
 
     DONE = "done"
     UNKNOWN = "unknown"

@@ -7,7 +7,7 @@ so it is matched by identity and not by order. Each ``WriteRecord`` is answered 
 before anything else happens.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
@@ -185,11 +185,10 @@ class RoleChanged:
 
     item: str
     role: Role
-    reason: str = field(default="")
-    # session, token, transition: those that the hooks of the tenure receive. Blank or 0: there is no tenure.
-    session: str = field(default="")
+    reason: str = ""
+    session: str = ""  # this and the next two: those that the hooks of the tenure receive, if there is one
     token: int = 0
-    transition: str = field(default="")
+    transition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How a peer is verified and how this node identifies itself: paths, and never key material."""
+    """The verification of a peer, and the identity of this node: paths, and never key material."""
 
     ca_file: str | None = None
     cert_file: str | None = None

@@ -37,14 +37,14 @@ class Rights:
 
 @dataclass(frozen=True, slots=True)
 class RunAs:
-    """How a command is started as its user."""
+    """The way to start a command as its user."""
 
     prefix: tuple[str, ...] = ()  # the arguments before its argv. Empty: it runs as this process does
     env: dict[str, str] = field(default_factory=dict)  # the variables that a login as that user would set
 
 
 class Privileges:
-    """How commands are run as their users and groups, each looked up once."""
+    """The ways to run commands as their users and groups, each looked up once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str | None, str | None, bool], RunAs] = {}

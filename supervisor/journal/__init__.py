@@ -241,10 +241,7 @@ class Journal:
                 line = state_line(state, entry.groups, self.identity, time_of_day)
                 head = partial(settings_line, settings, self._consul, self._withheld)
                 due = settings is not entry.settings or entry.outdated
-                begins = entry.state.step not in ENDED_FROM or state.step in (
-                    Point.TENURE,
-                    Point.HOLDING,
-                )
+                begins = entry.state.step not in ENDED_FROM or state.step in (Point.TENURE, Point.HOLDING)
                 entry.file.append(line, head, head_is_due=due, keeps_room=begins)
                 entry.settings, entry.outdated = settings, False
         except OSError as error:

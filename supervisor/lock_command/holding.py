@@ -68,7 +68,7 @@ EXIT_BUG = 70
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How the lock is acquired and lost."""
+    """The manner in which the lock is acquired and lost."""
 
     wait_s: float | None  # how long to wait for the lock. 0: try once. None: no limit
     kills: bool  # whether a loss ends the command by KILL alone, without TERM

@@ -19,7 +19,7 @@ Fault = tuple[str, str, str]  # the setting, the reason, and the remedy
 
 
 class ProgramProbe(NamedTuple):
-    """Whether a command can start."""
+    """The question whether a command can start."""
 
     program: str  # the first word of its argv
     path: str  # the PATH in which the program is found
@@ -30,7 +30,7 @@ class ProgramProbe(NamedTuple):
 
 
 class FileProbe(NamedTuple):
-    """Whether a file, or a folder, can be read. ``setting``: the key that names it."""
+    """The question whether a file, or a folder, can be read. ``setting``: the key that names it."""
 
     setting: str
     name: str

@@ -40,7 +40,7 @@ ALTERED = "session-altered: Consul has made another session than this node asked
 
 
 class Failure(NamedTuple):
-    """How log, status and metrics name an outcome that is a failure."""
+    """The names that log, status and metrics have for an outcome that is a failure."""
 
     line: Name
     level: Level

@@ -25,14 +25,8 @@ EXTENSION_S = 20.0  # for two missed pings, then a release and a destroy without
 STATUS_CHARS_MAX = 300  # a line of `systemctl status`
 
 _LOSE_SIDE = (Phase.STOPPING, Phase.LOSING, Phase.LAST_RESORT)
-_NAMED_ROLES = (
-    Role.STUCK,
-    Role.LOSING,
-    Role.ACQUIRING,
-    Role.INELIGIBLE,
-    Role.PAUSED,
-    Role.RESTING,
-)  # the worst first
+# The worst first.
+_NAMED_ROLES = (Role.STUCK, Role.LOSING, Role.ACQUIRING, Role.INELIGIBLE, Role.PAUSED, Role.RESTING)
 
 
 class SystemdNotifier:

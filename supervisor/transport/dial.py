@@ -19,7 +19,7 @@ from supervisor.transport.tls import TlsContext
 
 @dataclass(slots=True)
 class Progress:
-    """How far an exchange has come, for the error when its deadline comes first."""
+    """The stage of an exchange, for the error when its deadline comes first."""
 
     doing: str = "not begun"
 

@@ -136,11 +136,7 @@ class KnownSlots(Lock):
         longest_s = max(self.longest_s, *said_s, 0.0)
         confirmed_unused = self.confirmed_unused and view.lock is None
         slots = replace(
-            self,
-            view=view,
-            our_session=our_session,
-            longest_s=longest_s,
-            confirmed_unused=confirmed_unused,
+            self, view=view, our_session=our_session, longest_s=longest_s, confirmed_unused=confirmed_unused
         )
         before = None if self.view is None else self.view.index
         return slots._with_missing_keys(

@@ -97,9 +97,8 @@ class Tenure:
     create_index: int
     lock_index: int
     contact: float  # when the newest consistent read was sent that showed us as holder
-    # leader, previous_leader, next_leader: the values of this holder, the holder before and the holder after.
-    leader: bytes
-    previous_leader: bytes | None
+    leader: bytes  # the value of this holder
+    previous_leader: bytes | None  # the value of the holder before
     phase: Phase = Phase.ACQUIRING
     # on_lose must run, because on_acquire or the run child has begun or is being started, or because a tenure
     # that has neither of them holds. A tenure from a record always has it.
@@ -112,7 +111,7 @@ class Tenure:
     # Until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
     reason_deadline: float = LONG_AGO
     taken_at: float | None = None  # when nothing keeps a rival out any more. None: Consul does still
-    next_leader: bytes | None = None
+    next_leader: bytes | None = None  # the value of the holder after
     held_at: float | None = None  # when this node began to hold
     recorded: bool = False  # on record, so that a crash does not forget it; no hook begins before
     fresh_since: float = LONG_AGO  # on_acquire and the run child do not begin on a contact older than this

@@ -30,7 +30,7 @@ REASONS_MAX = 4  # that count as news, because some reasons carry a number that 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one kind of failure is logged."""
+    """The lines of one kind of failure."""
 
     level: Level
     over: Name  # the name of the line at its end
