@@ -108,7 +108,7 @@ class StepDownAsked:
 
     item: str
     for_s: float
-    handover_to: str = ""  # the session to which an election's key is handed over. Blank: any
+    handover_to: str | None = None  # the session to which an election's key is handed over. None: any
     note: str = ""  # the operator's reason, which the hooks receive. Blank: none was given
 
 

@@ -120,7 +120,7 @@ class Operator:
             role = Role.WAITING if before is None else before.role
             return _cannot(Verb.STEP_DOWN, name, f"this node does not hold it (role: {role})")
         holding = self._holders(name)
-        handover_to = "" if target is None else target.id
+        handover_to = None if target is None else target.id
         self._dispatch(StepDownAsked(name, command.rest_s, handover_to=handover_to, note=command.note))
         if not await self._until(lambda: self._has_given_up(name, tenure.session), RELEASED_S):
             return _cannot(Verb.STEP_DOWN, name, "on_lose or the release is still under way, see `status`")

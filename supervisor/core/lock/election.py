@@ -123,7 +123,7 @@ class ElectionLock(Lock):
             return replace(self, view=view, free_at=max(observation.true_since, self.free_at))
         since = observation.true_since if observation.after_index else now
         target = handover.hinted_session(view.value)
-        is_target = bool(target) and target == our_session
+        is_target = target == our_session
         drawn_s = self._next_backoff_s
         backoff_s = 0.0 if is_target else drawn_s + self.acquire_delay_s
         handover_s = handover.HANDOVER_S if target and not is_target else 0.0

@@ -133,7 +133,7 @@ class Session:
     ending_since: float = NEVER  # when the session was given up
     final_attempt: bool = False  # this process ends, so one unanswered attempt of each write must do
     abandoned_id: str = ""  # the session that a final attempt left behind, for the next process to end
-    handover_to: str = ""  # the session to which the release hands the lock over. Blank: any may take it
+    handover_to: str | None = None  # the session to which the release hands the lock over. None: to any
 
     @property
     def deadline(self) -> float:
