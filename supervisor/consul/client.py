@@ -19,18 +19,11 @@ from supervisor.consul.codec import Codec
 from supervisor.consul.command_requests import ReadSessions
 from supervisor.consul.limiter import Limiter
 from supervisor.consul.rate import RateLimit
-from supervisor.consul.shared import (
-    ASK_SINGLY,
-    READ_S,
-    Listing,
-    ListQuery,
-    PrefixReader,
-    PrefixWatcher,
-    SharedQuery,
-    queries_for,
-    read_prefixes,
-    watch_prefixes,
-)
+from supervisor.consul.shared.grouping import queries_for, read_prefixes, watch_prefixes
+from supervisor.consul.shared.listing import Listing
+from supervisor.consul.shared.query import ASK_SINGLY, ListQuery, SharedQuery
+from supervisor.consul.shared.reader import READ_S, PrefixReader
+from supervisor.consul.shared.watcher import PrefixWatcher
 from supervisor.consul.token import Token
 from supervisor.core.actions import PrepareWrite
 from supervisor.core.events import Answered

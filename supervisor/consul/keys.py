@@ -21,7 +21,7 @@ from supervisor.consul.responses import (
     why,
 )
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
-from supervisor.consul.shared import LOCK_FLAGS, view_of
+from supervisor.consul.shared.listing import LOCK_FLAGS, view_of
 from supervisor.core.outcomes import (
     Denied,
     Done,

@@ -25,7 +25,7 @@ from supervisor.consul.responses import (
     value_of,
     why,
 )
-from supervisor.consul.shared import NO_FLAGS
+from supervisor.consul.shared.listing import NO_FLAGS
 from supervisor.core.outcomes import (
     ContenderKey,
     Denied,
