@@ -49,9 +49,7 @@ def load(
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)  # first, because the file may use up FILLED_CHARS_MAX
-    read = config_files.read(path, report, files)
-    repeat(read.data, document, report)
-    copy_hooks(read.data, report.places)
+    read = _read(path, files, document, report)
     if asked is not None:
         leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)
@@ -63,11 +61,7 @@ def load(
     watchdog_s = lease_checks.watchdog_s(environ)
     around = lease_checks.Surroundings(consul.leader_change_s(section, defaults), watchdog_s)
     items = _items(full, report, around)
-    if asked is None:  # for a query a key may have been left out
-        keys = defaults.of("election")["key"], defaults.of("semaphore")["prefix"]
-        cross_checks.check_keys(read.data, report, *keys)
-    cross_checks.check_ambiguous(read.ambiguous, report)
-    cross_checks.check_bodies(read.data, report)
+    _check_data(read, report, defaults, is_whole=asked is None)
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(section, defaults, environ, report)
         consul.warn(settings_of_consul, report)
@@ -85,6 +79,25 @@ def load(
         http=http_settings,
         places=report.places,
     )
+
+
+def _read(
+    path: Path, files: Sequence[Path] | None, document: dict[str, Any], report: Report
+) -> config_files.Source:
+    """Read the files, repeat the items of ``for_each``, and give each item the hooks of ``defaults``."""
+    read = config_files.read(path, report, files)
+    repeat(read.data, document, report)
+    copy_hooks(read.data, report.places)
+    return read
+
+
+def _check_data(read: config_files.Source, report: Report, defaults: Defaults, *, is_whole: bool) -> None:
+    """Report what raw data show, whatever fault is elsewhere. A query's data may lack keys."""
+    if is_whole:
+        keys = defaults.of("election")["key"], defaults.of("semaphore")["prefix"]
+        cross_checks.check_keys(read.data, report, *keys)
+    cross_checks.check_ambiguous(read.ambiguous, report)
+    cross_checks.check_bodies(read.data, report)
 
 
 def _items(

@@ -100,23 +100,14 @@ class Daemon:
         self._only_wind_up = load is None
         unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
         begun = self._records.start(wanted_of(config), boottime(), unwanted)
-        self._hooks = Hooks(
-            node=node_name,
-            report=self._on_child_ended,
-            log_line=self._on_output,
-            spawned=self._records.group_began,
-            delayed=log.delayed,
-            environ=self._inherited(),
-            clock=boottime,
-        )
+        self._hooks = self._new_hooks(node_name)
         self._items_to_preload = tuple(begun.settings)
         contenders = Contenders(begun.contenders, begun.successors)
         self._driver = Driver(contenders, self, self._effects())
         sessions = self._client.sessions
         self._operator = Operator(contenders, self.dispatch, self._reload, sessions, node_name)
-        execute = self._operator.execute
         self._listeners = Listeners(
-            config, contenders, execute, log, boottime, node_name=node_name, path=path
+            config, contenders, self._operator.execute, log, boottime, node_name=node_name, path=path
         )
         self._monitor = HookMonitor(self.dispatch, log, environ, path, self._on_unhandled_exception)
         self._notifier = SystemdNotifier(
@@ -137,6 +128,17 @@ class Daemon:
         self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
         self._reload_lock = asyncio.Lock()
+
+    def _new_hooks(self, node_name: str) -> Hooks:
+        return Hooks(
+            node=node_name,
+            report=self._on_child_ended,
+            log_line=self._on_output,
+            spawned=self._records.group_began,
+            delayed=self._log.delayed,
+            environ=self._inherited(),
+            clock=boottime,
+        )
 
     def _effects(self) -> Effects:
         """Return the function for each action of the core that is neither a request nor a record."""
