@@ -31,7 +31,7 @@ class Checked:
     """A configuration that was checked and is valid."""
 
     config: Config | None  # None: a drop-in was checked, and other files of its folder have faults
-    replaces: Path | None = None  # in whose place a drop-in was checked. None: no drop-in, or a new file
+    replaces: Path | None = None  # the file that a checked drop-in replaces. None: a new file, or no drop-in
     standing: tuple[Problem, ...] = ()  # the faults of other files in the drop-in's folder
     found: "Sequence[Finding] | None" = None  # the findings about Consul. None: no request was sent to Consul
 

@@ -31,7 +31,7 @@ class DropIn:
 class Placed:
     """A drop-in without a fault."""
 
-    config: Config | None  # with the drop-in. None: other files of the folder have faults
+    config: Config | None  # the folder with the drop-in. None: other files of it have faults
     replaces: Path | None  # the file that the drop-in replaces. None: it is new in the folder
     standing: tuple[Problem, ...] = ()  # the faults of other files in the folder
 

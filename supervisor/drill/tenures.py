@@ -25,7 +25,7 @@ class ObservedTenure:
     since: float  # when Consul first showed the session as holder
     freed_at: float | None = None  # when Consul no longer showed it. None: Consul still does
     is_dead: bool = False  # whether the supervisor was killed, and has not come back to this tenure
-    attempts: list[RecordedRun] = field(default_factory=list)  # in the order of their begin
+    attempts: list[RecordedRun] = field(default_factory=list)  # by their begin
 
     def of(self, *lists: str) -> list[RecordedRun]:
         return [attempt for attempt in self.attempts if attempt.list in lists]

@@ -35,7 +35,7 @@ class Exchange:
     fresh: bool = False  # whether it needs a connection that was never used
     delay: Delay = no_delay  # see ``Delay``
     on_response: OnResponse = ignore  # see ``OnResponse``
-    answer: "asyncio.Future[requests.Response]" = field(init=False)  # or the ExchangeFailed of this attempt
+    answer: "asyncio.Future[requests.Response]" = field(init=False)  # or an ExchangeFailed
     unsent: bytes = field(init=False)  # the encoded request while a connection has not sent it
     head: h11.Response | None = field(init=False)  # the head of the answer. None: it has not arrived
     # The body of the answer as far as it has arrived.

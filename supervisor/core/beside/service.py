@@ -40,7 +40,7 @@ class Service:
     of: ServiceSettings | None = None
     wanted: Registration | None = None  # what the agent is to have now. None: nothing
     found: Instance = Instance.UNKNOWN  # what the agent has under this id, by its newest answer
-    registered: Registration | None = None  # confirmed last. None: it has to be sent again
+    registered: Registration | None = None  # what the agent confirmed last. None: it is to be sent again
     contact: float = LONG_AGO  # the newest contact for which the check was to pass
     exchange: Lane = Lane()
 

@@ -58,12 +58,12 @@ class Contender:
     paused: bool = False
     record_keeper: RecordKeeper = RecordKeeper()  # the newest record of this contender in the journal
     last_notice: str = ""  # the notice that was reported last
-    reported: tuple[Role, str] = (Role.WAITING, "")  # in the newest ``RoleChanged``
+    reported: tuple[Role, str] = (Role.WAITING, "")  # the role and the reason of the newest ``RoleChanged``
     faults: tuple[Fault, ...] | None = ()  # the hooks that cannot start. None: not checked yet
     told_faults: tuple[Fault, ...] = ()  # the faults that were reported last
     read_offset: float | None = None
     throttle: Throttle = Throttle()  # the refusals by Consul's rate limits: how long requests wait
-    maintenance: Maintenance = Maintenance()  # which candidate_check may respect
+    maintenance: Maintenance = Maintenance()  # Consul's maintenance mode, which candidate_check may respect
     service: Service = Service()  # the known state of the service that names this node while it holds
 
     @property

@@ -23,7 +23,7 @@ class Sequence:
     running: StartHook | None = None
     due_at: float = LONG_AGO
     failed: bool = False  # a hook has failed, with all its retries
-    ended_ok: bool | None = None  # of the attempt that ``settle`` has not judged yet. None: there is none
+    ended_ok: bool | None = None  # the end of an attempt that ``settle`` has not judged. None: there is none
 
     @property
     def deadline(self) -> float:

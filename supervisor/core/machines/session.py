@@ -122,7 +122,7 @@ class Session:
     # lock before that. So its first renewal follows the create at once, while this node waits anyway.
     verified: bool = False
     tried: bool = False  # an acquire was sent, so the session holds the key, or may still come to hold it
-    last_value: bytes | None = None  # that the session gave the key last, by its acquire or since
+    last_value: bytes | None = None  # what the session gave the key last, by its acquire or since
     # When the key gets its value once more, because the last rewrite has no answer. NEVER: it has an answer.
     rewrite_at: float = NEVER
     prepared: bool = False  # the next acquire has been made ready to be sent
