@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass
 from math import log
 from statistics import fmean
 
-from supervisor.consul.shared import queries_for, read_prefixes, watch_prefixes
+from supervisor.consul.shared.grouping import queries_for, read_prefixes, watch_prefixes
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace

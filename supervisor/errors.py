@@ -9,11 +9,10 @@ always handles the error, has no kind.
 class CommandError(Exception):
     """The base of the three kinds. The text is one line: what cannot be done, why, and the remedy.
 
-    remedy: the remedy that ``cli`` prints behind the text. Blank: the text contains the remedy.
     has_places: whether the text has instead one line for each fault, which begins with a place in a file.
     """
 
-    remedy = ""
+    remedy = ""  # the remedy that ``cli`` prints behind the text. Blank: the text contains the remedy
     has_places = False
 
 

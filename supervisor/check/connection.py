@@ -21,15 +21,14 @@ from supervisor.check.findings import AgentFacts, Finding, Level
 from supervisor.check.servers import of_servers
 from supervisor.config import Config, ConsulSettings
 from supervisor.consul import permissions
-from supervisor.consul.codec import Codec
 from supervisor.consul.command_requests import ReadSessions
+from supervisor.consul.query import OneOffClient
 from supervisor.consul.responses import MalformedResponse, error_text, json_of, why
 from supervisor.consul.sessions import NO_PATH
-from supervisor.consul.token import Token
 from supervisor.core.outcomes import Created, KeyView, Outcome
 from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.transport import Endpoint, ExchangeFailed, Transport
+from supervisor.transport import ExchangeFailed
 
 CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader, and an item takes a millisecond
 _COMMAND = ("", 0.0, CONNECT_S)  # the fields that only requests of the daemon need, and the timeout
@@ -42,11 +41,8 @@ async def check_connection(config: Config, hostname: str) -> list[Finding]:
     hostname: the name of this machine.
     Raises TokenError when the token file cannot be used.
     """
-    checker = _Checker(config.consul)
-    try:
-        return await checker.findings(config.items, hostname)
-    finally:
-        await checker.close()
+    async with OneOffClient(config.consul) as consul:
+        return await _Checker(config.consul, consul).findings(config.items, hostname)
 
 
 def is_reached(found: list[Finding]) -> bool:
@@ -61,17 +57,11 @@ class _NoAnswer(Exception):
 class _Checker:
     """Sends the requests of one run one after another, the reads over one connection."""
 
-    def __init__(self, settings: ConsulSettings) -> None:
-        endpoint = Endpoint.of(settings.address, settings.tls)
-        self._peer = endpoint.peer
+    def __init__(self, settings: ConsulSettings, consul: OneOffClient) -> None:
         self._datacenter, self._leader_change_s = settings.datacenter, settings.leader_change_s
-        self._consul = Codec(settings, endpoint.base_url, Token(settings))
-        self._transport = Transport(endpoint)
+        self._consul, self._codec = consul, consul.codec
         self._deadline = asyncio.get_running_loop().time() + CONNECT_S
         self._holders: set[str] = set()
-
-    async def close(self) -> None:
-        await self._transport.close()
 
     async def findings(self, items: tuple[ItemSettings, ...], hostname: str) -> list[Finding]:
         try:
@@ -79,7 +69,7 @@ class _Checker:
         except (_NoAnswer, MalformedResponse) as failure:
             remedy = "start the agent, or correct consul.address"
             return [Finding("reachable", Level.ERROR, str(failure), remedy)]
-        reachable = Finding("reachable", Level.OK, f"Consul answers at {self._peer}")
+        reachable = Finding("reachable", Level.OK, f"Consul answers at {self._consul.peer}")
         if no_path:
             return [reachable, findings.of_no_path(str(self._datacenter), no_path)]
         found = [reachable, findings.of_leader(leader)]
@@ -103,19 +93,19 @@ class _Checker:
 
         Blank: the datacenter can be reached, or there is no leader. Raises MalformedResponse.
         """
-        response = await self._exchange(self._consul.question("status/leader"))
+        response = await self._exchange(self._codec.question("status/leader"))
         if response.status_code == 500 and NO_PATH in why(response):
             return why(response), ""
         if response.status_code == 500:
             return "", ""  # an agent that knows no server
         if response.status_code != 200:
-            raise MalformedResponse(f"no Consul answers at {self._peer}: {why(response)}")
+            raise MalformedResponse(f"no Consul answers at {self._consul.peer}: {why(response)}")
         return "", json_of(response, str)
 
     async def _agent(
         self, hostname: str, items: tuple[ItemSettings, ...]
     ) -> tuple[AgentFacts | None, list[Finding]]:
-        response = await self._exchange(self._consul.question("agent/self"))
+        response = await self._exchange(self._codec.question("agent/self"))
         if response.status_code == 403 and permissions.UNKNOWN_TOKEN in error_text(response):
             return None, [findings.of_token(why(response))]
         try:
@@ -138,7 +128,7 @@ class _Checker:
                 self._holders |= {holder.session for holder in read.holders}
             found.append(findings.of_read(settings, shown, read))
             if settings.contend:
-                response = await self._exchange(self._consul.transaction(impossible_write(key)))
+                response = await self._exchange(self._codec.transaction(impossible_write(key)))
                 found.append(findings.of_write(settings, shown, why(response)))
         if settings.contend:
             found.append(await self._session(settings, node))
@@ -146,7 +136,7 @@ class _Checker:
             name = settings.service.name
             entry = {"ID": str(uuid4()), "Service": name, "ModifyIndex": NO_INDEX}  # another impossible write
             write = [{"Service": {"Verb": "cas", "Node": entry["ID"], "Service": entry}}]
-            response = await self._exchange(self._consul.question("txn", write))
+            response = await self._exchange(self._codec.question("txn", write))
             rule = f'give the token: service "{name}" {{ policy = "write" }}'
             found.append(findings.of_write(settings, f"the service {name}", why(response), rule))
         if settings.candidate_check is not None and settings.candidate_check.maintenance:
@@ -160,7 +150,7 @@ class _Checker:
         """
         if not node:
             return None
-        response = await self._exchange(self._consul.question(f"health/node/{quote(node, safe='')}"))
+        response = await self._exchange(self._codec.question(f"health/node/{quote(node, safe='')}"))
         try:
             return bool(json_of(response, list)) if response.status_code == 200 else None
         except MalformedResponse:
@@ -180,12 +170,12 @@ class _Checker:
         return findings.of_session(settings, node, impossible, outcome)
 
     async def _outcome(self, request: Request) -> Outcome:
-        return self._consul.decode(request, await self._exchange(self._consul.encode(request)))
+        return self._codec.decode(request, await self._exchange(self._codec.encode(request)))
 
     async def _exchange(self, request: requests.PreparedRequest) -> requests.Response:
         left_s = max(0.0, self._deadline - asyncio.get_running_loop().time())
         try:
-            return await self._transport.exchange(request, timeout_s=left_s, fresh=request.method != "GET")
+            return await self._consul.exchange(request, left_s)
         except ExchangeFailed as failure:
             raise _NoAnswer(str(failure)) from None
 

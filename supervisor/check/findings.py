@@ -21,7 +21,7 @@ OTHERS_MAX = 56  # of all items together: client.CONCURRENT_MAX in use, and pool
 
 
 class Level(StrEnum):
-    """How good or bad a finding is. UNTOLD: Consul's answer does not show it."""
+    """The grade of a finding. UNTOLD: Consul's answer does not show it."""
 
     OK = "ok"
     WARNING = "warning"
@@ -31,37 +31,27 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
+    """One finding."""
 
-    what: the thing that was checked, by its name in docs/commands.md.
-    text: the fact that was found.
-    remedy: what to do. Blank: nothing.
-    item: the election or semaphore of the finding. Blank: the finding is about the agent or Consul.
-    """
-
-    what: str
+    what: str  # the thing that was checked, by its name in docs/commands.md
     level: Level
-    text: str
-    remedy: str = ""
-    item: str = ""
+    text: str  # the fact that was found
+    remedy: str = ""  # what to do. Blank: nothing
+    item: str = ""  # the election or semaphore. Blank: the finding is about the agent or Consul
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """The facts that an agent reports about itself in ``/v1/agent/self``. A blank fact is not reported.
-
-    debug: the agent's configuration as it runs.
-    """
+    """The facts that an agent reports about itself in ``/v1/agent/self``. A blank fact is not reported."""
 
     node: str
     address: str
     version: str
     datacenter: str
-    debug: Mapping[str, Any] = field(repr=False)
+    debug: Mapping[str, Any] = field(repr=False)  # the agent's configuration as it runs
 
 
 def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
-    """Return the facts in the agent's answer."""
     parts = {name: part if isinstance(part := answer.get(name), dict) else {} for name in _PARTS}
     config, member, debug = (parts[name] for name in _PARTS)
     return AgentFacts(
@@ -198,13 +188,11 @@ def _of_connections(facts: AgentFacts, items: Collection[ItemSettings]) -> Findi
 
 
 def of_token(why: str) -> Finding:
-    """Return the finding about a token that Consul does not know."""
     remedy = "put a token that exists into token_file (or token, or CONSUL_HTTP_TOKEN)"
     return Finding("token", Level.ERROR, f"Consul refuses the token: {why}", remedy)
 
 
 def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
-    """Return the finding about a read of ``key``."""
     if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.is_foreign:
         text = f"{key} belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
         return _right(settings, Level.ERROR, text, "give the election another key, or delete this one")

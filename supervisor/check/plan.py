@@ -18,7 +18,7 @@ from supervisor.check.report import as_lines, lease_rows
 from supervisor.config.cross_checks import check_item
 from supervisor.config.lease_checks import TTL_MIN_S, WATCHDOG_S, Surroundings, return_s
 from supervisor.config.problems import Places, Problem, Report
-from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, Lease, lease_of
+from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
 from supervisor.formats.durations import format_duration
 
@@ -37,38 +37,27 @@ FAILOVER, USUALLY, ON_LOSE, SILENCE = "--failover", "--failover-usually", "--on-
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """An operator's wishes for a session.
+    """An operator's wishes for a session."""
 
-    failover_s: how long after the crash of the holder's machine another node holds at the latest. None: no
-        wish.
-    on_lose_s: how long everything that ends after a loss may take, which is ``lose_time``.
-    silence_s: how long Consul may be silent, or this node cut off, without a loss. None: long enough that
-        ``check`` does not warn.
-    node_checks: the checks of Consul that are to end the session.
-    leader_change_s: how long a change of the leader of Consul's servers takes.
-    usually_s: how soon another node usually holds, if the session ends by serfHealth. None: no wish.
-    """
-
+    # How long after the crash of the holder's machine another node holds at the latest. None: no wish.
     failover_s: float | None
-    on_lose_s: float
+    on_lose_s: float  # how long everything that ends after a loss may take, which is ``lose_time``
+    # How long Consul may be silent, or this node cut off, without a loss. None: long enough that ``check``
+    # does not warn.
     silence_s: float | None = None
-    node_checks: tuple[str, ...] = ()
-    leader_change_s: float = LEADER_CHANGE_S
+    node_checks: tuple[str, ...] = ()  # the checks of Consul that are to end the session
+    leader_change_s: float = LEADER_CHANGE_S  # how long a change of the leader of Consul's servers takes
+    # How soon another node usually holds, if the session ends by serfHealth. None: no wish.
     usually_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A wish that can be met beside the other wishes, in the place of one that cannot.
+    """A wish that can be met beside the other wishes, in the place of one that cannot."""
 
-    option: the wish, as the option of the command.
-    length_s: the nearest length that is possible. None: none is.
-    session: the session that meets it. None: there is none.
-    """
-
-    option: str
-    length_s: float | None = None
-    session: ElectionSettings | None = None
+    option: str  # the wish, as the option of the command
+    length_s: float | None = None  # the nearest length that is possible. None: none is
+    session: ElectionSettings | None = None  # the session that meets it. None: there is none
 
 
 def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:
@@ -114,7 +103,6 @@ def as_text(settings: ElectionSettings, leader_change_s: float) -> str:
 
 
 def costs_text(costs: Iterable[Cost], leader_change_s: float) -> str:
-    """Return the cost of each wish."""
     return "".join(_cost_lines(cost, leader_change_s) for cost in costs).rstrip()
 
 
@@ -148,15 +136,11 @@ def _quickest(
 def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
     """Return whether the session leaves room, and tolerates the silence."""
     lease = lease_of(settings)
-    tolerated_s, wished_s = _tolerated_s(lease), wishes.silence_s
+    # The silence that costs no loss, whether or not Consul changes its leader meanwhile.
+    tolerated_s, wished_s = max(0.0, min(lease.silence_s, lease.cut_off_s)), wishes.silence_s
     if wished_s is None:
         tolerated_s, wished_s = lease.silence_s, Surroundings(wishes.leader_change_s).silence_s
     return lease.room_s >= ROOM_MIN_S and tolerated_s >= wished_s - ROUNDING_S
-
-
-def _tolerated_s(lease: Lease) -> float:
-    """Return the silence that costs no loss, whether or not Consul changes its leader meanwhile."""
-    return max(0.0, min(lease.silence_s, lease.cut_off_s))
 
 
 def _is_in_time(settings: ElectionSettings, wishes: Wishes) -> bool:

@@ -28,18 +28,12 @@ JSON_VERSION = 1  # of the document's shape; an added field does not change it
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A configuration that was checked and is valid.
+    """A configuration that was checked and is valid."""
 
-    config: the configuration. None: a drop-in was checked, and other files of its folder have faults.
-    replaces: the file in whose place a drop-in was checked. None: no drop-in, or one that is a new file.
-    standing: the faults of other files in the drop-in's folder.
-    found: the findings about Consul. None: no request was sent to Consul.
-    """
-
-    config: Config | None
-    replaces: Path | None = None
-    standing: tuple[Problem, ...] = ()
-    found: "Sequence[Finding] | None" = None
+    config: Config | None  # None: a drop-in was checked, and other files of its folder have faults
+    replaces: Path | None = None  # the file that a checked drop-in replaces. None: a new file, or no drop-in
+    standing: tuple[Problem, ...] = ()  # the faults of other files in the drop-in's folder
+    found: "Sequence[Finding] | None" = None  # the findings about Consul. None: no request was sent to Consul
 
     @property
     def warnings(self) -> tuple[Problem, ...]:

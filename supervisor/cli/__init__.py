@@ -120,7 +120,6 @@ def _open_closed() -> None:
 
 
 def _function(command: str) -> Callable[[argparse.Namespace], int]:
-    """Import the function that runs this command."""
     module, _, name = COMMANDS[command].function.partition(":")
     function: Callable[[argparse.Namespace], int] = getattr(import_module(f"supervisor.cli.{module}"), name)
     return function

@@ -23,7 +23,7 @@ from supervisor.check.report import (
 )
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 from supervisor.cli.terminal import fail, report, run_async
-from supervisor.config import Config, ConfigError, environment_file, load, load_drop_in
+from supervisor.config import Config, ConfigError, drop_in, environment_file, load
 from supervisor.formats.durations import parse_duration
 from supervisor.preflight.file_modes import audit
 
@@ -92,7 +92,7 @@ def _check_one(path: Path, options: argparse.Namespace) -> int:
     if options.folder is None:
         checked = Checked(_with_warnings(load(path, environ, hostname), options.here, path))
     else:
-        placed = load_drop_in(path, options.folder, options.name, environ, hostname)
+        placed = drop_in.load(drop_in.DropIn(path, options.folder, options.name), environ, hostname)
         config = placed.config and _with_warnings(placed.config, options.here, path, alone=path)
         checked = Checked(config, placed.replaces, placed.standing)
     code = DONE

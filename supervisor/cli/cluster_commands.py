@@ -19,7 +19,7 @@ from supervisor.cli.display.members import (
 from supervisor.cli.display.text import escape, wrapped
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import columns, confirm, fail, run_async
-from supervisor.config import EVERY_ITEM, Config, load_for_question
+from supervisor.config import EVERY_ITEM, Config, load
 from supervisor.consul.endpoints import READS_SESSIONS
 from supervisor.consul.members import (
     Cluster,
@@ -28,7 +28,7 @@ from supervisor.consul.members import (
     consequences,
     supervisor_sessions,
 )
-from supervisor.consul.query import OneOffClient
+from supervisor.consul.query import destroy
 from supervisor.consul.wait import has_leader, is_free, wait_until
 from supervisor.core.settings import SemaphoreSettings
 
@@ -49,7 +49,7 @@ def members(options: argparse.Namespace) -> int:
 def cluster(options: argparse.Namespace) -> int:
     """Print the members of each item of the configuration, or of one, and return the exit code."""
     path = options.config or DEFAULT_CONFIG
-    config = load_for_question(path, options.name or EVERY_ITEM, os.environ, socket.gethostname())
+    config = load(path, os.environ, socket.gethostname(), asked=options.name or EVERY_ITEM)
     items = config.items if options.name is None else [item_of(config, path, options.name)]
     found = run_async(cluster_now(config.consul, items)).items
     print(members_json(found) if options.json else "\n".join(cluster_lines(found, columns())))
@@ -60,7 +60,7 @@ def sessions(options: argparse.Namespace) -> int:
     """Print the sessions of supervisors, or destroy one of them, and return the exit code."""
     if why := _wrong_options(options):
         return fail(USAGE, why)
-    config = load_for_question(options.config, EVERY_ITEM, os.environ, socket.gethostname())
+    config = load(options.config, os.environ, socket.gethostname(), asked=EVERY_ITEM)
     found = run_async(cluster_now(config.consul, config.items))
     if options.destroy is not None:
         return _destroy(options, config, found)
@@ -102,7 +102,7 @@ def _destroy(options: argparse.Namespace, config: Config, found: Cluster) -> int
         now = _session(run_async(cluster_now(config.consul, config.items)), one.id)
         if now is None or now.parts != session.parts:
             return fail(NEGATIVE, f"{refused}: what it holds has changed meanwhile")
-    run_async(_destroyed(config, one.id))
+    run_async(destroy(config.consul, one.id))
     print("destroyed")
     return DONE
 
@@ -110,11 +110,6 @@ def _destroy(options: argparse.Namespace, config: Config, found: Cluster) -> int
 def _session(found: Cluster, session: str) -> SupervisorSession | None:
     """Return this session of a supervisor. None: there is none."""
     return next((each for each in supervisor_sessions(found) if each.listed.id == session), None)
-
-
-async def _destroyed(config: Config, session: str) -> None:
-    async with OneOffClient(config.consul) as consul:
-        await consul.destroy(session)
 
 
 def wait(options: argparse.Namespace) -> int:

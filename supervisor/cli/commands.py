@@ -41,21 +41,16 @@ class OneOf(NamedTuple):
 
 
 class CommandSpec:
-    """One command.
-
-    summary: the effect of the command, in one line.
-    example: an example of the text after ``consul-supervisor``.
-    function: ``module:name`` below supervisor.cli, which takes the parsed arguments and returns the code.
-    codes: the meaning of its exit codes, except those of every command, which are in OF_ALL.
-    """
+    """One command."""
 
     def __init__(
         self, summary: str, example: str, function: str, codes: dict[int, str], *arguments: Argument | OneOf
     ) -> None:
-        self.summary = summary
-        self.example = example
+        self.summary = summary  # the effect of the command, in one line
+        self.example = example  # an example of the text after ``consul-supervisor``
+        # ``module:name`` below supervisor.cli, which takes the parsed arguments and returns the code.
         self.function = function
-        self.codes = codes
+        self.codes = codes  # the meaning of its exit codes, without those of every command (OF_ALL)
         self.arguments = arguments
 
 

@@ -89,7 +89,7 @@ def _items(given: argparse.Namespace) -> Iterable[tuple[str, str]]:
 
     The configuration counts if the command does not ask the daemon, or if the daemon does not answer.
     """
-    from supervisor.config import items_at
+    from supervisor.config.loader import items_at
 
     if "path" not in given and "config" not in given:  # the command takes no configuration
         return []

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from supervisor.cli.commands import DEFAULT_CONFIG
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import UnknownItem, fail, run_async
-from supervisor.config import consul_settings, load_for_question
+from supervisor.config import load
+from supervisor.config.consul import from_environment
 from supervisor.config.problems import known_names
 
 if TYPE_CHECKING:
@@ -44,17 +45,10 @@ def leader(options: argparse.Namespace) -> int:
 
 def verify(options: argparse.Namespace) -> int:
     """Return DONE if the session of a sequencer still holds the key or slot, else print why not."""
-    from supervisor.consul.query import key_now, slots_now, why_no_slot, why_not_held
-    from supervisor.core.settings import LOCK_SUFFIX
+    from supervisor.consul.query import why_not_held
 
     settings, key, _ = _key_of(options, ITEM)
-    slots, prefix = None, key.removesuffix(LOCK_SUFFIX)
-    if prefix != key:
-        slots = run_async(slots_now(settings, prefix))
-    if slots is not None and slots.lock is not None and not slots.lock.is_lock:
-        why_not = run_async(why_no_slot(settings, prefix, slots, options.session, options.lock_index))
-    else:
-        why_not = why_not_held(run_async(key_now(settings, key)), options.session, options.lock_index)
+    why_not = run_async(why_not_held(settings, key, options.session, options.lock_index))
     return fail(NEGATIVE, f"no longer the holder of {key}: {why_not}") if why_not else DONE
 
 
@@ -80,7 +74,7 @@ def load_item(path: Path | None, name: str, kind: str = ITEM) -> "tuple[Config, 
     kind: what the name should be.
     Raises ConfigError, and UnknownItem.
     """
-    config = load_for_question(path or DEFAULT_CONFIG, name, os.environ, socket.gethostname())
+    config = load(path or DEFAULT_CONFIG, os.environ, socket.gethostname(), asked=name)
     return config, item_of(config, path, name, kind)
 
 
@@ -107,7 +101,6 @@ def _key_of(options: argparse.Namespace, kind: str) -> "tuple[ConsulSettings, st
         config, item = load_item(options.config, options.name, kind)
         return config.consul, item.key, item.kind
     if options.config is None:
-        return consul_settings(os.environ), options.key, ""
-    no_item = ""
-    config = load_for_question(options.config, no_item, os.environ, socket.gethostname())
+        return from_environment(os.environ), options.key, ""
+    config = load(options.config, os.environ, socket.gethostname(), asked="")  # about no item
     return config.consul, options.key, ""

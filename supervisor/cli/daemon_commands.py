@@ -137,7 +137,6 @@ def _held_within(path: str, name: str, timeout_s: float) -> bool | None:
 
 
 def no_such_item(name: str, status: Mapping[str, Any]) -> UnknownItem:
-    """Return the error that the daemon has no item of this name."""
     from supervisor.config.problems import known_names
 
     known = known_names(name, sorted(item["name"] for item in status["items"]))

@@ -11,7 +11,6 @@ from supervisor.cli.terminal import fail, run_async, say
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Show an election, a failover and a semaphore."""
     from supervisor.drill.demo import play
 
     run_async(play(say, colours=sys.stdout.isatty(), environ=os.environ))
@@ -32,7 +31,6 @@ def dev_agent(options: argparse.Namespace) -> int:
 
 
 def schema(options: argparse.Namespace) -> int:
-    """Print the JSON Schema of the configuration."""
     from supervisor.config import schema_text
 
     print(schema_text(), end="")
@@ -47,6 +45,5 @@ def help(options: argparse.Namespace) -> int:
 
 
 def version(options: argparse.Namespace) -> int:
-    """Print the version."""
     print(f"consul-supervisor {__version__}")
     return DONE

@@ -50,8 +50,8 @@ def _hold(options: argparse.Namespace) -> int:
     waiting = None
     with suppress(OSError):  # the start of the command tries again
         waiting = WaitingProcess()  # first, while this process is small
-    from supervisor.config import consul_settings
     from supervisor.config.command_line import LockLine, lock_settings
+    from supervisor.config.consul import from_environment
     from supervisor.lock_command.holding import Holding, Manner
     from supervisor.lock_command.judgement import NotAcquired
 
@@ -66,8 +66,8 @@ def _hold(options: argparse.Namespace) -> int:
     )
     hostname = socket.gethostname()
     settings = lock_settings(line, os.environ, hostname)
-    consul = consul_settings(os.environ)
-    manner = Manner(options.wait_s, kills, _say, _say if options.verbose else _ignore)
+    consul = from_environment(os.environ)
+    manner = Manner(options.wait_s, kills, _say, _say if options.verbose else lambda text: None)
     environ = {**os.environ, "CONSUL_LOCK_HELD": "true"}  # as `consul lock` sets it
 
     async def holding() -> int:
@@ -107,7 +107,3 @@ def _why_not_executable(program: str) -> int:
 def _say(text: str) -> None:
     """Print one line, in which no character of a value from Consul acts on the terminal."""
     print(f"consul-supervisor: {escape(text)}", file=sys.stderr, flush=True)
-
-
-def _ignore(text: str) -> None:
-    pass

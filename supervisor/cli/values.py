@@ -16,32 +16,27 @@ TIMEOUT_S_MAX = 86_400.0  # of a command that waits; a script that waits for lon
 
 
 def name(text: str) -> str:
-    """Return the name of an election or semaphore."""
     from supervisor.control.protocol import NAME
 
     return _matching(NAME.pattern, text, "invalid name: use at most 63 lower-case letters, digits, _ or -")
 
 
 def key(text: str) -> str:
-    """Return a key of Consul."""
     segment = r"(?!\.\.?(/|$))[A-Za-z0-9,_.-]+"
     why_not = "invalid key: use letters, digits and ,_.- in segments between single slashes"
     return _matching(f"{segment}(/{segment})*", text, why_not)
 
 
 def session(text: str) -> str:
-    """Return the id of a session."""
     uuid = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     return _matching(uuid, text, "invalid session: an id of Consul is a UUID")
 
 
 def index(text: str) -> int:
-    """Return an index of Consul."""
     return int(_matching(r"[0-9]{1,20}", text, "invalid index: must be a number from 0"))
 
 
 def limit(text: str) -> int:
-    """Return the limit of a semaphore."""
     return int(_matching(r"[1-9][0-9]{0,3}|10000", text, "invalid limit: must be a number from 1 to 10000"))
 
 
@@ -52,7 +47,6 @@ def _matching(pattern: str, text: str, why_not: str) -> str:
 
 
 def drop_in(text: str) -> str:
-    """Return the name of a file in a folder of the configuration."""
     from supervisor.config.files import is_drop_in
 
     if "/" in text or not is_drop_in(text):
@@ -61,7 +55,6 @@ def drop_in(text: str) -> str:
 
 
 def socket(text: str) -> str:
-    """Return the absolute path of a unix socket."""
     from supervisor.config.control import PATH_BYTES_MAX
 
     path = str(Path(text).absolute())
@@ -78,7 +71,6 @@ def port(text: str) -> int:
 
 
 def duration_s(text: str) -> float:
-    """Return the seconds of a duration such as 1m30s."""
     from supervisor.formats.durations import parse_duration
 
     try:
@@ -98,7 +90,6 @@ def checks(text: str) -> tuple[str, ...]:
 
 
 def timeout_s(text: str) -> float:
-    """Return the seconds that a command waits at most."""
     return _bounded_s(text, 0.0, TIMEOUT_S_MAX, f"invalid duration {text}: a day at most")
 
 
@@ -108,13 +99,11 @@ def wait_s(text: str) -> float:
 
 
 def ttl(text: str) -> str:
-    """Return the TTL of a session."""
     _bounded_s(text, 1.0, TTL_S_MAX, f"invalid TTL {text}: from 1s to 24h")
     return text
 
 
 def lock_delay(text: str) -> str:
-    """Return the lock-delay of a session."""
     why_not = f"invalid lock-delay {text}: a minute at most, which is as long as Consul's"
     _bounded_s(text, 0.0, LOCK_DELAY_S_MAX, why_not)
     return text
@@ -141,7 +130,6 @@ def speed(text: str) -> float:
 
 
 def note(text: str) -> str:
-    """Return why an operator gives a command."""
     from supervisor.control.protocol import NOTE_CHARS_MAX, note_of
 
     note = note_of(text)
@@ -151,7 +139,6 @@ def note(text: str) -> str:
 
 
 def node(text: str) -> str:
-    """Return the name of a node, or the ID of its session."""
     from supervisor.control.protocol import NODE
 
     return _matching(NODE.pattern, text, "invalid node: must be a name without blanks, or a session's id")

@@ -60,7 +60,7 @@ def say_why_it_ended(options: argparse.Namespace) -> None:
     import socket
 
     from supervisor.cli.display.event_lines import lines
-    from supervisor.config import EVERY_ITEM, ConfigError, load_for_question
+    from supervisor.config import EVERY_ITEM, ConfigError, load
 
     try:
         folder, found = left_events(options)
@@ -73,6 +73,6 @@ def say_why_it_ended(options: argparse.Namespace) -> None:
     if config is None:
         return
     try:
-        load_for_question(config, EVERY_ITEM, os.environ, socket.gethostname())
+        load(config, os.environ, socket.gethostname(), asked=EVERY_ITEM)
     except ConfigError as error:
         fail(DONE, f"its configuration cannot be used: {error.in_short}")

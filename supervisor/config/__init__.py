@@ -30,19 +30,13 @@ a file is loaded, because most commands need neither.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from supervisor.config import consul as _consul
 from supervisor.config import control as _control
 from supervisor.config.environment import ANY_TEXT, EVERY_ITEM
 from supervisor.config.problems import ConfigError, Problem
-from supervisor.config.schema import Defaults as _Defaults
 from supervisor.config.schema import document as schema
 from supervisor.config.schema import text as schema_text
 from supervisor.config.settings import Config, ConsulSettings, ControlSettings, HttpSettings, LogSettings
-
-if TYPE_CHECKING:
-    from supervisor.config.drop_in import Placed
 
 __all__ = [
     "ANY_TEXT",
@@ -54,12 +48,8 @@ __all__ = [
     "HttpSettings",
     "LogSettings",
     "Problem",
-    "consul_settings",
     "control_socket",
-    "items_at",
     "load",
-    "load_drop_in",
-    "load_for_question",
     "schema",
     "schema_text",
     "state_dir_without_file",
@@ -67,56 +57,18 @@ __all__ = [
 ]
 
 
-def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
-    """Load the configuration at ``path``, a file or a folder of drop-ins.
-
-    hostname: the value of ``${HOSTNAME}``.
-    Raises ConfigError with every problem at once.
-    """
+def load(path: Path, environ: Mapping[str, str], hostname: str, *, asked: str | None = None) -> Config:
+    """Load the configuration at ``path`` as ``loader.load`` does. Raises ConfigError with every problem."""
     from supervisor.config import loader
 
-    return loader.load(path, environ, hostname, schema())
-
-
-def load_for_question(path: Path, name: str, environ: Mapping[str, str], hostname: str) -> Config:
-    """Load the configuration at ``path`` for a query about the item ``name``, or about EVERY_ITEM.
-
-    Texts that refer to unset variables are left out, because only the daemon's unit may set those variables.
-    Texts in ``consul`` and in the key or prefix of the item are not left out. In names of sessions ANY_TEXT
-    stands for each variable.
-
-    Raises ConfigError with every problem at once.
-    """
-    from supervisor.config import loader
-
-    return loader.load(path, environ, hostname, schema(), asked=name)
-
-
-def load_drop_in(
-    file: Path, folder: Path, name: str | None, environ: Mapping[str, str], hostname: str
-) -> "Placed":
-    """Load the configuration in ``folder`` as if ``file`` were installed there already.
-
-    name: the name of the file in the folder. None: the name of its former version, if one is found.
-    Raises ConfigError with every problem that the folder has only with the file.
-    """
-    from supervisor.config import drop_in
-
-    return drop_in.load(drop_in.DropIn(file, folder, name), environ, hostname, schema())
-
-
-def items_at(path: Path) -> list[tuple[str, str]]:
-    """Return kind and name of each item of the configuration at ``path``, even if it has faults."""
-    from supervisor.config import loader
-
-    return loader.items_at(path, schema())
+    return loader.load(path, environ, hostname, asked=asked)
 
 
 def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the folders that may hold records of the configuration at ``path``, even if it has faults."""
     from supervisor.config import loader
 
-    return loader.state_dirs_of(path, environ, schema())
+    return loader.state_dirs_of(path, environ)
 
 
 def state_dir_without_file(environ: Mapping[str, str]) -> str:
@@ -124,14 +76,6 @@ def state_dir_without_file(environ: Mapping[str, str]) -> str:
     from supervisor.config import build
 
     return build.state_dir({}, schema()["properties"]["state_dir"]["default"], environ)
-
-
-def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:
-    """Return how to reach Consul by the environment alone, for commands that read no file.
-
-    Raises ConfigError when a variable cannot be used.
-    """
-    return _consul.from_environment(_Defaults(schema()), environ)
 
 
 def control_socket(path: Path | None, environ: Mapping[str, str]) -> tuple[str, str]:

@@ -31,7 +31,6 @@ from supervisor.formats.durations import parse_duration
 
 
 def election(full: dict[str, Any]) -> ElectionSettings:
-    """Return the settings of one election from its complete data."""
     return ElectionSettings(
         **{
             **_item(full),
@@ -43,7 +42,6 @@ def election(full: dict[str, Any]) -> ElectionSettings:
 
 
 def semaphore(full: dict[str, Any]) -> SemaphoreSettings:
-    """Return the settings of one semaphore from its complete data."""
     prune_delay_s = parse_duration(full["prune_delay"])
     return SemaphoreSettings(
         **{

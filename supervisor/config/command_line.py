@@ -22,21 +22,14 @@ SESSION_NAMES = "consul-supervisor:lock "  # no item has a blank in its name, so
 
 @dataclass(frozen=True, slots=True)
 class LockLine:
-    """The lock and the command that the command line of ``lock`` names.
+    """The lock and the command that the command line of ``lock`` names."""
 
-    key: the key, or the prefix of a semaphore.
-    limit: how many may hold a slot of the semaphore. None: it is a key.
-    argv: the command.
-    ttl, lock_delay: those of the session, such as 10s. None: the default of a file.
-    stop_timeout_s: the time between TERM and KILL after a loss.
-    """
-
-    key: str
-    limit: int | None
-    argv: Sequence[str]
-    ttl: str | None
-    lock_delay: str | None
-    stop_timeout_s: float
+    key: str  # the key, or the prefix of a semaphore
+    limit: int | None  # how many may hold a slot of the semaphore. None: it is a key
+    argv: Sequence[str]  # the command
+    ttl: str | None  # of the session, such as 10s. None: the default of a file
+    lock_delay: str | None  # likewise
+    stop_timeout_s: float  # the time between TERM and KILL after a loss
 
 
 class NoRoom(OperatorError):

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from supervisor.config.problems import Place, Places, Report
-from supervisor.config.schema import Defaults
+from supervisor.config.schema import Defaults, document
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.settings import Tls
 from supervisor.formats.durations import parse_duration
@@ -134,10 +134,10 @@ def resolve(
     return _Resolver(section, defaults, environ, report).settings()
 
 
-def from_environment(defaults: Defaults, environ: Mapping[str, str]) -> ConsulSettings:
+def from_environment(environ: Mapping[str, str]) -> ConsulSettings:
     """Return the settings of the environment alone. Raises ConfigError when a variable cannot be used."""
     report = Report(Places("environment"))
-    settings = resolve({}, defaults, environ, report)
+    settings = resolve({}, Defaults(document()), environ, report)
     report.raise_if_any()
     return settings
 

@@ -115,13 +115,10 @@ def check_item(settings: ItemSettings, report: Report, around: Surroundings) -> 
     if "$" in settings.key:
         what = "key" if settings.kind == "election" else "prefix"
         report.refuse((*path, what), "cannot be a key of Consul: a $ cannot stand in it")
-    size, longest = (
-        len(settings.value),
-        VALUE_BYTES_MAX if settings.kind == "election" else SLOT_VALUE_BYTES_MAX,
-    )
+    longest = VALUE_BYTES_MAX if settings.kind == "election" else SLOT_VALUE_BYTES_MAX
     if settings.kind == "semaphore" and settings.key.endswith(2 * LOCK_SUFFIX):
         report.refuse((*path, "prefix"), f"cannot end with {LOCK_SUFFIX}: that is a key of its own")
-    if size > longest:
+    if (size := len(settings.value)) > longest:
         report.refuse((*path, "value"), f"cannot be {size} bytes long: at most {longest}")
     _check_hook_names(settings, path, report)
     for hook_path, hook in _hooks(settings, path):

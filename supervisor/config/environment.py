@@ -50,7 +50,6 @@ class Variables:
         return _REFERENCE.sub(self._template, text) if "$" in text else text
 
     def refers_to_unset(self, value: Any) -> bool:
-        """Return whether a text in this value refers to a variable that is not set."""
         names = (name for text in _texts(value) for _, name in _REFERENCE.findall(text))
         return any(name and name not in self._values for name in names)
 

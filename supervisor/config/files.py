@@ -26,17 +26,13 @@ _PATH_OF = r"""(?m)(?:^["']?{0}["']?|[{{,]\s*"{0}")\s*:\s*["']?(/[^"',}}#\s]*)""
 
 @dataclass(slots=True)
 class Source:
-    """The content of all files together.
+    """The content of all files together."""
 
-    places: where each key and value is.
-    ambiguous: the paths of plain scalars that are read as text here, but not by every reader of YAML.
-    complete: whether each file could be read to its end.
-    """
-
-    places: Places
+    places: Places  # where each key and value is
     data: dict[str, Any] = field(default_factory=dict)
+    # The paths of plain scalars that are read as text here, but not by every reader of YAML.
     ambiguous: set[KeyPath] = field(default_factory=set)
-    complete: bool = True
+    complete: bool = True  # whether each file could be read to its end
 
 
 def read(path: Path, report: Report, files: Sequence[Path] | None = None) -> Source:
@@ -93,7 +89,6 @@ def drop_ins(folder: Path) -> list[Path]:
 
 
 def is_drop_in(name: str) -> bool:
-    """Return whether a file of this name counts in a folder."""
     return name.endswith((".yml", ".yaml")) and not name.startswith(".")
 
 

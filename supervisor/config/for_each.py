@@ -47,7 +47,7 @@ class _Repeater:
 
     def section(self, section: str, items: dict[str, Any]) -> dict[str, Any]:
         """Return the section with one item for each value of each ``for_each``."""
-        alone = {name: item for name, item in items.items() if not _has_for_each(item)}
+        alone = {name for name, item in items.items() if not (isinstance(item, dict) and "for_each" in item)}
         result: dict[str, Any] = {}
         for name, item in items.items():
             path = (section, name)
@@ -100,10 +100,6 @@ class _Repeater:
         self._nodes_left -= nodes
         self._chars_left -= chars
         return list(values)
-
-
-def _has_for_each(item: Any) -> bool:
-    return isinstance(item, dict) and "for_each" in item
 
 
 def _filled(value: Any, each: str) -> Any:

@@ -26,14 +26,10 @@ _OVERLAP = "or accept that both may act at once (accept_overlap: true)"
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the times of a file rely on, and what no key of an item decides.
+    """The facts that the times of a file rely on, and that no key of an item decides."""
 
-    leader_change_s: how long a change of the leader of Consul's servers takes.
-    watchdog_s: the unit's WatchdogSec.
-    """
-
-    leader_change_s: float
-    watchdog_s: float = WATCHDOG_S
+    leader_change_s: float  # how long a change of the leader of Consul's servers takes
+    watchdog_s: float = WATCHDOG_S  # the unit's WatchdogSec
 
     @property
     def silence_s(self) -> float:

@@ -19,6 +19,7 @@ from supervisor.config.for_each import repeat
 from supervisor.config.literal import refuse_references
 from supervisor.config.problems import SECTIONS, ConfigError, Places, Report, items_of
 from supervisor.config.schema import Defaults
+from supervisor.config.schema import document as own_schema
 from supervisor.config.settings import Config, LogSettings
 from supervisor.config.validation import validate
 from supervisor.core.settings import ItemSettings
@@ -28,25 +29,27 @@ def load(
     path: Path,
     environ: Mapping[str, str],
     hostname: str,
-    document: dict[str, Any],
-    files: Sequence[Path] | None = None,
     *,
+    files: Sequence[Path] | None = None,
     asked: str | None = None,
+    document: dict[str, Any] | None = None,
 ) -> Config:
-    """Load the configuration at ``path`` by the schema ``document``.
+    """Load the configuration at ``path``, a file or a folder of drop-ins.
 
+    hostname: the value of ``${HOSTNAME}``.
     files: the files of a folder to read. None: all that count in it.
-    asked: the item that a query is about, or EVERY_ITEM. A query needs no variables except those for Consul
-        and for the item's key or prefix. None: the whole configuration is needed.
+    asked: the item that a query is about, or EVERY_ITEM. Texts that refer to unset variables are left out,
+        because only the daemon's unit may set them, but not those in ``consul`` and in the item's key or
+        prefix. In names of sessions ANY_TEXT stands for each variable. None: the whole file is needed.
+    document: the schema, if it is not the package's own.
     Raises ConfigError with every problem at once.
     """
+    document = document or own_schema()
     report = Report(Places(str(path)))
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)  # first, because the file may use up FILLED_CHARS_MAX
-    read = config_files.read(path, report, files)
-    repeat(read.data, document, report)
-    copy_hooks(read.data, report.places)
+    read = _read(path, files, document, report)
     if asked is not None:
         leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)
@@ -54,32 +57,47 @@ def load(
     if url := valid.get("http", {}).get("public_url"):
         values = {kind: {**value, "Url": url} for kind, value in values.items()}
     full = apply_defaults(valid, defaults, values, hostname)
-    leader_change_s = consul.leader_change_s(valid.get("consul", {}), defaults)
-    around = lease_checks.Surroundings(leader_change_s, lease_checks.watchdog_s(environ))
+    section = valid.get("consul", {})
+    watchdog_s = lease_checks.watchdog_s(environ)
+    around = lease_checks.Surroundings(consul.leader_change_s(section, defaults), watchdog_s)
     items = _items(full, report, around)
-    if asked is None:  # for a query a key may have been left out
-        _check_keys(read.data, report, defaults)
-    cross_checks.check_ambiguous(read.ambiguous, report)
-    cross_checks.check_bodies(read.data, report)
+    _check_data(read, report, defaults, is_whole=asked is None)
     if not report.broken("consul"):
-        settings_of_consul = consul.resolve(valid.get("consul", {}), defaults, environ, report)
+        settings_of_consul = consul.resolve(section, defaults, environ, report)
         consul.warn(settings_of_consul, report)
     control_settings = control.resolve(valid, environ, document, report)
     http_settings = http.resolve(valid.get("http"), report)
     report.raise_if_any()
-    warnings = tuple(sorted(report.warnings))
-    directory = state_dir(valid, document["properties"]["state_dir"]["default"], environ)
     return Config(
         consul=settings_of_consul,
         log=LogSettings(**full["log"]),
         items=items,
-        state_dir=directory,
-        warnings=warnings,
+        state_dir=state_dir(valid, document["properties"]["state_dir"]["default"], environ),
+        warnings=tuple(sorted(report.warnings)),
         withheld=withheld,
         control=control_settings,
         http=http_settings,
         places=report.places,
     )
+
+
+def _read(
+    path: Path, files: Sequence[Path] | None, document: dict[str, Any], report: Report
+) -> config_files.Source:
+    """Read the files, repeat the items of ``for_each``, and give each item the hooks of ``defaults``."""
+    read = config_files.read(path, report, files)
+    repeat(read.data, document, report)
+    copy_hooks(read.data, report.places)
+    return read
+
+
+def _check_data(read: config_files.Source, report: Report, defaults: Defaults, *, is_whole: bool) -> None:
+    """Report what raw data show, whatever fault is elsewhere. A query's data may lack keys."""
+    if is_whole:
+        keys = defaults.of("election")["key"], defaults.of("semaphore")["prefix"]
+        cross_checks.check_keys(read.data, report, *keys)
+    cross_checks.check_ambiguous(read.ambiguous, report)
+    cross_checks.check_bodies(read.data, report)
 
 
 def _items(
@@ -106,20 +124,16 @@ def _validated(
     return _valid_part(read.data, report)
 
 
-def _check_keys(data: dict[str, Any], report: Report, defaults: Defaults) -> None:
-    cross_checks.check_keys(data, report, defaults.of("election")["key"], defaults.of("semaphore")["prefix"])
-
-
-def items_at(path: Path, document: dict[str, Any]) -> list[tuple[str, str]]:
+def items_at(path: Path) -> list[tuple[str, str]]:
     """Return kind and name of each item in files that may have any fault."""
     report = Report(Places(str(path)))
     data = config_files.read(path, report).data
     with suppress(ConfigError):  # too many faults
-        repeat(data, document, report)
+        repeat(data, own_schema(), report)
     return [(section.removesuffix("s"), str(name)) for section, name, _ in items_of(data)]
 
 
-def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, Any]) -> tuple[str, ...]:
+def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return each folder that a file, which may have any fault, seems to name as ``state_dir``.
 
     A file that names none has the folder that the environment or the default names.
@@ -128,7 +142,7 @@ def state_dirs_of(path: Path, environ: Mapping[str, str], document: dict[str, An
     named = [given] if isinstance(given, str) else []
     named += config_files.paths_named(path, "state_dir")
     usable = [name for name in named if name.startswith("/") and "\0" not in name]
-    default = document["properties"]["state_dir"]["default"]
+    default = own_schema()["properties"]["state_dir"]["default"]
     return tuple(dict.fromkeys(usable)) or (state_dir({}, default, environ),)
 
 

@@ -36,38 +36,24 @@ _NO_TIMEOUT = (
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A value that is not what a keyword of the schema demands.
+    """A value that is not what a keyword of the schema demands."""
 
-    path: where the value is in the configuration.
-    value: the value itself.
-    keyword: the keyword, such as ``pattern``.
-    demand: what the keyword demands.
-    rule: the object of the schema that has the keyword.
-    rule_path: how the validator came to the keyword.
-    detail: the message of the validator.
-    """
-
-    path: KeyPath
+    path: KeyPath  # where the value is in the configuration
     value: Any
-    keyword: str
+    keyword: str  # the keyword, such as ``pattern``
     demand: Any
-    rule: dict[str, Any]
-    rule_path: KeyPath
-    detail: str
+    rule: dict[str, Any]  # the object of the schema that has the keyword
+    rule_path: KeyPath  # how the validator came to the keyword
+    detail: str  # the message of the validator
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing that is wrong with a value.
+    """One thing that is wrong with a value."""
 
-    path: where the value is.
-    message: why the value cannot be used, and the remedy.
-    at_key: whether the key itself is wrong, with any value.
-    """
-
-    path: KeyPath
-    message: str
-    at_key: bool = False
+    path: KeyPath  # where the value is
+    message: str  # why the value cannot be used, and the remedy
+    at_key: bool = False  # whether the key itself is wrong, with any value
 
 
 def mistakes(found: Deviation, definitions: dict[str, Any]) -> Iterator[Mistake]:
@@ -144,16 +130,13 @@ def _type(found: Deviation) -> str:
     title = found.rule.get("title")
     what = f"a {title}" if title else " or ".join(kinds)
     if found.value is None:
-        return f"cannot be empty: must be {what}, or remove the {_key_or_entry(found.path)}"
+        empty = "entry" if isinstance(found.path[-1], int) else "key"
+        return f"cannot be empty: must be {what}, or remove the {empty}"
     like_boolean = isinstance(found.value, str) and found.value in _LIKE_BOOLEANS
     shown = quoted(found.value) if like_boolean else _kind(found.value)
     if wanted == "integer" and (isinstance(found.value, float) or _is_long_number(found.value)):
         shown = _shown(found)
     return f"cannot be {shown}: {_type_remedy(found, what)}"
-
-
-def _key_or_entry(path: KeyPath) -> str:
-    return "entry" if path and isinstance(path[-1], int) else "key"
 
 
 def _type_remedy(found: Deviation, what: str) -> str:

@@ -112,11 +112,9 @@ class Places:
         return self.values.get(path, self.root)
 
     def of_key(self, path: KeyPath) -> Place:
-        """Return the place of a key."""
         return self.keys.get(self.written(path)) or self.of_value(path)
 
     def has_key(self, path: KeyPath) -> bool:
-        """Return whether the files have a key at this path."""
         return self.written(path) in self.keys
 
     def copied(self, path: KeyPath, written: KeyPath) -> None:
@@ -147,12 +145,10 @@ class Report:
 
     @property
     def problems(self) -> list[Problem]:
-        """The faults."""
         return self._refused.problems()
 
     @property
     def warnings(self) -> list[Problem]:
-        """The warnings."""
         return self._warned.problems()
 
     def refuse(self, path: KeyPath, message: str) -> None:
@@ -187,7 +183,6 @@ class Report:
         return path in self._broken
 
     def raise_if_any(self) -> None:
-        """Raise ConfigError with all problems, if there are any."""
         if self.problems:
             raise ConfigError(tuple(self.problems))
 

@@ -21,7 +21,6 @@ def text() -> str:
 
 
 def document() -> dict[str, Any]:
-    """Return the schema as plain values."""
     loaded: dict[str, Any] = json.loads(text())
     return loaded
 

@@ -9,26 +9,17 @@ from supervisor.core.settings import ItemSettings, Tls
 
 @dataclass(frozen=True, slots=True)
 class ConsulSettings:
-    """How to reach Consul.
+    """The way to Consul."""
 
-    address: ``http(s)://HOST[:PORT]`` or ``unix:///PATH``.
-    token: the ACL token. None: no token, or ``token_file`` is set.
-    token_file: the file that holds the token, and is read again when it changes.
-    datacenter, namespace, partition: sent with each request. None: Consul's default.
-    tls: how Consul's certificate is verified, and which certificate the supervisor presents.
-    http_auth: ``USER`` or ``USER:PASSWORD`` for a proxy in front of Consul.
-    leader_change_s: how long a change of the leader of Consul's servers takes. No request depends on it.
-    """
-
-    address: str
-    token: str | None = field(default=None, repr=False)
-    token_file: str | None = None
-    datacenter: str | None = None
+    address: str  # ``http(s)://HOST[:PORT]`` or ``unix:///PATH``
+    token: str | None = field(default=None, repr=False)  # None: no token, or ``token_file`` is set
+    token_file: str | None = None  # the file that holds the token, and is read again when it changes
+    datacenter: str | None = None  # sent with each request. None: Consul's default
     namespace: str | None = None
     partition: str | None = None
-    tls: Tls = Tls()
-    http_auth: str | None = field(default=None, repr=False)
-    leader_change_s: float = 14.0
+    tls: Tls = Tls()  # how Consul's certificate is verified, and which certificate the supervisor presents
+    http_auth: str | None = field(default=None, repr=False)  # ``USER[:PASSWORD]`` for a proxy before Consul
+    leader_change_s: float = 14.0  # how long a change of the servers' leader takes; no request depends on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +32,19 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
-    """Where commands reach the daemon.
+    """The place where commands reach the daemon."""
 
-    path: the unix socket.
-    group: the group whose members may send commands, beside root and the daemon's own user. None: no group.
-    configured: whether the file names the socket, and not systemd or the default.
-    """
-
-    path: str
-    group: str | None = None
-    configured: bool = False
+    path: str  # the unix socket
+    group: str | None = None  # whose members may send commands, beside root and our own user
+    configured: bool = False  # whether the file names the socket, and not systemd or the default
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Where the daemon listens over TCP.
+    """The address at which the daemon listens over TCP."""
 
-    host: a literal address, without brackets.
-    port: 0 lets the system choose a port.
-    """
-
-    host: str
-    port: int
+    host: str  # a literal address, without brackets
+    port: int  # 0 lets the system choose a port
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -70,21 +52,15 @@ class HttpSettings:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A configuration without a fault.
-
-    warnings: consequences that the operator should know, although the configuration can be used.
-    withheld: the variables that hold secrets of the supervisor, which hooks must not inherit.
-    control: None: the daemon takes no commands, because no file says who may send them.
-    http: None: the daemon does not listen over TCP.
-    places: where each key and value is in the files. None: not needed any more.
-    """
+    """A configuration without a fault."""
 
     consul: ConsulSettings
     log: LogSettings
     items: tuple[ItemSettings, ...]
     state_dir: str
-    warnings: tuple[Problem, ...] = ()
-    withheld: frozenset[str] = frozenset()
-    control: ControlSettings | None = None
-    http: HttpSettings | None = None
+    warnings: tuple[Problem, ...] = ()  # what the operator should know, although it can be used
+    withheld: frozenset[str] = frozenset()  # the variables that hooks must not inherit
+    control: ControlSettings | None = None  # None: no commands, as no file says who may send them
+    http: HttpSettings | None = None  # None: the daemon does not listen over TCP
+    # Where each key and value is in the files. None: not needed any more.
     places: Places | None = field(default=None, compare=False, repr=False)

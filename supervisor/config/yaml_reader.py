@@ -45,15 +45,11 @@ class InvalidYaml(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The content of one file.
-
-    places: where each key and value is.
-    ambiguous: the paths of plain scalars that are read as text here, but not by every reader of YAML.
-    """
+    """The content of one file."""
 
     value: Any
-    places: Places
-    ambiguous: set[KeyPath]
+    places: Places  # where each key and value is
+    ambiguous: set[KeyPath]  # the paths of plain scalars that not every reader of YAML reads as text
 
 
 def read_tree(file: str, text: str, report: Report) -> Tree:

@@ -13,27 +13,19 @@ RAW = "application/octet-stream"  # the content type of a key's value
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One HTTP call to Consul.
+    """One HTTP call to Consul."""
 
-    method: GET for a call that only reads, PUT for a call that writes.
-    path: the path below ``/v1/``.
-    query: the parameters of the URL.
-    body: the bytes to send. None: a call without a body, because it only reads.
-    content_type: the type of ``body``.
-    operations: the operations of a transaction, sent instead of ``body``. Namespace and partition are
-        fields of each operation.
-    """
-
-    method: str
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
-    content_type: str = JSON
+    method: str  # GET for a call that only reads, PUT for a call that writes
+    path: str  # the path below ``/v1/``
+    query: Mapping[str, str] = field(default_factory=dict)  # the parameters of the URL
+    body: bytes | None = None  # the bytes to send. None: a call without a body, because it only reads
+    content_type: str = JSON  # the type of ``body``
+    # The operations of a transaction, sent instead of ``body``. Namespace and partition are fields of each
+    # operation.
     operations: Sequence[Mapping[str, object]] = ()
 
 
 def get(path: str, query: Mapping[str, str] | None = None) -> Call:
-    """Return a call that only reads."""
     return Call("GET", path, query or {})
 
 
@@ -48,16 +40,13 @@ def transaction(operations: Sequence[Mapping[str, object]]) -> Call:
 
 
 def as_json(body: object) -> bytes:
-    """Encode a body as JSON without blanks."""
     return json.dumps(body, separators=(",", ":")).encode()
 
 
 def key_path(key: str) -> str:
-    """Return the path of this key below ``/v1/``."""
     return f"kv/{quote(key)}"
 
 
 def waiting(watch: Watch) -> dict[str, str]:
-    """Return the URL parameters of a blocking query."""
     query = {"index": str(watch.index), "wait": f"{watch.wait_s:g}s"}
     return {**query, "consistent": ""} if watch.consistent else query

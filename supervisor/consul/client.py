@@ -19,18 +19,11 @@ from supervisor.consul.codec import Codec
 from supervisor.consul.command_requests import ReadSessions
 from supervisor.consul.limiter import Limiter
 from supervisor.consul.rate import RateLimit
-from supervisor.consul.shared import (
-    ASK_SINGLY,
-    READ_S,
-    Listing,
-    ListQuery,
-    PrefixReader,
-    PrefixWatcher,
-    SharedQuery,
-    queries_for,
-    read_prefixes,
-    watch_prefixes,
-)
+from supervisor.consul.shared.grouping import queries_for, read_prefixes, watch_prefixes
+from supervisor.consul.shared.listing import Listing
+from supervisor.consul.shared.query import ASK_SINGLY, ListQuery, SharedQuery
+from supervisor.consul.shared.reader import READ_S, PrefixReader
+from supervisor.consul.shared.watcher import PrefixWatcher
 from supervisor.consul.token import Token
 from supervisor.core.actions import PrepareWrite
 from supervisor.core.events import Answered
@@ -76,15 +69,11 @@ class PendingAnswer:
         decode: Callable[[requests.Response], Outcome],
         instead: Callable[[ExchangeFailed], Awaitable[Outcome]],
     ) -> None:
-        """Keep the parts of the delivery.
-
-        decode: returns the outcome of a response.
-        instead: returns the outcome of an exchange without an answer.
-        """
-        self._instead = instead
+        """Keep the parts of the delivery."""
+        self._instead = instead  # returns the outcome of an exchange without an answer
         self._request = request
         self._deliver: Deliver | None = deliver
-        self._decode = decode
+        self._decode = decode  # returns the outcome of a response
 
     def on_response(self, response: requests.Response) -> None:
         """Deliver the outcome of this response."""
@@ -110,9 +99,8 @@ class ConsulClient:
         """Read the token, and open no connection yet. Raises TokenError when the token file cannot be used.
 
         report: logs faults of the token file and of the files for TLS.
-        clock: the core's clock, in seconds.
         """
-        self._clock = clock
+        self._clock = clock  # the core's clock, in seconds
         self.token = Token(
             config.consul,
             warn=partial(report, "error", "token-file"),
@@ -180,7 +168,6 @@ class ConsulClient:
         return answers[0].outcome
 
     async def close(self) -> None:
-        """Close all connections."""
         for query in (*self._watchers.values(), *self._readers.values()):
             await query.close()
         await self._transport.close()
@@ -355,5 +342,4 @@ def _watches(config: Config) -> int:
 
 
 def _busy(queries: Mapping[str, _Query]) -> dict[str, _Query]:
-    """Return the queries for which requests wait."""
     return {prefix: query for prefix, query in queries.items() if not query.is_idle}

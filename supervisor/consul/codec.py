@@ -17,7 +17,8 @@ from supervisor.consul.calls import Call, as_json, get, key_path, put, transacti
 from supervisor.consul.endpoints import endpoint_of, outcome_of
 from supervisor.consul.responses import MalformedResponse, error_text, failed, unreadable, why
 from supervisor.consul.semaphore import reader_of
-from supervisor.consul.shared import Listing, ListQuery, listed
+from supervisor.consul.shared.listing import Listing, listed
+from supervisor.consul.shared.query import ListQuery
 from supervisor.consul.token import Token
 from supervisor.core.outcomes import Denied, Outcome, Unknown
 from supervisor.core.requests import Acquire, ReadKey, Release, RenewSession, Request
@@ -79,7 +80,6 @@ class Codec:
         return self._request(transaction(operations))
 
     def encode_list(self, query: ListQuery) -> requests.PreparedRequest:
-        """Return the HTTP request for the list of all keys below a prefix."""
         waits = {"index": str(query.index), "wait": f"{query.wait_s:g}s"} if query.index is not None else {}
         parameters = {"recurse": "", **waits, **({"consistent": ""} if query.consistent else {})}
         return self._request(get(key_path(query.prefix), parameters))

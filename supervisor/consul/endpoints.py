@@ -52,27 +52,19 @@ READS_SESSIONS = 'session_prefix "" { policy = "read" }'
 
 @dataclass(frozen=True, slots=True)
 class ApiEndpoint:
-    """One row of the table.
+    """One row of the table."""
 
-    operation: the operation as which metrics count the request.
-    encode: returns the HTTP call of a request.
-    decode: by status, the function that decodes an answer. Without a function an answer is a failure.
-    rule: returns the rule of a policy that a request needs.
-    line: the log event when the request is sent.
-    shows: requests whose recurring failure ends when this request succeeds, because a watch that works may
-        have no answer for half a minute.
-    """
-
-    operation: Operation
-    encode: Encode
-    decode: Mapping[int, Decode]
-    rule: Rule
-    line: Literal["request", "releasing", "destroying"] = "request"
+    operation: Operation  # the operation as which metrics count the request
+    encode: Encode  # returns the HTTP call of a request
+    decode: Mapping[int, Decode]  # by status; an answer of any other status is a failure
+    rule: Rule  # returns the rule of a policy that a request needs
+    line: Literal["request", "releasing", "destroying"] = "request"  # the log event when the request is sent
+    # Requests whose recurring failure ends when this request succeeds, because a watch that works may have no
+    # answer for half a minute.
     shows: tuple[type[Request], ...] = ()
 
 
 def endpoint_of(request: Request) -> ApiEndpoint:
-    """Return the row of this request."""
     return ENDPOINTS[type(request)]
 
 
@@ -190,10 +182,7 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     PassService: ApiEndpoint("write", *_service(put, "check/pass/service:", services.done)),
     DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
     Acquire: ApiEndpoint(
-        "write",
-        keys.acquire,
-        {200: keys.won, 409: keys.not_locked, 500: keys.not_locked},
-        _writes_key,
+        "write", keys.acquire, {200: keys.won, 409: keys.not_locked, 500: keys.not_locked}, _writes_key
     ),
     Rewrite: ApiEndpoint("write", keys.rewrite, {200: keys.written, 409: keys.not_written}, _rewrites),
     Release: ApiEndpoint(

@@ -21,7 +21,7 @@ from supervisor.consul.responses import (
     why,
 )
 from supervisor.consul.semaphore import SEMAPHORE_FLAGS
-from supervisor.consul.shared import LOCK_FLAGS, view_of
+from supervisor.consul.shared.listing import LOCK_FLAGS, view_of
 from supervisor.core.outcomes import (
     Denied,
     Done,
@@ -89,7 +89,6 @@ def rewrite(request: Rewrite) -> Call:
 
 
 def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
-    """Return Done when the transaction shows the key that it has written."""
     _written(request, response)
     return Done()
 
@@ -147,17 +146,14 @@ def refused(request: Release, response: requests.Response) -> Outcome:
 
 
 def read(request: ReadKey) -> Call:
-    """Encode a consistent read of the key."""
     return get(key_path(request.key), {"consistent": ""})
 
 
 def watch(request: WatchKey) -> Call:
-    """Encode a blocking query for the key."""
     return get(key_path(request.key), waiting(request))
 
 
 def shown(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
-    """Return the key as Consul shows it."""
     index, entries = index_of(response), json_of(response, list)
     if len(entries) != 1 or text(entries[0], "Key") != request.key:
         raise MalformedResponse("another key than was asked for")

@@ -22,7 +22,6 @@ def read(request: ReadMaintenance) -> Call:
 
 
 def shown(request: ReadMaintenance, response: requests.Response) -> Outcome:
-    """Return whether the node is in maintenance mode."""
     checks = json_of(response, dict)
     if CHECK not in checks:
         return Denied(HIDDEN) if is_filtered(response) else InMaintenance()

@@ -32,16 +32,12 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One node's part in an election or semaphore, as Consul shows it.
-
-    value: the value of the key or contender key. Empty: Consul shows none for a waiting node of an election.
-    listed: the session as the list shows it. None: the list does not show it.
-    """
+    """One node's part in an election or semaphore, as Consul shows it."""
 
     part: Part
     session: str
-    value: bytes = b""
-    listed: ListedSession | None = None
+    value: bytes = b""  # of the key or contender key. Empty: a waiting node of an election has none
+    listed: ListedSession | None = None  # the session as the list shows it. None: the list does not show it
 
     @property
     def node(self) -> str:
@@ -51,45 +47,33 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """All members of one item.
-
-    members: the holders, then the candidates in the order in which they came, then the vanished holders.
-    is_complete: whether all candidates are known.
-    notes: the reasons for which something is not known, and the faults of the item's keys.
-    limit: how many nodes may hold. None: nobody has made the record of this semaphore, or it is unusable.
-    guard_s: how long the slot of a holder that vanished stays taken. None: an election, where the lock-delay
-        of the holder's session counts.
-    is_readable: whether the token may read the keys.
-    """
+    """All members of one item."""
 
     settings: ItemSettings
+    # The holders, then the candidates in the order in which they came, then the vanished holders.
     members: tuple[Member, ...] = ()
-    is_complete: bool = True
-    notes: tuple[str, ...] = ()
-    limit: int | None = 1
+    is_complete: bool = True  # whether all candidates are known
+    notes: tuple[str, ...] = ()  # why something is not known, and the faults of the item's keys
+    limit: int | None = 1  # how many nodes may hold. None: the record is missing or unusable
+    # How long the slot of a holder that vanished stays taken. None: an election, where the lock-delay of the
+    # holder's session counts.
     guard_s: float | None = None
-    is_readable: bool = True
+    is_readable: bool = True  # whether the token may read the keys
 
     def of_part(self, part: Part) -> tuple[Member, ...]:
-        """Return the members with this part."""
         return tuple(member for member in self.members if member.part is part)
 
 
 @dataclass(frozen=True, slots=True)
 class SupervisorSession:
-    """A session of a supervisor, with all that the configuration's items show about it.
-
-    parts: its part in each item, by the item's name.
-    named: the items whose session.name it has.
-    is_known: whether the token may read all keys that the session may hold by its name.
-    is_orphan: whether it certainly has no part, and its node has another session of this name: one with a
-        part, or a newer one.
-    """
+    """A session of a supervisor, with all that the configuration's items show about it."""
 
     listed: ListedSession
-    parts: Mapping[str, Part]
-    named: tuple[str, ...]
-    is_known: bool
+    parts: Mapping[str, Part]  # its part in each item, by the item's name
+    named: tuple[str, ...]  # the items whose session.name it has
+    is_known: bool  # whether the token may read all keys that the session may hold by its name
+    # Whether it certainly has no part, and its node has another session of this name: one with a part, or a
+    # newer one.
     is_orphan: bool = False
 
 

@@ -26,7 +26,8 @@ def explain(said: str, token: str, rule: str) -> str:
     """
     if NAMES_PERMISSION in said:
         return said
-    return f"{said}: {agent_remedy(said) or _by_token(said, token, rule)}"
+    by_token = unknown_token(token) if UNKNOWN_TOKEN in said else f"{token} needs {rule}"
+    return f"{said}: {agent_remedy(said) or by_token}"
 
 
 def agent_remedy(said: str) -> str:
@@ -38,7 +39,3 @@ def unknown_token(token: str) -> str:
     """Return the reason of a refusal when Consul does not know the token."""
     late = "or Consul has started within the last seconds and has not loaded its tokens yet"
     return f"Consul does not know {token}: it was deleted or mistyped, {late}"
-
-
-def _by_token(said: str, token: str, rule: str) -> str:
-    return unknown_token(token) if UNKNOWN_TOKEN in said else f"{token} needs {rule}"

@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import Self
 
+import requests
+
 from supervisor.config import ConsulSettings
 from supervisor.consul.codec import Codec
 from supervisor.consul.command_requests import ReadSessions, WriteSlotRecord
-from supervisor.consul.endpoints import endpoint_of
 from supervisor.consul.token import Token
 from supervisor.core.outcomes import Denied, Done, KeyView, LostRace, Outcome, SessionsView, SlotsView, View
 from supervisor.core.requests import DestroySession, ReadKey, ReadSlots, Request
@@ -39,7 +40,8 @@ class OneOffClient:
 
     def __init__(self, settings: ConsulSettings) -> None:
         endpoint = Endpoint.of(settings.address, settings.tls)
-        self._codec = Codec(settings, endpoint.base_url, Token(settings))
+        self.peer = endpoint.peer
+        self.codec = Codec(settings, endpoint.base_url, Token(settings))
         self._transport = Transport(endpoint)
 
     async def __aenter__(self) -> Self:
@@ -48,15 +50,17 @@ class OneOffClient:
     async def __aexit__(self, *raised: object) -> None:
         await self._transport.close()
 
+    async def exchange(self, request: requests.PreparedRequest, within_s: float) -> requests.Response:
+        """Send the request, and return the answer, of any status. Raises ExchangeFailed."""
+        return await self._transport.exchange(request, timeout_s=within_s, fresh=request.method != "GET")
+
     async def ask(self, request: Request) -> Outcome:
         """Send the request, and return its outcome. Raises LookupFailed when there is no answer."""
-        fresh = endpoint_of(request).operation == "write"
-        encoded = self._codec.encode(request)
         try:
-            response = await self._transport.exchange(encoded, timeout_s=request.timeout_s, fresh=fresh)
+            response = await self.exchange(self.codec.encode(request), request.timeout_s)
         except ExchangeFailed as failure:
             raise LookupFailed(f"cannot ask Consul: {failure}") from None
-        return self._codec.decode(request, response)
+        return self.codec.decode(request, response)
 
     async def key(self, key: str) -> KeyView:
         """Return the key as it was at some moment between the request and the answer: a consistent read.
@@ -115,12 +119,6 @@ class OneOffClient:
             raise LookupFailed(f"cannot list sessions: Consul answers {_reason(outcome)}")
         return outcome
 
-    async def destroy(self, session: str) -> None:
-        """Destroy the session. Raises LookupFailed."""
-        outcome = await self.ask(DestroySession("", 0.0, LOOKUP_S, session))
-        if not isinstance(outcome, Done):
-            raise LookupFailed(f"cannot destroy session {session}: Consul answers {_reason(outcome)}")
-
 
 def key_view(key: str, outcome: Outcome) -> KeyView:
     """Return the outcome of a request for the key. Raises LookupFailed when it is no view."""
@@ -151,14 +149,12 @@ async def key_now(settings: ConsulSettings, key: str) -> KeyView:
         return await consul.key(key)
 
 
-async def slots_now(settings: ConsulSettings, prefix: str) -> SlotsView:
-    """Return a semaphore's keys as ``OneOffClient.slots`` does, for a command that reads nothing else.
-
-    Raises LookupFailed when Consul gives no usable answer or leaves out keys that the token may not read, and
-    TokenError when the token file cannot be used.
-    """
+async def destroy(settings: ConsulSettings, session: str) -> None:
+    """Destroy the session. Raises LookupFailed, or TokenError when the token file cannot be used."""
     async with OneOffClient(settings) as consul:
-        return await consul.slots(prefix)
+        outcome = await consul.ask(DestroySession("", 0.0, LOOKUP_S, session))
+    if not isinstance(outcome, Done):
+        raise LookupFailed(f"cannot destroy session {session}: Consul answers {_reason(outcome)}")
 
 
 async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> int | None:
@@ -167,23 +163,23 @@ async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> int | 
     Raises LookupFailed when Consul gives no usable answer, CannotChange when there is no valid record or
     contenders change it at each attempt, and TokenError when the token file cannot be used.
     """
-    for _ in range(RACES_MAX):
-        lock = (await slots_now(settings, prefix)).lock
-        if lock is None or lock.slot_record is None:
-            why = NOT_MADE if lock is None else f"{lock.why}; delete the key, and it is made anew"
-            raise CannotChange(f"cannot change the limit in {prefix}/.lock: {why}")
-        if lock.slot_record.limit == limit:
-            return limit
-        slot_record = replace(lock.slot_record, limit=limit)
-        write = WriteSlotRecord("", 0.0, LOOKUP_S, prefix, slot_record, lock.modify_index)
-        outcome = await _exchange(settings, write)
-        if isinstance(outcome, Done):
-            return lock.slot_record.limit
-        if not isinstance(outcome, LostRace):
-            why = f"Consul answers {_reason(outcome)}"
-            raise LookupFailed(f"cannot change the limit in {prefix}/.lock: {why}")
-    why = "contenders changed it at each attempt, try again"
-    raise CannotChange(f"cannot change the limit in {prefix}/.lock: {why}")
+    cannot = f"cannot change the limit in {prefix}/.lock"
+    async with OneOffClient(settings) as consul:
+        for _ in range(RACES_MAX):
+            lock = (await consul.slots(prefix)).lock
+            if lock is None or lock.slot_record is None:
+                why = NOT_MADE if lock is None else f"{lock.why}; delete the key, and it is made anew"
+                raise CannotChange(f"{cannot}: {why}")
+            if lock.slot_record.limit == limit:
+                return limit
+            slot_record = replace(lock.slot_record, limit=limit)
+            write = WriteSlotRecord("", 0.0, LOOKUP_S, prefix, slot_record, lock.modify_index)
+            outcome = await consul.ask(write)
+            if isinstance(outcome, Done):
+                return lock.slot_record.limit
+            if not isinstance(outcome, LostRace):
+                raise LookupFailed(f"{cannot}: Consul answers {_reason(outcome)}")
+    raise CannotChange(f"{cannot}: contenders changed it at each attempt, try again")
 
 
 def _reason(outcome: Outcome) -> str:
@@ -198,11 +194,6 @@ def _rule(prefix: str) -> str:
     return f'give the token: key_prefix "{prefix}/" {{ policy = "read" }}'
 
 
-async def _exchange(settings: ConsulSettings, request: Request) -> Outcome:
-    async with OneOffClient(settings) as consul:
-        return await consul.ask(request)
-
-
 def _is_relocked(lock_index: int, then: int | None) -> bool:
     """Return whether the lock was released and acquired again since its LockIndex was ``then``.
 
@@ -211,11 +202,18 @@ def _is_relocked(lock_index: int, then: int | None) -> bool:
     return then is not None and lock_index not in (then, 0)
 
 
-def why_not_held(view: KeyView, session: str, lock_index: int | None) -> str:
-    """Return why this session does not hold the key since ``lock_index``. Blank: it does.
+async def why_not_held(settings: ConsulSettings, key: str, session: str, lock_index: int | None) -> str:
+    """Return why this session does not hold the key or the slot since ``lock_index``. Blank: it does.
 
-    ``lock_index`` None: the session holds the key, whenever it was locked.
+    ``lock_index`` None: the session holds it, whenever it was locked. A key that ends with LOCK_SUFFIX may be
+    the record of a semaphore. Raises LookupFailed when Consul does not show this, and TokenError.
     """
+    async with OneOffClient(settings) as consul:
+        if (prefix := key.removesuffix(LOCK_SUFFIX)) != key:
+            slots = await consul.slots(prefix)
+            if slots.lock is not None and not slots.lock.is_lock:
+                return await _why_no_slot(consul, prefix, slots, session, lock_index)
+        view = await consul.key(key)
     if not view.session:
         return "nobody holds it"
     if view.session != session:
@@ -225,21 +223,15 @@ def why_not_held(view: KeyView, session: str, lock_index: int | None) -> str:
     return ""
 
 
-async def why_no_slot(
-    settings: ConsulSettings, prefix: str, view: SlotsView, session: str, lock_index: int | None
+async def _why_no_slot(
+    consul: OneOffClient, prefix: str, view: SlotsView, session: str, lock_index: int | None
 ) -> str:
-    """Return why this session has no slot since its contender key was locked at ``lock_index``.
-
-    Blank: the session has its slot. ``lock_index`` None: whenever its contender key was locked.
-
-    Raises LookupFailed when the view does not show this, because a list may leave out keys.
-    """
     if view.slot_record is None:
         raise LookupFailed(f"cannot tell who has a slot below {prefix}: {view.lock.why if view.lock else ''}")
     hold = view.hold_of(session)
     if session in view.slot_record.holders and view.alive(session) is None:
         key = f"{prefix}/{session}"
-        if (await key_now(settings, key)).present:
+        if (await consul.key(key)).present:
             raise LookupFailed(f"cannot tell: the list does not show {key}; may the token read all of it?")
     if hold is None and view.filtered:
         raise LookupFailed(f"cannot tell: {_left_out(prefix)}")

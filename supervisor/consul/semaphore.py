@@ -25,7 +25,7 @@ from supervisor.consul.responses import (
     value_of,
     why,
 )
-from supervisor.consul.shared import NO_FLAGS
+from supervisor.consul.shared.listing import NO_FLAGS
 from supervisor.core.outcomes import (
     ContenderKey,
     Denied,
@@ -54,7 +54,6 @@ SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own
 
 
 def step(action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSlotRecord) -> Call:
-    """Encode this write as one transaction."""
     return transaction(_operations(action))
 
 
@@ -93,7 +92,6 @@ def _lock_operation(prefix: str, slot_record: SlotRecord, index: int) -> dict[st
 
 
 def slot_written(action: JoinSemaphore | TakeSlot, response: requests.Response) -> SlotWritten:
-    """Return the indexes of the keys that the transaction wrote."""
     results = json_of(response, dict).get("Results")
     if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
         raise MalformedResponse("a transaction without its results")

@@ -74,7 +74,6 @@ def _go_duration(seconds: float) -> str:
 
 
 def created(request: CreateSession, response: requests.Response) -> Outcome:
-    """Return Created with the ID of the session that Consul has created."""
     return Created(new_id(json_of(response, dict)))
 
 

@@ -38,13 +38,11 @@ class Token:
     ) -> None:
         """Read the token file, if the settings name one. Raises TokenError when it cannot be used.
 
-        warn: called once for each new fault of the file.
-        renewed: called when the file has a token again after a fault, or another token than before.
         patient: whether to begin without a token when the file system does not answer.
         """
         self._path = settings.token_file
-        self._warn = warn
-        self._renewed = renewed
+        self._warn = warn  # called once for each new fault of the file
+        self._renewed = renewed  # called when the file has a token again after a fault, or a new one
         self._value = settings.token
         self._stamp: tuple[int, int, int] | None = None
         self._fault = ""

@@ -22,7 +22,6 @@ ANSWER_S = 1.0  # how much longer than the time that is left an answer may take
 
 
 def has_leader(view: View) -> bool:
-    """Return whether a session holds the key."""
     return isinstance(view, KeyView) and bool(view.session)
 
 

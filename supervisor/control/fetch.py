@@ -26,7 +26,7 @@ NO_ANSWER = "not an answer of a consul-supervisor"
 
 
 class _NotHttp(Exception):
-    """What has arrived is no complete answer of a daemon."""
+    """Bytes that are no complete answer of a daemon."""
 
 
 class DaemonUnreachable(PeerError):

@@ -41,23 +41,17 @@ FOR_ONE = (Verb.PAUSE, Verb.RESUME, Verb.RECOVER, Verb.STEP_DOWN)
 
 @dataclass(frozen=True, slots=True)
 class OperatorCommand:
-    """A command to the daemon.
-
-    name: the item. None: every item, which only the verbs of FOR_ALL allow.
-    rest_s: how long the node does not contend after step-down.
-    note: why the operator gives it. Blank: no reason is given.
-    to: the node that is to take over after step-down. Blank: any node.
-    """
+    """A command to the daemon."""
 
     verb: Verb
-    name: str | None = None
-    rest_s: float = REST_S
-    note: str = ""
-    to: str = ""
+    name: str | None = None  # the item. None: every item, which only the verbs of FOR_ALL allow
+    rest_s: float = REST_S  # how long the node does not contend after step-down
+    note: str = ""  # why the operator gives it. Blank: no reason is given
+    to: str = ""  # the node that is to take over after step-down. Blank: any node
 
 
 class Result(StrEnum):
-    """How a command ended. FAULTY: the configuration cannot be used."""
+    """The end of a command. FAULTY: the configuration cannot be used."""
 
     DONE = "done"
     UNKNOWN = "unknown"
@@ -67,15 +61,11 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The daemon's reply to a command.
-
-    error: one line that says what cannot be done, and why. Blank: the command is done.
-    lines: more lines to print, such as the effect of a reload on each item.
-    """
+    """The daemon's reply to a command."""
 
     outcome: Result
-    error: str = ""
-    lines: tuple[str, ...] = ()
+    error: str = ""  # one line that says what cannot be done, and why. Blank: the command is done
+    lines: tuple[str, ...] = ()  # more lines to print, such as the effect of a reload on each item
 
 
 DONE = Reply(Result.DONE)
@@ -88,12 +78,10 @@ class InvalidCommand(Exception):
 
 
 def request_path(command: OperatorCommand) -> str:
-    """Return the path of the request."""
     return f"/v1/{command.verb}" + (f"/{command.name}" if command.name is not None else "")
 
 
 def request_body(command: OperatorCommand) -> bytes:
-    """Return the body of the request."""
     content: dict[str, object] = {"for_s": command.rest_s} if command.verb is Verb.STEP_DOWN else {}
     content |= {"to": command.to} if command.to else {}
     content |= {"note": command.note} if command.note else {}
@@ -141,7 +129,6 @@ def _to(body: bytes) -> str:
 
 
 def body_of(reply: Reply) -> bytes:
-    """Return the body of the answer."""
     document: dict[str, object] = {"done": True} if reply.outcome is Result.DONE else {"error": reply.error}
     return json.dumps(document | ({"lines": reply.lines} if reply.lines else {})).encode()
 

@@ -44,20 +44,14 @@ Read = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 
 class Control:
-    """The control socket of one daemon, independent of what the daemon is.
-
-    group: the group whose members may use the socket, besides root and our own user. None: no group.
-    execute: carries out a command, or refuses it.
-    note: is called for each command when it arrives (without a reply) and when it is replied to, for the log.
-    read: answers a request that is not a command and changes nothing (GET, HEAD, OPTIONS).
-    """
+    """The control socket of one daemon, independent of what the daemon is."""
 
     def __init__(self, path: str, group: str | None, execute: Execute, note: Note, read: Read) -> None:
         self._path = Path(path)
-        self._group = group
-        self._execute = execute
-        self._note = note
-        self._read = read
+        self._group = group  # the group that may use the socket, besides root and our user. None: no group
+        self._execute = execute  # carries out a command, or refuses it
+        self._note = note  # called, for the log, when a command arrives (without a reply) and with its reply
+        self._read = read  # answers a request that is not a command and changes nothing (GET, HEAD, OPTIONS)
         self._gid: int | None = None
         self._inode = 0
         self._server = HttpServer(self._handle, LIMITS)

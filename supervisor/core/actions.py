@@ -7,7 +7,7 @@ so it is matched by identity and not by order. Each ``WriteRecord`` is answered 
 before anything else happens.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
@@ -132,22 +132,14 @@ class StopRun:
 
 
 class Point(StrEnum):
-    """The point that a contender had reached when a record was made, in the order of a tenure.
+    """The point that a contender had reached when a record was made, in the order of a tenure."""
 
-    NONE: nothing is left to do.
-    SESSION: no hook is left to run, and a session is left to release and destroy.
-    TENURE: on_acquire may have begun.
-    HOLDING: on_acquire is done.
-    LOSING: belief has ended.
-    STUCK: on_lose and on_lose_failure have failed.
-    """
-
-    NONE = "none"
-    SESSION = "session"
-    TENURE = "tenure"
-    HOLDING = "holding"
-    LOSING = "losing"
-    STUCK = "stuck"
+    NONE = "none"  # nothing is left to do
+    SESSION = "session"  # no hook is left to run, and a session is left to release and destroy
+    TENURE = "tenure"  # on_acquire may have begun
+    HOLDING = "holding"  # on_acquire is done
+    LOSING = "losing"  # belief has ended
+    STUCK = "stuck"  # on_lose and on_lose_failure have failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +185,10 @@ class RoleChanged:
 
     item: str
     role: Role
-    reason: str = field(default="")
-    # session, token, transition: those that the hooks of the tenure receive. Blank or 0: there is no tenure.
-    session: str = field(default="")
+    reason: str = ""
+    session: str = ""  # this and the next two: those that the hooks of the tenure receive, if there is one
     token: int = 0
-    transition: str = field(default="")
+    transition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

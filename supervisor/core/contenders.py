@@ -59,12 +59,10 @@ class Contenders:
 
     @property
     def stopped(self) -> bool:
-        """Whether every contender has wound up."""
         return all(has_finished(contender) for contender in self.by_name.values())
 
     @property
     def not_begun(self) -> dict[str, Contender]:
-        """The contenders that have not begun yet, by name."""
         return {name: successor.contender for name, successor in self._successors.items()}
 
     def begins_after(self, name: str) -> frozenset[str]:
@@ -83,7 +81,6 @@ class Contenders:
         return NEVER
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Return the actions that follow from this event, in order: see ``decide``."""
         return list(self.decide(event, now))
 
     def decide(self, event: Event, now: float) -> Iterator[Action]:
@@ -227,7 +224,6 @@ class Contenders:
         return list(names)
 
     def _is_due(self, due_at: float, name: str) -> bool:
-        """Return whether this is still the deadline of that contender."""
         return self._deadlines.get(name) == due_at
 
     def _queue_moved(self) -> None:

@@ -71,7 +71,6 @@ class RecordWritten:
 
     @property
     def ok(self) -> bool:
-        """Whether the kernel has the record."""
         return not self.why_not
 
 
@@ -109,8 +108,7 @@ class StepDownAsked:
 
     item: str
     for_s: float
-    # The session to which an election's key is handed over. Blank: any session may take it.
-    handover_to: str = ""
+    handover_to: str | None = None  # the session to which an election's key is handed over. None: any
     note: str = ""  # the operator's reason, which the hooks receive. Blank: none was given
 
 

@@ -33,10 +33,8 @@ class Lease:
     """The figures of one item, all in seconds."""
 
     ttl_s: float | None  # the TTL of the session. None: the session has none
-    # How long rivals surely wait after a holder has vanished; for a slot, the prune delay.
-    lock_delay_s: float
-    # What stays free between the end of on_lose and the first moment at which a rival may hold.
-    margin_s: float
+    lock_delay_s: float  # how long rivals surely wait after a holder vanished; for a slot, the prune delay
+    margin_s: float  # what stays free between the end of on_lose and the moment when a rival may hold
     lose_time_s: float  # how long everything that must end after belief may take: hooks, and the run child
     room_s: float  # how long belief lasts after the newest contact
     interval_s: float  # how long a holder waits from one read to the next

@@ -125,7 +125,6 @@ class KeyView:
 
     @property
     def present(self) -> bool:
-        """Whether the key exists."""
         return self.create_index > 0
 
     @property
@@ -142,22 +141,18 @@ class KeyView:
         return self.value if self.session else None
 
     def hold_of(self, session: str) -> Hold | None:
-        """Return the hold of this session; None when it does not hold."""
         if not session or self.session != session:
             return None
         return Hold(self.modify_index, self.create_index, self.lock_index, self.value)
 
     def has_entry(self, session: str) -> bool:
-        """Return whether this session holds the key."""
         return self.session == session
 
     def excludes(self, session: str) -> bool:
-        """Return whether another session holds the key."""
         return self.session not in ("", session)
 
     @property
     def holders(self) -> tuple[Holder, ...]:
-        """The leader, if there is one."""
         return (Holder(self.session, self.value),) if self.session else ()
 
 
@@ -177,8 +172,7 @@ class ContenderKey:
     """The key ``<prefix>/<name>`` of one contender, named after its session."""
 
     name: str
-    # The session that holds the key. Consul blanks it, or deletes the key, when that session ends.
-    session: str
+    session: str  # the holder of the key. Consul blanks it, or deletes the key, when that session ends
     value: bytes
     create_index: int
     lock_index: int
@@ -186,7 +180,6 @@ class ContenderKey:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the session of the contender still lives."""
         return self.session == self.name
 
 
@@ -211,13 +204,11 @@ class SlotsView:
 
     @property
     def leader(self) -> None:
-        """None, because a semaphore has no leader."""
-        return None
+        return None  # a semaphore has no leader
 
     @property
     def lock_index(self) -> int:
-        """0, because no session locks ``.lock``."""
-        return 0
+        return 0  # no session locks ``.lock``
 
     @property
     def hides(self) -> bool:
@@ -228,15 +219,12 @@ class SlotsView:
         return any(each not in alive for each in self.named)
 
     def alive(self, session: str) -> ContenderKey | None:
-        """Return the contender key of this session; None when the session does not live."""
         return next((each for each in self.contenders if each.name == session and each.is_alive), None)
 
     def all_alive(self) -> dict[str, ContenderKey]:
-        """Return the contender keys whose sessions live, by session."""
         return {each.name: each for each in self.contenders if each.is_alive}
 
     def has_entry(self, session: str) -> bool:
-        """Return whether this session stands in line or has a slot."""
         return self.alive(session) is not None
 
     def excludes(self, session: str) -> bool:
@@ -245,13 +233,11 @@ class SlotsView:
 
     @property
     def holders(self) -> tuple[Holder, ...]:
-        """The contenders that have a slot and live."""
         alive = self.all_alive()
         keys = (alive.get(session) for session in self.named)
         return tuple(Holder(key.name, key.value) for key in keys if key is not None)
 
     def hold_of(self, session: str) -> Hold | None:
-        """Return the hold of this session; None when it does not hold."""
         key, lock = self.alive(session), self.lock
         if key is None or lock is None or session not in self.named:
             return None
@@ -309,8 +295,7 @@ class SessionsView:
 class InMaintenance:
     """The answer about the maintenance mode of this node."""
 
-    # The maintenance mode with the operator's reason, and the command that ends it. Blank: there is none.
-    why: str = ""
+    why: str = ""  # the mode with the operator's reason, and the command that ends it. Blank: none
     reason: str = ""  # the operator's reason alone
 
 

@@ -71,13 +71,10 @@ class ReadMaintenance(Request):
 
 @dataclass(frozen=True, slots=True)
 class ServiceRequest(Request):
-    """A request about one instance of a service, for which nothing else waits.
-
-    service: the instance.
-    """
+    """A request about one instance of a service, for which nothing else waits."""
 
     answerer: ClassVar[Answerer] = Answerer.AGENT
-    service: ServiceSettings
+    service: ServiceSettings  # the instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +133,7 @@ class SlotRecord:
 
     limit: int | None = None  # how many slots there are. None: it names no limit
     holders: tuple[str, ...] = ()  # the sessions that have a slot
-    # How long the slot of a holder that vanished stays taken. None: it names no such time.
-    prune_delay_s: float | None = None
+    prune_delay_s: float | None = None  # how long the slot of a vanished holder stays taken
     others: str = ""  # fields of other programs, as JSON text, which survive our writes
 
 

@@ -31,7 +31,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How a peer is verified and how this node identifies itself: paths, and never key material."""
+    """The verification of a peer, and the identity of this node: paths, and never key material."""
 
     ca_file: str | None = None
     cert_file: str | None = None
@@ -110,27 +110,19 @@ class SessionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """The instance of a service that names this node in Consul while it holds.
+    """The instance of a service that names this node in Consul while it holds."""
 
-    id: the instance's id at the local agent, unique for each node and item.
-    address: the address that Consul names. Blank: that of the agent's node.
-    """
-
-    id: str
+    id: str  # the instance's id at the local agent, unique for each node and item
     name: str
     port: int = 0
-    address: str = ""
+    address: str = ""  # the address that Consul names. Blank: that of the agent's node
     tags: tuple[str, ...] = ()
     meta: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ItemSettings:
-    """The settings of one item of the file that elections and semaphores share.
-
-    confirm_every_s: how often a holder confirms its lock by a consistent read. The file has it beside the
-        session's settings, and Consul never sees it. None: as often as ttl and room require.
-    """
+    """The settings of one item of the file that elections and semaphores share."""
 
     kind: ClassVar[str]  # the word for this kind of item
     guard_name: ClassVar[str] = "lock_delay"  # the key of the file that sets ``guard_s``
@@ -149,6 +141,8 @@ class ItemSettings:
     rejoin_delay_s: float = 10.0
     on_adopt: Literal["none", "acquire"] = "none"
     accept_overlap: bool = False
+    # How often a holder confirms its lock by a consistent read. The file has it beside the session's
+    # settings, and Consul never sees it. None: as often as ttl and room require.
     confirm_every_s: float | None = None
     service: ServiceSettings | None = None
 
@@ -159,7 +153,6 @@ class ItemSettings:
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """All hooks of the item, without the run child."""
         check = self.check_hook
         listed = (hook for name in HOOK_EVENTS for hook in self.hooks_of(name))
         return (*listed, *(() if check is None else (check,)))
@@ -185,11 +178,7 @@ class ElectionSettings(ItemSettings):
 
 @dataclass(frozen=True, slots=True)
 class SemaphoreSettings(ItemSettings):
-    """One semaphore of the file.
-
-    key: ``<prefix>/.lock``, which names the holders of the slots.
-    value: the body of our contender key.
-    """
+    """One semaphore of the file: ``key`` is ``<prefix>/.lock``, ``value`` the body of our contender key."""
 
     kind: ClassVar[str] = "semaphore"
     guard_name: ClassVar[str] = "prune_delay"
@@ -215,11 +204,9 @@ class Wanted:
     """An item of the file, and how this process takes part in it."""
 
     settings: ItemSettings
-    # A number in [0, 1) of this process's own, so that the nodes of a fleet do not all retry at one time.
-    spread: float
+    spread: float  # in [0, 1), of this process's own, so that not all nodes of a fleet retry at one time
     # At which part of each interval, in [0, 1), a holder reads, where one query reads the keys of several
     # elections. None: the holder reads its key alone.
     read_offset: float | None = None
     delay_s: float = 0.0  # how long the first session waits, so that a thousand do not begin at once
-    # The check whether its hooks can start here has no result yet; a ``HooksChecked`` will follow.
-    unchecked: bool = False
+    unchecked: bool = False  # whether its hooks can start here is not known yet: ``HooksChecked`` follows

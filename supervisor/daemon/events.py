@@ -24,10 +24,7 @@ READ_AT_ONCE = 25  # lines in one turn of the loop, which take it half a millise
 
 
 class Events:
-    """The events of one daemon, from the lines that the log keeps to the file in its state directory.
-
-    items: returns the names of the items whose transitions are still of interest.
-    """
+    """The events of one daemon, from the lines that the log keeps to the file in its state directory."""
 
     def __init__(
         self, directory: str, machine: str, log: Log, history: History, items: Callable[[], Iterable[str]]
@@ -36,7 +33,7 @@ class Events:
         self._machine = machine
         self._log = log
         self._history = history
-        self._items = items
+        self._items = items  # returns the names of the items whose transitions are still of interest
         self._pending: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._timer: asyncio.TimerHandle | None = None
         self._read = False

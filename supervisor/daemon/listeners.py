@@ -62,17 +62,12 @@ class Listeners:
         node_name: str,
         path: Path | None,
     ) -> None:
-        """Make the listeners without opening them.
-
-        execute: carries out a command from the control socket.
-        clock: the core's, in seconds.
-        path: the path of the configuration. None: it has no path.
-        """
+        """Make the listeners without opening them. ``path``: of the configuration, if it has one."""
         self._config = config
         self._contenders = contenders
-        self._execute = execute
+        self._execute = execute  # carries out a command from the control socket
         self._log = log
-        self._clock = clock
+        self._clock = clock  # the core's, in seconds
         self._crowded_at = -REPEAT_S
         where = None if path is None else str(path)
         facts = DaemonInfo(__version__, node_name, os.getpid(), where, config.consul.address)
@@ -94,7 +89,6 @@ class Listeners:
             await self._listener.open()
 
     async def close(self) -> None:
-        """Close the listeners and the connections of all clients."""
         if self._control is not None:
             await self._control.close()
         if self._listener is not None:

@@ -35,7 +35,6 @@ async def load_in_child(
 
 
 def _loaded(load: Load, keep: Keep | None) -> Config | tuple[Problem, ...]:
-    """Return the result of ``load``, or the problems that it finds."""
     try:
         config = load()
     except ConfigError as error:

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 from supervisor.config import Config
 from supervisor.consul.client import ConsulClient, wanted_of
@@ -33,14 +32,7 @@ from supervisor.core.actions import (
     WriteRecord,
 )
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import (
-    ConfigLoaded,
-    Event,
-    HookEnded,
-    RunEnded,
-    StopAsked,
-    Tick,
-)
+from supervisor.core.events import ConfigLoaded, Event, HookEnded, RunEnded, StopAsked, Tick
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Release, Request, TakeSlot
 from supervisor.core.settings import ItemSettings
@@ -72,13 +64,6 @@ HANDS_OVER = (Acquire, JoinSemaphore, TakeSlot, Release, LeaveSemaphore, StartHo
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-class Observer(Protocol):
-    """A part that sees every step: the facts (of log, history, metrics), the operator, systemd's notifier."""
-
-    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """Take note of an event and of the actions that the core decided."""
-
-
 class Daemon:
     """One running supervisor. ``run`` returns the exit code."""
 
@@ -103,7 +88,6 @@ class Daemon:
         """Open the journal, end the hooks that a crashed process left running, and make all parts.
 
         load: reads the configuration again. None: none can be read, so the daemon only winds up the records.
-        refused: why the last accepted configuration runs. Blank: the present one runs.
         Raises TokenError for the token file, and JournalError or JournalBusy for state_dir.
         """
         self._log, self._environ = log, environ
@@ -116,28 +100,21 @@ class Daemon:
         self._only_wind_up = load is None
         unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
         begun = self._records.start(wanted_of(config), boottime(), unwanted)
-        self._hooks = Hooks(
-            node=node_name,
-            report=self._on_child_ended,
-            log_line=self._on_output,
-            spawned=self._records.group_began,
-            delayed=log.delayed,
-            environ=self._inherited(),
-            clock=boottime,
-        )
+        self._hooks = self._new_hooks(node_name)
         self._items_to_preload = tuple(begun.settings)
         contenders = Contenders(begun.contenders, begun.successors)
         self._driver = Driver(contenders, self, self._effects())
         sessions = self._client.sessions
         self._operator = Operator(contenders, self.dispatch, self._reload, sessions, node_name)
-        execute = self._operator.execute
         self._listeners = Listeners(
-            config, contenders, execute, log, boottime, node_name=node_name, path=path
+            config, contenders, self._operator.execute, log, boottime, node_name=node_name, path=path
         )
         self._monitor = HookMonitor(self.dispatch, log, environ, path, self._on_unhandled_exception)
-        self._notifier = SystemdNotifier(contenders, environ, boottime, self._warn_systemd)
+        self._notifier = SystemdNotifier(
+            contenders, environ, boottime, lambda why: log.line("warning", "systemd", why=why)
+        )
         history, metrics = self._listeners.history, self._listeners.metrics
-        history.refused = refused
+        history.refused = refused  # why the last accepted configuration runs. Blank: the present one runs
         self._events = Events(
             config.state_dir,
             self._records.machine,
@@ -146,11 +123,22 @@ class Daemon:
             lambda: (*contenders.by_name, *contenders.not_begun),
         )
         facts = Facts(lambda: self._step_at, log.on_step, history.on_step, metrics.counters.on_step)
-        self._observers: tuple[Observer, ...] = (facts, self._operator, self._notifier)
+        self._observers = (facts.on_step, self._operator.on_step, self._notifier.on_step)  # see every step
         self._background = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
         self._reload_lock = asyncio.Lock()
+
+    def _new_hooks(self, node_name: str) -> Hooks:
+        return Hooks(
+            node=node_name,
+            report=self._on_child_ended,
+            log_line=self._on_output,
+            spawned=self._records.group_began,
+            delayed=self._log.delayed,
+            environ=self._inherited(),
+            clock=boottime,
+        )
 
     def _effects(self) -> Effects:
         """Return the function for each action of the core that is neither a request nor a record."""
@@ -237,7 +225,6 @@ class Daemon:
     # --- the world that a step acts upon ---------------------------------------------------------
 
     def now(self) -> float:
-        """Return seconds of CLOCK_BOOTTIME."""
         return boottime()
 
     def request(self, request: Request) -> None:
@@ -245,7 +232,6 @@ class Daemon:
         self._background.start(self._client.begin(request, self.dispatch))
 
     def write_record(self, write: WriteRecord) -> str:
-        """Write a record to the journal. Return blank, or why it could not be written."""
         return self._records.write(write)
 
     def _finished(self, finished: Finished) -> None:
@@ -253,7 +239,6 @@ class Daemon:
         self._clean = self._clean and finished.clean
 
     def wake(self, at: float) -> None:
-        """Set the one timer of all items."""
         if self._timer is not None:
             self._timer.cancel()
         delay_s = max(0.0, at - boottime())
@@ -275,8 +260,8 @@ class Daemon:
     def _notify_observers(self) -> None:
         while self._pending:
             self._step_at, event, actions = self._pending.popleft()
-            for observer in self._observers:
-                observer.on_step(event, actions)
+            for observe in self._observers:
+                observe(event, actions)
 
     # --- stopping --------------------------------------------------------------------------------
 
@@ -298,9 +283,6 @@ class Daemon:
     def _accept_second_stop(self) -> None:
         """Count signals that were pending together as one request to stop, not as "stop now"."""
         self._ignores_second_stop = False
-
-    def _warn_systemd(self, why: str) -> None:
-        self._log.line("warning", "systemd", why=why)
 
     async def _close(self) -> None:
         await self._listeners.close()

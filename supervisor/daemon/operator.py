@@ -33,12 +33,7 @@ _EVENTS: dict[Verb, Callable[[str], Event]] = {
 
 
 class Operator:
-    """The commands about the contenders of one node.
-
-    reload: reads the configuration again and returns the changes. Raises CannotReload.
-    sessions: requests the list of sessions from Consul.
-    hostname: the name of this host, which names of sessions may contain.
-    """
+    """The commands about the contenders of one node."""
 
     def __init__(
         self,
@@ -50,9 +45,9 @@ class Operator:
     ) -> None:
         self._contenders = contenders
         self._dispatch = dispatch
-        self._reload = reload
-        self._sessions = sessions
-        self._hostname = hostname
+        self._reload = reload  # reads the configuration again and returns the changes. Raises CannotReload
+        self._sessions = sessions  # requests the list of sessions from Consul
+        self._hostname = hostname  # the name of this host, which names of sessions may contain
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     async def execute(self, command: OperatorCommand) -> Reply:
@@ -125,7 +120,7 @@ class Operator:
             role = Role.WAITING if before is None else before.role
             return _cannot(Verb.STEP_DOWN, name, f"this node does not hold it (role: {role})")
         holding = self._holders(name)
-        handover_to = "" if target is None else target.id
+        handover_to = None if target is None else target.id
         self._dispatch(StepDownAsked(name, command.rest_s, handover_to=handover_to, note=command.note))
         if not await self._until(lambda: self._has_given_up(name, tenure.session), RELEASED_S):
             return _cannot(Verb.STEP_DOWN, name, "on_lose or the release is still under way, see `status`")
@@ -223,9 +218,7 @@ class Operator:
 
     def _is_under_way(self, name: str, effect: ReloadEffect) -> bool:
         """Return whether a part of a reload is still to come that needs no operator."""
-        contender = self._contenders.by_name.get(name)
-        is_stuck = contender is not None and contender.role is Role.STUCK
-        return not is_stuck and bool(self._pending(name, effect))
+        return not self._is_stuck(name) and bool(self._pending(name, effect))
 
     def _pending(self, name: str, effect: ReloadEffect) -> str:
         """Return the work that a reload leaves to do, to be added to its line. Blank: nothing."""

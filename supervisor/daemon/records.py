@@ -33,17 +33,14 @@ Started = StartHook | StartRun
 
 
 class Records:
-    """The journal of one configuration, and the log of its failures.
-
-    withheld: the variables that hooks must not inherit, by this configuration and by earlier ones.
-    """
+    """The journal of one configuration, and the log of its failures."""
 
     def __init__(self, config: Config, log: Log, wants_disk: Callable[[Path], None]) -> None:
         """Open the journal. Raises JournalError or JournalBusy."""
         self._log = log
         self._items = {settings.name: settings for settings in config.items}
         self._consul = config.consul
-        self.withheld = config.withheld
+        self.withheld = config.withheld  # what hooks must not inherit, by this configuration and earlier ones
         self._journal = Journal(
             config.state_dir, config.consul, withheld=config.withheld, wants_disk=wants_disk
         )
@@ -51,7 +48,6 @@ class Records:
 
     @property
     def machine(self) -> str:
-        """The id of this machine."""
         return self._journal.identity.machine
 
     def start(self, wanted: Iterable[Wanted], now: float, unwanted: Reason) -> Restored:

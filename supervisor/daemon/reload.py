@@ -25,27 +25,19 @@ STOPPED = (
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """The result of a reload.
+    """The result of a reload."""
 
-    effects: the effect on each item, by name.
-    process: a line for each changed setting of the process.
-    """
-
-    effects: Mapping[str, ReloadEffect]
-    process: tuple[str, ...]
+    effects: Mapping[str, ReloadEffect]  # the effect on each item, by name
+    process: tuple[str, ...]  # a line for each changed setting of the process
 
 
 class CannotReload(Exception):
-    """The reload is refused, and nothing changes.
-
-    faulty: whether the configuration is at fault.
-    lines: every fault of the configuration.
-    """
+    """The reload is refused, and nothing changes."""
 
     def __init__(self, text: str, lines: tuple[str, ...] = (), *, faulty: bool = True) -> None:
         super().__init__(text)
-        self.lines = lines
-        self.faulty = faulty
+        self.lines = lines  # every fault of the configuration
+        self.faulty = faulty  # whether the configuration is at fault
 
 
 async def read_again(load: Callable[[], Awaitable[Config]], running: Config) -> Config:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from supervisor.core.actions import EMPTY_RECORD, LOSE_SIDE, Point, Reason, Record
-from supervisor.core.contender.creation import contender_of, departing_contender
+from supervisor.core.contender.creation import contender_of, new_contender
+from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Successor
 from supervisor.core.machines.record import is_adoptable
@@ -22,14 +23,10 @@ UNKNOWN_SESSION = "unreadable"  # in the place of the session of a record that c
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The contenders of a process that starts.
+    """The contenders of a process that starts."""
 
-    contenders: those that begin now.
-    successors: those that begin when the contenders in their way have been wound up.
-    """
-
-    contenders: tuple[Contender, ...]
-    successors: tuple[Successor, ...] = ()
+    contenders: tuple[Contender, ...]  # those that begin now
+    successors: tuple[Successor, ...] = ()  # those that begin when others have been wound up
 
     @property
     def settings(self) -> Iterator[ItemSettings]:
@@ -42,16 +39,11 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """The properties that the contenders of one process share.
+    """The properties that the contenders of one process share."""
 
-    instance: the name of the process in ids.
-    identity: the machine, host and boot.
-    now: the time of the start, in seconds of the core's clock.
-    """
-
-    instance: str
-    identity: MachineIdentity
-    now: float
+    instance: str  # the name of the process in ids
+    identity: MachineIdentity  # the machine, host and boot
+    now: float  # the time of the start, in seconds of the core's clock
 
 
 def restore(
@@ -104,14 +96,10 @@ def _departing_of(
         if record.settings is None:
             continue
         if settings is None or not is_adoptable(state, record.settings, settings):
-            departing[name] = departing_contender(
-                record.settings,
-                spread=0.5,
-                instance=origin.instance,
-                record=state,
-                now=origin.now,
-                reason=reason,
+            contender = new_contender(
+                record.settings, spread=0.5, instance=origin.instance, record=state, now=origin.now
             )
+            departing[name] = depart(contender, origin.now, reason)
     return departing
 
 

@@ -31,7 +31,6 @@ class DevAgent:
         self._timer: asyncio.TimerHandle | None = None
 
     async def close(self) -> None:
-        """Close all connections and stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
         await self.server.close()

@@ -27,7 +27,6 @@ class LockDelays:
         self._run(key, delay_s, now)
 
     def holds(self, key: str, now: float) -> bool:
-        """Return whether a session must not lock the key yet."""
         return now < self.until.get(key, NEVER)
 
     def replay(self, now: float) -> None:

@@ -34,13 +34,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """One change of the table.
-
-    beside: a node of the radix tree that the change moves besides those on the way to the key. None: none.
-    """
+    """One change of the table."""
 
     path: bytes
-    beside: bytes | None
+    beside: bytes | None  # a node of the radix tree that moves besides those on the way to the key
 
 
 @dataclass(slots=True)
@@ -59,7 +56,6 @@ class KeyValues:
     # --- reading ---------------------------------------------------------------------------------
 
     def get(self, key: str) -> Entry | None:
-        """Return the entry, None when absent."""
         return self.entries.get(key)
 
     def tree(self, prefix: str) -> list[Entry]:
@@ -163,7 +159,6 @@ class KeyValues:
 
 
 def held_by(entries: Iterable[Entry], session: str) -> list[Entry]:
-    """Return the entries that a session holds."""
     return [entry for entry in entries if entry.session == session]
 
 

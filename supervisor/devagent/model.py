@@ -23,16 +23,13 @@ RAW = ("Content-Type", "text/plain")
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """One request that waits.
-
-    answer: the answer at the end of the wait. Of a read that is the result when the model last looked,
-        because Consul does not look again at the end.
-    ask: None: the request waits for a leader.
-    """
+    """One request that waits."""
 
     waiting: Waiting
+    # The answer at the end of the wait. Of a read that is the result when the model last looked, because
+    # Consul does not look again at the end.
     answer: Answer
-    ask: Ask | None = None
+    ask: Ask | None = None  # None: the request waits for a leader
     watch: Watch = Watch()
 
 
@@ -116,12 +113,10 @@ class Model:
         self._wake()
 
     def change_leader(self, now: float) -> None:
-        """Let another server lead at once."""
         self.lose_leader(now)
         self.elect_leader(now)
 
     def join(self, node: str, now: float) -> None:
-        """Let a node's agent join."""
         self._run_to(now)
         self.store.join(node)
         self._wake()

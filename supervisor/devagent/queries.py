@@ -68,12 +68,10 @@ class KeyQuery:
     raw: bool = False  # whether the answer is the bare value
 
     def index(self, store: Store) -> int:
-        """Return the key's ModifyIndex."""
         entry = store.kv.get(self.key)
         return entry.modify_index if entry else store.kv.index
 
     def result(self, store: Store) -> Any:
-        """Return a list of one, or the bare value."""
         entry = store.kv.get(self.key)
         if entry is None:
             return None
@@ -96,7 +94,6 @@ class TreeQuery:
     separator: str = ""  # text behind which each name is cut. Blank: no name is cut.
 
     def index(self, store: Store) -> int:
-        """Return the index of the newest change below the prefix."""
         return store.kv.tree_index(self.prefix)
 
     def result(self, store: Store) -> Any:
@@ -127,7 +124,6 @@ class SessionQuery:
         return store.sessions.index
 
     def result(self, store: Store) -> Any:
-        """Return a list of one session, or of none."""
         session = store.sessions.find(self.id)
         return [] if session is None else [session_shape(session)]
 
@@ -145,7 +141,6 @@ class SessionsQuery:
         return store.sessions.index
 
     def result(self, store: Store) -> Any:
-        """Return all sessions."""
         return [session_shape(session) for session in store.sessions.sorted()]
 
     def watch(self, store: Store) -> Watch:

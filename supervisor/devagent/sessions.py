@@ -30,34 +30,26 @@ class StoredSession:
 
     @property
     def lock_delay_s(self) -> float:
-        """The lock-delay as Consul applies it."""
         return min(self.lock_delay_ns / SECOND_NS, LOCK_DELAY_MAX_S)
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """The checks to which the session is bound."""
         return (*self.node_checks, *self.service_checks)
 
 
 @dataclass(slots=True)
 class Sessions:
-    """All sessions by id.
-
-    expiries: when each session with a TTL ends.
-    ended: the sessions that were removed since the model last looked.
-    """
+    """All sessions by id."""
 
     table: dict[str, StoredSession] = field(default_factory=dict)
-    expiries: dict[str, float] = field(default_factory=dict)
+    expiries: dict[str, float] = field(default_factory=dict)  # when each session with a TTL ends
     index: int = 0
-    ended: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)  # the sessions removed since the model last looked
 
     def find(self, session_id: str) -> StoredSession | None:
-        """Return the session. None: there is no such session."""
         return self.table.get(session_id)
 
     def sorted(self) -> list[StoredSession]:
-        """Return all sessions in the order of their ids."""
         return sorted(self.table.values(), key=lambda session: session.id)
 
     def add(self, session: StoredSession, now: float) -> None:
@@ -67,7 +59,6 @@ class Sessions:
         self.renew(session, now)
 
     def renew(self, session: StoredSession, now: float) -> None:
-        """Start the session's time again."""
         if session.ttl_ns:
             self.expiries[session.id] = now + TTL_MULTIPLIER * session.ttl_ns / SECOND_NS
 
@@ -77,7 +68,6 @@ class Sessions:
             self.renew(session, now)
 
     def remove(self, session: StoredSession, index: int) -> None:
-        """Remove a session that has ended."""
         del self.table[session.id]
         self.expiries.pop(session.id, None)
         self.index = index

@@ -22,18 +22,14 @@ Written = TypeVar("Written")
 
 
 class Store:
-    """The tables, and what the leading server keeps in memory: lock-delays and the time of sessions.
-
-    nodes: whether the agent of each node is alive, so that its serfHealth passes.
-    services: the instances of services, by the node of their agent and their id.
-    """
+    """The tables, and what the leading server keeps in memory: lock-delays and the time of sessions."""
 
     def __init__(self, node: str, seed: int) -> None:
         self.index = FIRST_INDEX
         self.kv = KeyValues()
         self.sessions = Sessions()
-        self.nodes: dict[str, bool] = {}
-        self.services: dict[tuple[str, str], dict[str, Any]] = {}
+        self.nodes: dict[str, bool] = {}  # whether the agent of each is alive: then its serfHealth passes
+        self.services: dict[tuple[str, str], dict[str, Any]] = {}  # instances, by node of their agent and id
         self.delays = LockDelays()
         self.reapings: list[tuple[float, int]] = []
         self.source = random.Random(seed)
@@ -59,12 +55,10 @@ class Store:
     # --- keys ------------------------------------------------------------------------------------
 
     def set(self, entry: Entry, now: float) -> bool:
-        """Write a key."""
         self._write(lambda index: self.kv.set(entry, index), now)
         return True
 
     def cas(self, entry: Entry, now: float) -> bool:
-        """Write a key if its ModifyIndex is as expected."""
         return self._write(lambda index: self.kv.cas(entry, index), now) is not None
 
     def lock(self, entry: Entry, now: float) -> bool:
@@ -82,20 +76,16 @@ class Store:
         return kv.lock(entry, index)
 
     def unlock(self, entry: Entry, now: float) -> bool:
-        """Free a key, if this session holds it."""
         return self._write(lambda index: self.kv.unlock(entry, index), now) is not None
 
     def delete(self, key: str, now: float) -> bool:
-        """Remove a key."""
         self._write(lambda index: self.kv.delete(key, index), now)
         return True
 
     def delete_cas(self, key: str, expected: int, now: float) -> bool:
-        """Remove a key if its ModifyIndex is as expected."""
         return self._write(lambda index: self.kv.delete_cas(key, expected, index), now)
 
     def delete_tree(self, prefix: str, now: float) -> bool:
-        """Remove all keys with the prefix."""
         self._write(lambda index: self.kv.delete_tree(prefix, index), now)
         return True
 

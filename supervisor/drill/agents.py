@@ -22,11 +22,9 @@ class NodeAgent:
         self.url = ""
 
     async def open(self) -> None:
-        """Listen on a free port of this machine."""
         self.url = f"http://{ADDRESS}:{await self._server.listen(ADDRESS, 0)}"
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._server.close()
 
     def freeze(self) -> None:

@@ -100,16 +100,13 @@ class Supervisors:
 
     @property
     def running(self) -> tuple[str, ...]:
-        """The nodes whose supervisors run."""
         return tuple(node for node, child in self._nodes.items() if child.poll() is None)
 
     def start(self, node: str, module: str, *arguments: str, **variables: str) -> None:
-        """Start the supervisor of a node."""
         environ = {**self._environ, **variables}
         self._nodes[node] = start_child(module, arguments, self._folder / f"{node}.log", environ)
 
     def log(self, node: str) -> list[str]:
-        """Return the lines that the supervisors of a node have logged."""
         path = self._folder / f"{node}.log"
         return path.read_text(errors="replace").splitlines() if path.exists() else []
 
@@ -119,7 +116,6 @@ class Supervisors:
         return await ended(self._nodes[node], within_s)
 
     def kill(self, node: str) -> None:
-        """End a supervisor as a crash does."""
         self._nodes[node].kill()
         self._nodes[node].wait()
 

@@ -127,7 +127,6 @@ class Demo:
         asyncio.get_running_loop().add_reader(self._fifo, self._read_reports)
 
     async def close(self) -> None:
-        """End everything that was started, by force if needed."""
         self._supervisors.close()
         if self._fifo >= 0:
             asyncio.get_running_loop().remove_reader(self._fifo)

@@ -14,7 +14,6 @@ FAILURES_MAX = 2  # of on_lose in one line
 
 
 def exclusive(stage: DrillCluster) -> Promise:
-    """Return the promise about the number of holders."""
     what, limit = "holders at once", stage.limit
     if stage.item.accept_overlap:
         return Promise(what, "no limit, because accept_overlap is true", str(stage.most), kept=True)

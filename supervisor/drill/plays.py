@@ -35,24 +35,16 @@ REST = f"{REST_S:g}s"
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """One play.
+    """One play."""
 
-    name: its name in JSON.
-    title: its title in the text.
-    act: plays it, and judges its promises.
-    skipped: returns why the play does not suit an item. Blank: it does.
-    breaks: whether the stage cannot be used for another play afterwards.
-    """
-
-    name: str
-    title: str
-    act: Callable[[DrillCluster], Awaitable[None]]
-    skipped: Callable[[ItemSettings], str] = lambda item: ""
-    breaks: Callable[[ItemSettings], bool] = lambda item: False
+    name: str  # its name in JSON
+    title: str  # its title in the text
+    act: Callable[[DrillCluster], Awaitable[None]]  # plays it, and judges its promises
+    skipped: Callable[[ItemSettings], str] = lambda item: ""  # why the play does not suit an item
+    breaks: Callable[[ItemSettings], bool] = lambda item: False  # whether it spoils the stage
 
 
 async def perform(play: Play, stage: DrillCluster) -> Played:
-    """Perform a play, and return its result."""
     stage.begin()
     await play.act(stage)
     if stage.item.contend:
@@ -370,5 +362,4 @@ OBSERVER = (Play("observe", "an observer looks on", observe),)
 
 
 def plays_of(item: ItemSettings) -> tuple[Play, ...]:
-    """Return the plays of an item in their order."""
     return CONTENDER if item.contend else OBSERVER

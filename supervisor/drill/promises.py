@@ -39,7 +39,6 @@ class Played:
 
     @property
     def kept(self) -> bool:
-        """Whether every promise held."""
         return all(promise.kept for promise in self.promises)
 
 
@@ -60,5 +59,4 @@ def at_least(what: str, limit_s: float, measured_s: float | None) -> Promise:
 
 
 def yes(what: str, kept: bool, otherwise: str = "no") -> Promise:
-    """Return a promise without a figure."""
     return Promise(what, "yes", "yes" if kept else otherwise or "no", kept)

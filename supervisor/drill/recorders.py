@@ -70,27 +70,22 @@ class RecordedRun:
 
     @property
     def list(self) -> str:
-        """The list of the hook, as ``on_lose``."""
         return self.place.partition("[")[0]
 
     @property
     def is_running(self) -> bool:
-        """Whether the attempt has not ended yet."""
         return self.ended_at is None
 
     @property
     def succeeded(self) -> bool:
-        """Whether the attempt has ended with the exit code 0."""
         return self.code == 0
 
     @property
     def has_failed(self) -> bool:
-        """Whether the attempt has ended otherwise."""
         return not self.is_running and not self.succeeded
 
     @property
     def ending(self) -> str:
-        """The end of the attempt in words."""
         if self.is_running:
             return "still runs"
         return "ended by a signal" if self.code is None else f"exit {self.code}"
@@ -160,7 +155,6 @@ class Recorders:
         (self._cues / place).chmod(0o644)
 
     def clear(self, place: str) -> None:
-        """Let the hook at ``place`` work again."""
         (self._cues / place).unlink(missing_ok=True)
         (self._cues / f"{place}.node").unlink(missing_ok=True)
 
@@ -208,7 +202,6 @@ class Recorders:
     # --- records ---------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """Read all that has been recorded by now."""
         for fifo in self._fifos:
             self._read(fifo)
 

@@ -34,7 +34,6 @@ class Drilled:
 
     @property
     def kept(self) -> bool:
-        """Whether every promise held."""
         return all(play.kept for play in self.played)
 
 
@@ -124,7 +123,6 @@ class _Rehearsal:
         self._opened = AsyncExitStack()
 
     async def run(self) -> tuple[Played, ...]:
-        """Perform every play, and return the result of each."""
         plays = plays_of(self._settings)
         played: list[Played] = []
         try:

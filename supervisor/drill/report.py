@@ -88,7 +88,6 @@ def end_line(items: Iterable[Drilled]) -> str:
 
 
 def as_json(path: Path, planned: Plan, items: Iterable[Drilled]) -> str:
-    """Return the whole result as one JSON document."""
     drilled = list(items)
     document = {
         "version": JSON_VERSION,

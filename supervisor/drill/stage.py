@@ -31,17 +31,7 @@ PATH_BYTES_MAX = 107  # of a unix socket
 
 
 class DrillCluster:
-    """The agent, the supervisors and the tenures of one item. The caller must close it.
-
-    renewed: when each session was last renewed.
-    answered: when each node got its last answer from Consul.
-    checks: the attempts of candidate_check.
-    changes: the attempts of on_change.
-    lines: the time line since ``begin``.
-    promises: the promises that were judged since ``begin``.
-    most: how many nodes acted at once at most since ``begin``.
-    disorder: the nodes that released before on_lose had ended, since ``begin``.
-    """
+    """The agent, the supervisors and the tenures of one item. The caller must close it."""
 
     def __init__(
         self,
@@ -54,9 +44,7 @@ class DrillCluster:
     ) -> None:
         """Prepare a stage in an empty folder.
 
-        item: the item as the drill runs it, with the hooks of the file.
-        configs: the configuration for each node.
-        real: whether the hooks of the file run.
+        item: the item as the drill runs it, with the hooks of the file, which run if ``real``.
         """
         self._folder, self.item, self._configs, self._real = folder, item, configs, real
         if real:
@@ -68,16 +56,16 @@ class DrillCluster:
         self.agents = {node: NodeAgent(self.agent, node, self._on_answer) for node in NODES}
         self._crashed: set[str] = set()
         self._node_of: dict[str, str] = {}
-        self.renewed: dict[str, float] = {}
-        self.answered: dict[str, float] = {}
+        self.renewed: dict[str, float] = {}  # when each session was last renewed
+        self.answered: dict[str, float] = {}  # when each node got its last answer from Consul
         self.tenures: list[ObservedTenure] = []
-        self.checks: list[RecordedRun] = []
-        self.changes: list[RecordedRun] = []
-        self.lines: list[Line] = []
-        self.promises: list[Promise] = []
+        self.checks: list[RecordedRun] = []  # the attempts of candidate_check
+        self.changes: list[RecordedRun] = []  # the attempts of on_change
+        self.lines: list[Line] = []  # the time line since ``begin``
+        self.promises: list[Promise] = []  # the promises that were judged since ``begin``
         self.began_at = time.monotonic()
-        self.most = 0
-        self.disorder: list[str] = []
+        self.most = 0  # how many nodes acted at once at most since ``begin``
+        self.disorder: list[str] = []  # the nodes that released before on_lose had ended, since ``begin``
 
     async def open(self) -> None:
         """Let the nodes join, and write the configuration of each. Raises NotPossible."""
@@ -112,7 +100,6 @@ class DrillCluster:
         return replace(self.item, value=value, session=session)
 
     def socket(self, node: str) -> Path:
-        """Return the control socket of a node."""
         return self._folder / f"{node}.sock"
 
     async def close(self) -> None:
@@ -154,7 +141,6 @@ class DrillCluster:
 
     @property
     def running(self) -> tuple[str, ...]:
-        """The nodes whose supervisors run."""
         return self._supervisors.running
 
     def start(self, node: str) -> None:
@@ -168,7 +154,6 @@ class DrillCluster:
         self.mark(node, "its supervisor starts")
 
     async def stop(self, node: str) -> int:
-        """Stop a supervisor as systemd does, and return its exit code."""
         self.mark(node, "is stopped with TERM")
         return await self._supervisors.stop(node, self.stop_s)
 
@@ -185,7 +170,6 @@ class DrillCluster:
             self._recorders.kill_all(node)
 
     def command(self, *arguments: str, node: str) -> subprocess.Popen[bytes]:
-        """Start a command to the supervisor of a node, as an operator does."""
         self.mark(node, f"`consul-supervisor {' '.join(arguments)}`")
         return self._supervisors.command(node, [*arguments, "--socket", str(self.socket(node))])
 
@@ -193,11 +177,9 @@ class DrillCluster:
 
     @property
     def sessions(self) -> dict[str, str]:
-        """The node of each session that Consul has."""
         return {session.id: session.node for session in self.agent.model.store.sessions.sorted()}
 
     async def destroy(self, session: str) -> None:
-        """Destroy a session as an operator does."""
         await ask(self.agent, "PUT", f"/v1/session/destroy/{session}")
         self.look()
 
@@ -254,16 +236,13 @@ class DrillCluster:
         self._count()
 
     def judge(self, *promises: Promise) -> None:
-        """Add promises to those of the play."""
         self.promises += promises
 
     def mark(self, node: str, text: str) -> None:
-        """Add a line to the time line."""
         self.lines.append(Line(time.monotonic() - self.began_at, node, text))
 
     @property
     def holding(self) -> list[ObservedTenure]:
-        """The tenures whose node holds."""
         return [tenure for tenure in self.tenures if tenure.holds and tenure.session in self.sessions]
 
     @property
@@ -275,7 +254,6 @@ class DrillCluster:
         ]
 
     def since(self, at: float) -> list[ObservedTenure]:
-        """Return the tenures that began after this moment."""
         return [tenure for tenure in self.tenures if tenure.since > at]
 
     def _count(self) -> None:

@@ -17,39 +17,29 @@ OF_TENURE = ("on_acquire", RUN, "on_lose", "on_lose_failure")
 
 @dataclass(slots=True)
 class ObservedTenure:
-    """One tenure of one node.
-
-    since: when Consul first showed the session as holder.
-    freed_at: when Consul no longer showed it. None: Consul still does.
-    is_dead: whether the supervisor was killed, and has not come back to this tenure.
-    attempts: the hooks of the tenure, in the order of their begin.
-    """
+    """One tenure of one node."""
 
     item: ItemSettings
     node: str
     session: str
-    since: float
-    freed_at: float | None = None
-    is_dead: bool = False
-    attempts: list[RecordedRun] = field(default_factory=list)
+    since: float  # when Consul first showed the session as holder
+    freed_at: float | None = None  # when Consul no longer showed it. None: Consul still does
+    is_dead: bool = False  # whether the supervisor was killed, and has not come back to this tenure
+    attempts: list[RecordedRun] = field(default_factory=list)  # by their begin
 
     def of(self, *lists: str) -> list[RecordedRun]:
-        """Return the attempts of these lists."""
         return [attempt for attempt in self.attempts if attempt.list in lists]
 
     @property
     def is_running(self) -> bool:
-        """Whether any hook of the tenure runs."""
         return any(attempt.is_running for attempt in self.attempts)
 
     @property
     def has_begun(self) -> bool:
-        """Whether on_acquire or run has begun."""
         return bool(self.of("on_acquire", RUN))
 
     @property
     def is_held(self) -> bool:
-        """Whether Consul shows the session as holder."""
         return self.freed_at is None
 
     @property
@@ -82,7 +72,6 @@ class ObservedTenure:
 
     @property
     def acts(self) -> bool:
-        """Whether the node may act as a holder."""
         if self.is_dead or (_begins_with_hook(self.item) and not self.has_begun):
             return False
         if _begins_with_hook(self.item) and self.item.on_lose:

@@ -28,11 +28,7 @@ class NoAnswer(OSError):
 
 
 class Child:
-    """A child that reads ``path``. Its owner must call ``close``.
-
-    path: the path that the child reads.
-    pidfd: a descriptor that becomes readable when the child has ended. Then its owner calls ``wait``.
-    """
+    """A child that reads ``path``. Its owner must call ``close``, and ``wait`` once ``pidfd`` is readable."""
 
     def __init__(self, path: str, start: Callable[[int, int], int]) -> None:
         """Start the child by ``start``, which returns its process id.
@@ -44,7 +40,7 @@ class Child:
         reap()
         if list(_unreaped.values()).count(path) >= HUNG_MAX:
             raise NoAnswer(path)
-        self.path = path
+        self.path = path  # the path that the child reads
         fds: list[int] = []
         try:
             fds += [os.memfd_create("result", os.MFD_CLOEXEC), os.memfd_create("error", os.MFD_CLOEXEC)]
@@ -61,7 +57,6 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        """Whether the child has ended."""
         return self.within(0.0)
 
     def within(self, seconds: float) -> bool:
@@ -90,7 +85,6 @@ class Child:
         return os.waitstatus_to_exitcode(status)
 
     def result(self) -> bytes:
-        """Return the result that the child has written."""
         return os.pread(self._result, os.fstat(self._result).st_size, 0)
 
     def error(self) -> str:

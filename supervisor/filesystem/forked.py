@@ -104,6 +104,5 @@ def _keep_only(*kept: int) -> None:
 
 
 def write(fd: int, content: bytes) -> None:
-    """Write all of the content."""
     while content:
         content = content[os.write(fd, content) :]

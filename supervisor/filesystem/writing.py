@@ -62,7 +62,6 @@ class NonBlockingWriter:
         self.dropped = 0
 
     def isatty(self) -> bool:
-        """Return whether the descriptor is a terminal."""
         return os.isatty(self._fd)
 
     def write(self, text: str) -> int:

@@ -47,7 +47,6 @@ def decoded(value: bytes) -> "SlotRecord":
 
 
 def encoded(slot_record: "SlotRecord") -> bytes:
-    """Encode the record as the value of ``.lock``."""
     fields: dict[str, Any] = {"Limit": slot_record.limit, "Holders": dict.fromkeys(slot_record.holders, True)}
     if slot_record.prune_delay_s is not None:
         fields["PruneDelay"] = _text(slot_record.prune_delay_s)

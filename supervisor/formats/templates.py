@@ -55,14 +55,11 @@ _HEADER_SAFE = " /:@"  # no delimiter of a quoted string, a list or a parameter
 
 
 class Unfit(Exception):
-    """A template does not give a text that can be sent. The message says why, and shows no part of the text.
-
-    key: the webhook's key that has the template, and for a header its name.
-    """
+    """A template gives no text that can be sent. The message says why, and shows no part of the text."""
 
     def __init__(self, key: tuple[str, ...], why: str) -> None:
         super().__init__(why)
-        self.key = key
+        self.key = key  # the webhook's key that has the template, and for a header its name
 
 
 def is_template(text: str) -> bool:

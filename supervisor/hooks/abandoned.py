@@ -22,16 +22,11 @@ VARIABLE = "CONSUL_SUPERVISOR_TRANSITION"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The process group of a hook.
+    """The process group of a hook."""
 
-    pgid: the number of the group, which is that of its leader.
-    started: the start time of the leader in clock ticks since boot, field 22 of /proc/PID/stat (proc(5)).
-    transition: the id of the transition to which the hook belongs.
-    """
-
-    pgid: int
-    started: int
-    transition: str
+    pgid: int  # the number of the group, which is that of its leader
+    started: int  # start time of the leader in clock ticks since boot, field 22 of /proc/PID/stat (proc(5))
+    transition: str  # the id of the transition to which the hook belongs
 
 
 def started_at(pid: int) -> int | None:

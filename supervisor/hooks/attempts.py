@@ -39,17 +39,7 @@ UnderWay = HookProcess | asyncio.Task[Any] | Postponed | None
 
 
 class Hooks:
-    """All hooks and run children of this process.
-
-    report: receives each HookEnded and RunEnded, one for each start.
-    log_line: receives each line that a child writes.
-    spawned: receives each action whose process group has begun, and the number of that group.
-    delayed: receives each action that cannot start yet, and why.
-    environ: the daemon's own environment.
-    clock: the core's clock, in seconds.
-    attached: starts commands that have the standard streams and the whole environment of this process, as
-        below a shell. None: they have neither.
-    """
+    """All hooks and run children of this process. ``environ`` is the daemon's own environment."""
 
     def __init__(
         self,
@@ -66,14 +56,16 @@ class Hooks:
         keep_exit_statuses()
         keep_descriptors()
         self._node = node
-        self._report = report
-        self._log_line = log_line
-        self._spawned = spawned
-        self._delayed = delayed
+        self._report = report  # receives each HookEnded and RunEnded, one for each start
+        self._log_line = log_line  # receives each line that a child writes
+        self._spawned = spawned  # receives each action whose process group has begun, and the group's number
+        self._delayed = delayed  # receives each action that cannot start yet, and why
+        # Starts commands that have the standard streams and the whole environment of this process, as below a
+        # shell. None: they have neither.
         self._attached = attached
         self._environ = base_environment(environ) if attached is None else dict(environ)
         self._privileges = Privileges()
-        self._clock = clock
+        self._clock = clock  # the core's clock, in seconds
         self._webhooks = Webhooks()
         self._spare = Spare()
         self._unkillable = Unkillable()
@@ -163,7 +155,8 @@ class Hooks:
         elif isinstance(action, StartHook):
             hook = action.hook
             left_s = requested_at + hook.timeout_s - self._clock()
-            child.terminate_after(max(0.0, left_s), _timed_out(hook.timeout_s), hook.kill_after_s)
+            why = f"timed out after {hook.timeout_s:g}s"
+            child.terminate_after(max(0.0, left_s), why, hook.kill_after_s)
 
     def _look_up_user(self, action: Started, requested_at: float) -> None:
         command, dies_with_us = _what(action)[0], self._dies_with_us(action)
@@ -322,10 +315,6 @@ def _what(action: Started) -> tuple[Command, str, int]:
         return action.run.command, "run", 1
     assert isinstance(action.hook.call, Command)
     return action.hook.call, action.hook.name, action.attempt
-
-
-def _timed_out(timeout_s: float) -> str:
-    return f"timed out after {timeout_s:g}s"
 
 
 def _reason(error: PrivilegesRefused | OSError | ValueError) -> str:

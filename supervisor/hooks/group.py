@@ -39,7 +39,6 @@ class RemainingProcesses:
 
 
 def exists(group: int) -> bool:
-    """Return whether the group has any process, dead or alive."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -65,7 +65,6 @@ class LineBudget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether lines are dropped now."""
         if self._clock() >= self._ends_at:
             self._ends_at, self._left = self._clock() + LINES_WINDOW_S, self._lines_max
         return self._left == 0

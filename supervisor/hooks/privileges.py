@@ -19,10 +19,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class PrivilegesRefused(Exception):
-    """The configuration declares rights that cannot be had here.
-
-    setting: the key that declares them. Blank: no single one does.
-    """
+    """Rights that cannot be had here. ``setting``: the key that declares them. Blank: no single one does."""
 
     def __init__(self, setting: str, why: str, remedy: str) -> None:
         self.setting, self.why, self.remedy = setting, why, remedy
@@ -31,31 +28,23 @@ class PrivilegesRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The user and group of a command, as in credentials(7).
+    """The user and group of a command, as in credentials(7)."""
 
-    differ: whether this process has other rights. Else they need nothing.
-    user: None: the user stays, and there are no supplementary groups.
-    """
-
-    differ: bool = False
-    user: pwd.struct_passwd | None = None
+    differ: bool = False  # whether this process has other rights. Else they need nothing
+    user: pwd.struct_passwd | None = None  # None: the user stays, and there are no supplementary groups
     gid: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class RunAs:
-    """How a command is started as its user.
+    """The way to start a command as its user."""
 
-    prefix: the arguments before its argv. Empty: it runs as this process does.
-    env: the variables that a login as that user would set.
-    """
-
-    prefix: tuple[str, ...] = ()
-    env: dict[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()  # the arguments before its argv. Empty: it runs as this process does
+    env: dict[str, str] = field(default_factory=dict)  # the variables that a login as that user would set
 
 
 class Privileges:
-    """How commands are run as their users and groups, each looked up once."""
+    """The ways to run commands as their users and groups, each looked up once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str | None, str | None, bool], RunAs] = {}

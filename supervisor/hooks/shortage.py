@@ -22,7 +22,6 @@ def is_passing(error: BaseException | None) -> bool:
 
 
 def lacks_descriptors(error: BaseException | None) -> bool:
-    """Return whether the error is a shortage of descriptors."""
     return isinstance(error, OSError) and error.errno in NO_DESCRIPTORS
 
 

@@ -36,14 +36,11 @@ _Ends = tuple[int, int, int]
 
 
 class Spawned(NamedTuple):
-    """A process that is being executed, and the descriptors of its output, which the caller closes.
-
-    stdout, stderr: -1: its output goes where that of this process goes.
-    """
+    """A process that is being executed, and the descriptors of its output, which the caller closes."""
 
     pid: int
-    stdout: int = -1
-    stderr: int = -1
+    stdout: int = -1  # -1: its output goes where that of this process goes
+    stderr: int = -1  # likewise
 
 
 def keep_descriptors() -> None:

@@ -25,20 +25,13 @@ M = TypeVar("M", bound=Closable)
 
 
 class ClientPool(Generic[M]):
-    """The connected clients.
-
-    members: all of them.
-    """
+    """The connected clients."""
 
     def __init__(self, clients_max: int, slow_readers_max: int) -> None:
-        """Start without a client.
-
-        clients_max: the limit of connected clients.
-        slow_readers_max: the limit of clients that have not read their answer yet.
-        """
-        self.members: set[M] = set()
-        self._clients_max = clients_max
-        self._slow_readers_max = slow_readers_max
+        """Start without a client."""
+        self.members: set[M] = set()  # all of them
+        self._clients_max = clients_max  # the limit of connected clients
+        self._slow_readers_max = slow_readers_max  # the limit of clients that have not read their answer yet
         self._idle: OrderedDict[M, None] = OrderedDict()  # the longest first
         self._slow_readers: OrderedDict[M, None] = OrderedDict()  # the longest first
         self._queue: deque[Callable[[], None]] = deque()
@@ -71,7 +64,6 @@ class ClientPool(Generic[M]):
             self._close(next(iter(self._slow_readers)))
 
     def remove(self, member: M) -> None:
-        """Forget a client that is no longer connected."""
         self.members.discard(member)
         self._idle.pop(member, None)
         self._slow_readers.pop(member, None)

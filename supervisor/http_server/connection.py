@@ -157,7 +157,8 @@ class Client(asyncio.BufferedProtocol):
         match event:
             case h11.Request():
                 self._incoming = _Incoming(event)
-                if _head_bytes(event) > self._limits.head_bytes_max:
+                of_headers = sum(len(name) + len(value) for name, value in event.headers)
+                if len(event.target) + of_headers > self._limits.head_bytes_max:
                     raise _Refuse(431, HTTPStatus(431).phrase)
                 if self._http.they_are_waiting_for_100_continue:
                     proceed = h11.InformationalResponse(status_code=100, headers=[])
@@ -239,10 +240,6 @@ class Client(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _head_bytes(head: h11.Request) -> int:
-    return len(head.target) + sum(len(name) + len(value) for name, value in head.headers)
 
 
 def _request(incoming: _Incoming, peer: Peer | None) -> HttpRequest:

@@ -53,14 +53,12 @@ class HttpServer:
 
     @property
     def clients(self) -> frozenset[Client]:
-        """The connected clients."""
         return frozenset(self._pool.members)
 
     def _client(self) -> Client:
         return Client(self.handler, self.limits, self._pool)
 
     async def close(self) -> None:
-        """Close all sockets and connections, and cancel the handlers."""
         for server in self._servers:
             server.close()
         tasks = [client.abort() for client in tuple(self.clients)]

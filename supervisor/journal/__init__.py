@@ -54,29 +54,18 @@ class JournalBusy(NotPossible):
 
 @dataclass(slots=True)
 class _Entry:
-    """One item as this process has recorded it.
-
-    state: the newest record.
-    groups: the process groups of hooks that are under way.
-    settings: the settings of the newest settings line. None: there is no such line.
-    outdated: whether Consul's settings or the withheld variables have changed since the settings line.
-    unsettled: whether ``groups`` has changed since the newest state line.
-    """
+    """One item as this process has recorded it."""
 
     file: RecordFile
-    state: Record = EMPTY_RECORD
-    groups: tuple[Group, ...] = ()
-    settings: ItemSettings | None = None
-    outdated: bool = False
-    unsettled: bool = False
+    state: Record = EMPTY_RECORD  # the newest record
+    groups: tuple[Group, ...] = ()  # the process groups of hooks that are under way
+    settings: ItemSettings | None = None  # of the newest settings line. None: there is no such line
+    outdated: bool = False  # whether Consul's settings or the withheld variables changed since that line
+    unsettled: bool = False  # whether ``groups`` has changed since the newest state line
 
 
 class Journal:
-    """The records of all items.
-
-    withheld: the variables that hooks must not inherit.
-    wants_disk: receives each path whose record has changed in more than its contact.
-    """
+    """The records of all items."""
 
     def __init__(
         self,
@@ -91,9 +80,9 @@ class Journal:
         self._directory = Path(directory)
         self._pulse = Pulse(directory)
         self._consul = consul
-        self._withheld = tuple(sorted(withheld))
+        self._withheld = tuple(sorted(withheld))  # the variables that hooks must not inherit
         self.identity = identity_here() if identity is None else identity
-        self._wants_disk = wants_disk
+        self._wants_disk = wants_disk  # receives each path whose record has changed in more than its contact
         self._entries: dict[str, _Entry] = {}
         self._lock = self._open()
 
@@ -248,20 +237,14 @@ class Journal:
                 entry.file.remove()
                 entry.settings = None
             else:
-                line = state_line(state, entry.groups, self.identity, _wall_clock())
+                time_of_day = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+                line = state_line(state, entry.groups, self.identity, time_of_day)
                 head = partial(settings_line, settings, self._consul, self._withheld)
                 due = settings is not entry.settings or entry.outdated
-                begins = entry.state.step not in ENDED_FROM or state.step in (
-                    Point.TENURE,
-                    Point.HOLDING,
-                )
+                begins = entry.state.step not in ENDED_FROM or state.step in (Point.TENURE, Point.HOLDING)
                 entry.file.append(line, head, head_is_due=due, keeps_room=begins)
                 entry.settings, entry.outdated = settings, False
         except OSError as error:
             return f"cannot write {entry.file.path}: {error.strerror}"
         entry.state, entry.unsettled = state, False
         return ""
-
-
-def _wall_clock() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -33,18 +33,14 @@ LEADER_BYTES_MAX = 4096  # a longer value is not recorded, so hooks get it again
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One item as an earlier process left it.
-
-    groups: the process groups of hooks that were under way.
-    withheld: the variables that its hooks must not inherit.
-    """
+    """One item as an earlier process left it."""
 
     settings: ItemSettings
     consul: ConsulSettings
     state: Record
     identity: MachineIdentity
-    groups: tuple[Group, ...] = ()
-    withheld: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = ()  # the process groups of hooks that were under way
+    withheld: tuple[str, ...] = ()  # the variables that its hooks must not inherit
 
 
 class UnreadableRecord(Exception):

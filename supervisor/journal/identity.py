@@ -17,7 +17,6 @@ class MachineIdentity:
 
 
 def identity_here() -> MachineIdentity:
-    """Return the identity of this machine, host and boot."""
     machine = _text("/etc/machine-id")
     return MachineIdentity(machine, socket.gethostname(), _boot())
 

@@ -22,7 +22,7 @@ CAREFULLY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW  # a pipe in the file's
 def read_content(path: Path) -> bytes:
     """Return the content of a record's file. Raises UnreadableRecord."""
     try:
-        with open(path, "rb", opener=_carefully) as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | CAREFULLY)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UnreadableRecord(f"{path} is not a regular file")
             content = file.read(FILE_BYTES_MAX + 1)
@@ -31,10 +31,6 @@ def read_content(path: Path) -> bytes:
     if len(content) > FILE_BYTES_MAX:
         raise UnreadableRecord(f"{path} is larger than {FILE_BYTES_MAX} bytes")
     return content
-
-
-def _carefully(path: str, flags: int) -> int:
-    return os.open(path, flags | CAREFULLY)
 
 
 class RecordFile:

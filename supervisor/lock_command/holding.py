@@ -68,18 +68,12 @@ EXIT_BUG = 70
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How the lock is acquired and lost.
+    """The manner in which the lock is acquired and lost."""
 
-    wait_s: how long to wait for the lock. 0: try once. None: no limit.
-    kills: whether a loss ends the command by KILL alone, without TERM.
-    say: prints a line that every user should see.
-    explain: prints a line for a reader who wants to follow what happens.
-    """
-
-    wait_s: float | None
-    kills: bool
-    say: Callable[[str], None]
-    explain: Callable[[str], None]
+    wait_s: float | None  # how long to wait for the lock. 0: try once. None: no limit
+    kills: bool  # whether a loss ends the command by KILL alone, without TERM
+    say: Callable[[str], None]  # prints a line that every user should see
+    explain: Callable[[str], None]  # prints a line for a reader who wants to follow what happens
 
 
 class Holding:
@@ -282,11 +276,9 @@ class Holding:
     # --- the world that a step acts upon ------------------------------------------------------------
 
     def now(self) -> float:
-        """Return seconds of CLOCK_BOOTTIME."""
         return boottime()
 
     def request(self, request: Request) -> None:
-        """Send a request to Consul."""
         self._background.start(self._client.begin(request, self.dispatch))
 
     def write_record(self, write: WriteRecord) -> str:
@@ -294,7 +286,6 @@ class Holding:
         return ""
 
     def wake(self, at: float) -> None:
-        """Set the one timer of the item."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(max(0.0, at - boottime()), self.dispatch, Tick())

@@ -67,12 +67,10 @@ def why_not_now(contender: Contender, outcome: Outcome, now: float) -> CommandEr
 
 
 def no_answer(contender: Contender, why: str) -> NoConsul:
-    """Return the error that Consul did not answer."""
     return NoConsul(f"cannot lock {contender.settings.key}: no answer from Consul: {why}")
 
 
 def not_acquired(contender: Contender) -> NotAcquired:
-    """Return the error that other sessions hold the lock."""
     return NotAcquired(f"cannot lock {contender.settings.key}: {_whose(contender)}")
 
 

@@ -30,13 +30,7 @@ NOTIFIED_AT_ONCE = 20  # items in one turn of the loop, which takes a millisecon
 
 
 class HookMonitor:
-    """The probes of one daemon.
-
-    dispatch: gives the core an event. At most NOTIFIED_AT_ONCE calls follow each other in a turn of the loop.
-    environ: the environment that hooks inherit.
-    path: the configuration. None: the modes of its files are not looked at.
-    report: handles an exception that is a bug of ours.
-    """
+    """The probes of one daemon. ``report`` handles an exception that is a bug of ours."""
 
     def __init__(
         self,
@@ -46,10 +40,10 @@ class HookMonitor:
         path: Path | None,
         report: Report,
     ) -> None:
-        self._dispatch = dispatch
+        self._dispatch = dispatch  # gives the core an event, at most NOTIFIED_AT_ONCE in a turn of the loop
         self._log = log
-        self._environ = environ
-        self._path = path
+        self._environ = environ  # the environment that hooks inherit
+        self._path = path  # the configuration. None: the modes of its files are not looked at
         self._background = Background(report)
         self._wanted = ProbeList()
         self._needs: dict[str, list[Need]] = {}  # by item: the probes without which a node cannot hold
@@ -74,7 +68,6 @@ class HookMonitor:
         self._background.start(self._watch(config))
 
     def close(self) -> None:
-        """Stop probing."""
         self._background.cancel()
 
     # --- probing ---------------------------------------------------------------------------------

@@ -16,19 +16,13 @@ DEFAULT_PATH = "/bin:/usr/bin"  # as execvp has it when PATH is not set
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A probe that a hook needs.
+    """A probe that a hook needs."""
 
-    item, hook: their names. Blank: the probe is for the connection to Consul.
-    path: where the hook is in the configuration.
-    probe: the index of the probe in ``ProbeList.probes``.
-    needed: whether a node needs the hook in order to hold.
-    """
-
-    item: str
-    hook: str
-    path: KeyPath
-    probe: int
-    needed: bool
+    item: str  # the name of the item. Blank: the probe is for the connection to Consul
+    hook: str  # its name. Blank: as above
+    path: KeyPath  # where the hook is in the configuration
+    probe: int  # the index of the probe in ``ProbeList.probes``
+    needed: bool  # whether a node needs the hook in order to hold
 
 
 @dataclass(slots=True)
@@ -44,7 +38,6 @@ class ProbeList:
         return tuple(self._known)
 
     def add(self, item: str, hook: str, path: KeyPath, probe: Probe, *, needed: bool) -> None:
-        """Add a probe that this hook needs."""
         self.needs.append(Need(item, hook, path, self._known.setdefault(probe, len(self._known)), needed))
 
 

@@ -19,24 +19,18 @@ Fault = tuple[str, str, str]  # the setting, the reason, and the remedy
 
 
 class ProgramProbe(NamedTuple):
-    """Whether a command can start.
+    """The question whether a command can start."""
 
-    program: the first word of its argv.
-    path: the PATH in which the program is found.
-    cwd, user, group: the settings of the command.
-    dies_with_us: whether the kernel is to kill the command together with the supervisor.
-    """
-
-    program: str
-    path: str
+    program: str  # the first word of its argv
+    path: str  # the PATH in which the program is found
     cwd: str | None = None
     user: str | None = None
     group: str | None = None
-    dies_with_us: bool = False
+    dies_with_us: bool = False  # whether the kernel is to kill the command together with the supervisor
 
 
 class FileProbe(NamedTuple):
-    """Whether a file, or a folder, can be read. ``setting``: the key that names it."""
+    """The question whether a file, or a folder, can be read. ``setting``: the key that names it."""
 
     setting: str
     name: str

@@ -20,20 +20,16 @@ Event = dict[str, Any]
 
 
 class EventLog:
-    """The newest events of this node. ``wall`` returns Unix time.
-
-    newest_at: the time of the newest event. None: there is none.
-    """
+    """The newest events of this node. ``wall`` returns Unix time."""
 
     def __init__(self, wall: Callable[[], float]) -> None:
         self._wall = wall
         self._texts: deque[str] = deque()
         self._bytes = 0
         self._commands: dict[tuple[str, str | None], Event] = {}
-        self.newest_at: str | None = None
+        self.newest_at: str | None = None  # the time of the newest event. None: there is none
 
     def add(self, name: str, fields: Mapping[str, Any]) -> Event:
-        """Keep an event that happens now, and return it."""
         cut = {key: bounded(value) if isinstance(value, str) else value for key, value in fields.items()}
         event = {"time": when(self._wall()), "event": name, **cut}
         self.keep(event)

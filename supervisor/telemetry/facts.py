@@ -40,18 +40,13 @@ ALTERED = "session-altered: Consul has made another session than this node asked
 
 
 class Failure(NamedTuple):
-    """How log, status and metrics name an outcome that is a failure.
-
-    error: the label of the metric. None: the metric does not count it.
-    present: the beginning of the text while the failure goes on.
-    past: the beginning of the text once it is over.
-    """
+    """The names that log, status and metrics have for an outcome that is a failure."""
 
     line: Name
     level: Level
-    error: str | None
-    present: str
-    past: str
+    error: str | None  # the label of the metric. None: the metric does not count it
+    present: str  # the beginning of the text while the failure goes on
+    past: str  # the beginning of the text once it is over
 
 
 Trouble = Unknown | Denied | Refused | Ineligible | SessionAltered
@@ -81,14 +76,11 @@ FAILURES: dict[type[Outcome], Failure] = {
 
 
 class Fact(NamedTuple):
-    """A change of a role, or the begin or end of a hook or of the run child, as its line in the log has it.
-
-    fields: durations are exact, and a value may be None or blank.
-    """
+    """A change of a role, or the begin or end of a hook or the run child, as its line in the log has it."""
 
     level: Level
     name: Name
-    fields: dict[str, Any]
+    fields: dict[str, Any]  # durations are exact, and a value may be None or blank
 
 
 Observe = Callable[[Event, Sequence[Action], Sequence[Fact]], None]

@@ -45,13 +45,7 @@ def _is_expired(watch: Watch, outcome: Outcome) -> bool:
 
 
 class History:
-    """The histories of all items.
-
-    ``wall`` returns Unix time, ``clock`` the seconds that durations are taken from.
-
-    events: the events of this node.
-    refused: why this process runs by the last accepted configuration. Blank: it runs by the present one.
-    """
+    """The histories of all items. ``wall`` returns Unix time, ``clock`` seconds for durations."""
 
     def __init__(self, wall: Callable[[], float], clock: Callable[[], float]) -> None:
         self._wall = wall
@@ -59,8 +53,8 @@ class History:
         self.began_at = wall()
         self.began = clock()
         self.answered_at: float | None = None
-        self.refused = ""
-        self.events = EventLog(wall)
+        self.refused = ""  # why this process runs by the last accepted configuration. Blank: it does not
+        self.events = EventLog(wall)  # the events of this node
         self._items: dict[str, ItemHistory] = {}
         self._running: dict[tuple[str, ...], tuple[Transition, Attempt]] = {}
 

@@ -12,62 +12,41 @@ ATTEMPTS_MAX = 20  # of a transition: the newest attempts show whether retries h
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt of a hook, or the run child.
-
-    at: when it began, as Unix time.
-    began: when it began, by the clock that durations are taken from.
-    ok: whether it succeeded. None: it is under way.
-    duration_s: None: it is under way.
-    detail: how it ended.
-    stop_requested: whether the core has ended the run child.
-    """
+    """One attempt of a hook, or the run child."""
 
     hook: str
     number: int
     event: str
-    at: float
-    began: float
-    ok: bool | None = None
-    duration_s: float | None = None
-    detail: str = ""
-    stop_requested: bool = False
+    at: float  # when it began, as Unix time
+    began: float  # when it began, by the clock that durations are taken from
+    ok: bool | None = None  # whether it succeeded. None: it is under way
+    duration_s: float | None = None  # None: it is under way
+    detail: str = ""  # how it ended
+    stop_requested: bool = False  # whether the core has ended the run child
 
 
 @dataclass(slots=True)
 class Transition:
-    """A change of this node's part in the item, and the hooks that were run for it.
-
-    at: when it began, as Unix time.
-    began: when it began, by the clock that durations are taken from.
-    id: the id of its hooks. Blank: it has none.
-    duration_s: None: it is not over.
-    """
+    """A change of this node's part in the item, and the hooks that were run for it."""
 
     event: str  # acquire | lose | lose-failure | change | run
     reason: str
-    at: float
-    began: float
-    id: str = ""
-    duration_s: float | None = None
+    at: float  # when it began, as Unix time
+    began: float  # when it began, by the clock that durations are taken from
+    id: str = ""  # the id of its hooks. Blank: it has none
+    duration_s: float | None = None  # None: it is not over
     attempts: deque[Attempt] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_MAX))
 
 
 @dataclass(frozen=True, slots=True)
 class LastError:
-    """The newest thing that went wrong.
+    """The newest thing that went wrong."""
 
-    at: when it went wrong, as Unix time.
-    present: the text while it goes on.
-    past: the text once it is over.
-    ended_by: the key of the event that ends it.
-    over_at: when it ended, as Unix time. None: it goes on.
-    """
-
-    at: float
-    present: str
-    past: str
-    ended_by: str
-    over_at: float | None = None
+    at: float  # when it went wrong, as Unix time
+    present: str  # the text while it goes on
+    past: str  # the text once it is over
+    ended_by: str  # the key of the event that ends it
+    over_at: float | None = None  # when it ended, as Unix time. None: it goes on
 
     @property
     def text(self) -> str:
@@ -86,34 +65,23 @@ class Denial:
 
 @dataclass(slots=True)
 class ItemHistory:
-    """The history of one item since this process began; its transitions may be of earlier processes.
+    """The history of one item since this process began; its transitions may be of earlier processes."""
 
-    since: when it took its role, as Unix time.
-    answered_at: when Consul's servers last answered a request for the item, by the clock that durations are
-        taken from. Before the first answer: when this history began.
-    unanswered: whether a request has ended without their answer since then.
-    failed_at: when a request last ended so.
-    expired: whether it has ceased to hold because its lease expired, and they have not answered since.
-    seen_at: when the newest answer that shows who holds was true, by the same clock.
-    unrecorded: why its newest record could not be written. Blank: it was written.
-    why_stuck: why it was stuck when it was so last.
-    denied: the refusals (403) by the kind of request, until Consul answers that kind otherwise.
-    current: the acquire or lose that is not over. None: there is none.
-    transitions_json: the transitions as JSON, kept by ``status``. Blank: a transition has changed since.
-    """
-
-    since: float
+    since: float  # when it took its role, as Unix time
+    # When Consul's servers last answered a request for the item, by the clock that durations are taken from.
+    # Before the first answer: when this history began.
     answered_at: float
     role: Role | None = None
     transitions: deque[Transition] = field(default_factory=lambda: deque(maxlen=TRANSITIONS_MAX))
     last_hook: Attempt | None = None
     last_error: LastError | None = None
-    unanswered: bool = False
-    failed_at: float = float("-inf")
-    expired: bool = False
-    seen_at: float = float("-inf")
-    unrecorded: str = ""
-    why_stuck: str = FAILED_BEFORE
+    unanswered: bool = False  # whether a request has ended without their answer since then
+    failed_at: float = float("-inf")  # when a request last ended so
+    expired: bool = False  # whether its lease expired while it held, and they have not answered since
+    seen_at: float = float("-inf")  # when the newest answer that shows who holds was true, by the same clock
+    unrecorded: str = ""  # why its newest record could not be written. Blank: it was written
+    why_stuck: str = FAILED_BEFORE  # why it was stuck when it was so last
+    # The refusals (403) by the kind of request, until Consul answers that kind otherwise.
     denied: dict[str, Denial] = field(default_factory=dict)
-    current: Transition | None = None
-    transitions_json: str = ""
+    current: Transition | None = None  # the acquire or lose that is not over. None: there is none
+    transitions_json: str = ""  # of the transitions, kept by ``status``. Blank: one has changed since

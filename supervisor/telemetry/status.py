@@ -97,7 +97,6 @@ class Status:
         return self._contenders.not_begun | self._contenders.by_name
 
     def item(self, name: str) -> Contender | None:
-        """Return the item of this name. None: there is no such item."""
         return self._contenders.by_name.get(name) or self._contenders.not_begun.get(name)
 
     def holds(self, name: str) -> bool | None:
@@ -125,7 +124,6 @@ class Status:
         return found
 
     def body(self) -> bytes:
-        """Return the status as JSON."""
         now, items = self._clock(), self.items()
         troubles = self.problems()
         head = {
@@ -140,7 +138,6 @@ class Status:
         return f'{_json(head)[:-1]},"items":[\n{listed}]}}\n'.encode()
 
     def events(self, newest: int) -> bytes:
-        """Return the newest events of this node as JSON."""
         return self._history.events.body(newest)
 
     def _daemon(self) -> dict[str, Any]:

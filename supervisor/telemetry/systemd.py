@@ -25,21 +25,12 @@ EXTENSION_S = 20.0  # for two missed pings, then a release and a destroy without
 STATUS_CHARS_MAX = 300  # a line of `systemctl status`
 
 _LOSE_SIDE = (Phase.STOPPING, Phase.LOSING, Phase.LAST_RESORT)
-_NAMED_ROLES = (
-    Role.STUCK,
-    Role.LOSING,
-    Role.ACQUIRING,
-    Role.INELIGIBLE,
-    Role.PAUSED,
-    Role.RESTING,
-)  # the worst first
+# The worst first.
+_NAMED_ROLES = (Role.STUCK, Role.LOSING, Role.ACQUIRING, Role.INELIGIBLE, Role.PAUSED, Role.RESTING)
 
 
 class SystemdNotifier:
-    """The notifications of one daemon to systemd. Without NOTIFY_SOCKET in ``environ`` nothing is sent.
-
-    warn: is called once when systemd cannot be notified, and again only after a datagram was sent.
-    """
+    """The notifications of one daemon to systemd. Without NOTIFY_SOCKET in ``environ`` nothing is sent."""
 
     def __init__(
         self,
@@ -51,7 +42,7 @@ class SystemdNotifier:
         self._contenders = contenders
         self._address = environ.get("NOTIFY_SOCKET", "")
         self._clock = clock
-        self._warn = warn
+        self._warn = warn  # called once when systemd cannot be notified; again only after a datagram was sent
         self._ping_every_s = ping_interval_s(environ, os.getpid())
         self._pinged_at = LONG_AGO
         self._unsent: dict[str, str] = {}

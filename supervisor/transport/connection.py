@@ -33,29 +33,19 @@ carry the requests that follow from the answer."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection to a peer.
-
-    has_received: whether a byte has arrived since the connection was opened or set idle.
-    idle_since: when the connection was last set idle, in loop time.
-    """
+    """One connection to a peer."""
 
     def __init__(
         self, peer: str, sock: socket.socket, body_bytes_max: int, alive: set["Connection"], tls: Tls
     ) -> None:
-        """Prepare a connection that asyncio then establishes over ``sock``.
-
-        peer: the name of the peer in errors.
-        body_bytes_max: the limit for the body of an answer.
-        alive: the set that contains this connection from when it is established until it is lost.
-        tls: the settings that errors name.
-        """
-        self.has_received = False
-        self.idle_since = 0.0
-        self._peer = peer
+        """Prepare a connection that asyncio then establishes over ``sock``."""
+        self.has_received = False  # whether a byte has arrived since the connection was opened or set idle
+        self.idle_since = 0.0  # when the connection was last set idle, in loop time
+        self._peer = peer  # the name of the peer in errors
         self._sock = sock
-        self._body_bytes_max = body_bytes_max
-        self._alive = alive
-        self._tls = tls
+        self._body_bytes_max = body_bytes_max  # the limit for the body of an answer
+        self._alive = alive  # contains this connection from when it is established until it is lost
+        self._tls = tls  # the settings that errors name
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._received = NOTHING
@@ -165,7 +155,6 @@ class Connection(asyncio.BufferedProtocol):
     # --- called by asyncio -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note that the connection is established."""
         self._transport = cast(asyncio.Transport, transport)
         self._alive.add(self)
         if self._aborted:

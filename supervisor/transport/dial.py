@@ -19,7 +19,7 @@ from supervisor.transport.tls import TlsContext
 
 @dataclass(slots=True)
 class Progress:
-    """How far an exchange has come, for the error when its deadline comes first."""
+    """The stage of an exchange, for the error when its deadline comes first."""
 
     doing: str = "not begun"
 
@@ -30,15 +30,10 @@ class Dialer:
     def __init__(
         self, endpoint: Endpoint, body_bytes_max: int, alive: set[Connection], warn: Callable[[str], None]
     ) -> None:
-        """Connect nothing yet.
-
-        body_bytes_max: the limit for the body of an answer.
-        alive: the set of established connections.
-        warn: called with each new fault of TLS files while the last good ones stay in use.
-        """
+        """Connect nothing yet. ``warn`` gets each new fault of TLS files; the last good ones stay."""
         self._endpoint = endpoint
-        self._body_bytes_max = body_bytes_max
-        self._alive = alive
+        self._body_bytes_max = body_bytes_max  # the limit for the body of an answer
+        self._alive = alive  # the set of established connections
         self._resolver = Resolver(endpoint.host, endpoint.port) if endpoint.scheme != "unix" else None
         self._tls = TlsContext(endpoint.tls, warn) if endpoint.scheme == "https" else None
 
@@ -68,7 +63,6 @@ class Dialer:
         raise AssertionError("a resolver names one address or more")
 
     async def close(self) -> None:
-        """Kill a look-up that is under way."""
         if self._tls is not None:
             self._tls.close()
         if self._resolver is not None:

@@ -20,20 +20,13 @@ UNIX_PATH_BYTES_MAX = 107  # sockaddr_un.sun_path with its final NUL
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One place that requests are sent to.
+    """One place that requests are sent to."""
 
-    scheme: "http", "https", or "unix" for HTTP over a unix socket.
-    host: a name or a literal address.
-    port: the TCP port. 0: a unix socket.
-    path: the path of the unix socket. Blank: TCP.
-    tls: the settings of TLS, which count for "https" only.
-    """
-
-    scheme: Literal["http", "https", "unix"]
-    host: str
-    port: int
-    path: str
-    tls: Tls
+    scheme: Literal["http", "https", "unix"]  # "http", "https", or "unix" for HTTP over a unix socket
+    host: str  # a name or a literal address
+    port: int  # the TCP port. 0: a unix socket
+    path: str  # the path of the unix socket. Blank: TCP
+    tls: Tls  # the settings of TLS, which count for "https" only
 
     @classmethod
     def of(cls, url: str, tls: Tls) -> "Endpoint":

@@ -29,30 +29,19 @@ def ignore(response: requests.Response) -> None:
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """One request and its answer.
-
-    request: the request to send.
-    fresh: whether it needs a connection that was never used.
-    delay: see ``Delay``.
-    on_response: see ``OnResponse``.
-    answer: the answer, or the ExchangeFailed of this attempt.
-    unsent: the encoded request while a connection has not sent it.
-    head: the head of the answer. None: it has not arrived.
-    body: the body of the answer as far as it has arrived.
-    pieces: the number of pieces in which the body has arrived.
-    informational: the number of interim answers.
-    """
+    """One request and its answer."""
 
     request: requests.PreparedRequest
-    fresh: bool = False
-    delay: Delay = no_delay
-    on_response: OnResponse = ignore
-    answer: "asyncio.Future[requests.Response]" = field(init=False)
-    unsent: bytes = field(init=False)
-    head: h11.Response | None = field(init=False)
+    fresh: bool = False  # whether it needs a connection that was never used
+    delay: Delay = no_delay  # see ``Delay``
+    on_response: OnResponse = ignore  # see ``OnResponse``
+    answer: "asyncio.Future[requests.Response]" = field(init=False)  # or an ExchangeFailed
+    unsent: bytes = field(init=False)  # the encoded request while a connection has not sent it
+    head: h11.Response | None = field(init=False)  # the head of the answer. None: it has not arrived
+    # The body of the answer as far as it has arrived.
     body: bytearray = field(init=False)  # a list would need 40 bytes for a piece of one byte
-    pieces: int = field(init=False)
-    informational: int = field(init=False)
+    pieces: int = field(init=False)  # the number of pieces in which the body has arrived
+    informational: int = field(init=False)  # the number of interim answers
 
     def begin(self) -> None:
         """Start an attempt, and forget an earlier attempt on another connection."""

@@ -28,12 +28,9 @@ _HEADER = re.compile(rf"\r\n({_NAME}):[\t ]*((?:{_VALUE}[!-~\x80-\xff])?)")
 
 
 class KeptRequest(requests.PreparedRequest):
-    """A request that is encoded once, because it is sent again and again or is prepared ahead.
+    """A request that is encoded once, because it is sent again and again or is prepared ahead."""
 
-    encoded: the bytes. None: the request is not encoded yet.
-    """
-
-    encoded: bytes | None = None
+    encoded: bytes | None = None  # the bytes. None: the request is not encoded yet
 
     @classmethod
     def of(cls, request: requests.PreparedRequest) -> "KeptRequest":
@@ -97,7 +94,6 @@ def encode(request: requests.PreparedRequest, peer: str) -> bytes:
 
 
 def reader(request: requests.PreparedRequest) -> h11.Connection:
-    """Return an h11 connection that awaits the answer to this request."""
     connection = _connection()
     _send(connection, request)
     return connection
@@ -124,7 +120,6 @@ def ordinary_answer(request: requests.PreparedRequest, received: bytes) -> reque
 
 
 def decode(request: requests.PreparedRequest, head: h11.Response, body: bytes) -> requests.Response:
-    """Return the answer that h11 has read."""
     headers = CaseInsensitiveDict(_joined(head.headers))
     return WholeResponse(request, head.status_code, head.reason.decode("latin-1"), headers, body)
 

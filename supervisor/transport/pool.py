@@ -40,14 +40,9 @@ class Transport:
         idle_age_max_s: float = IDLE_AGE_MAX_S,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Connect nothing yet.
-
-        body_bytes_max: the limit for the body of an answer.
-        idle_age_max_s: how long a connection is kept without an exchange.
-        warn: called with each new fault of TLS files while the last good ones stay in use.
-        """
+        """Connect nothing yet. ``warn`` gets each new fault of TLS files; the last good ones stay."""
         self._endpoint = endpoint
-        self._idle_age_max_s = idle_age_max_s
+        self._idle_age_max_s = idle_age_max_s  # how long a connection is kept without an exchange
         self._alive: set[Connection] = set()
         self._dialer = Dialer(endpoint, body_bytes_max, self._alive, warn)
         self._idle: list[Connection] = []

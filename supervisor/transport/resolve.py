@@ -74,7 +74,6 @@ class Resolver:
             self._known = (address, *(other for other in self._known if other != address))
 
     async def close(self) -> None:
-        """Kill a look-up that is under way."""
         if self._look_up is not None:
             self._look_up.cancel()
             await asyncio.wait([self._look_up], timeout=CLOSE_S)

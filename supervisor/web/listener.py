@@ -43,7 +43,6 @@ class Listener:
             self._retry = asyncio.get_running_loop().create_task(self._keep_trying())
 
     async def close(self) -> None:
-        """Stop listening, and close all connections."""
         if self._retry is not None:
             self._retry.cancel()
             await asyncio.gather(self._retry, return_exceptions=True)

@@ -22,7 +22,7 @@ from supervisor.check.findings import (
 )
 from supervisor.check.servers import of_servers
 from supervisor.consul.client import CONCURRENT_MAX
-from supervisor.consul.shared import WATCHES_MAX
+from supervisor.consul.shared.grouping import WATCHES_MAX
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.transport.pool import IDLE_MAX

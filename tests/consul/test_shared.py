@@ -9,7 +9,7 @@ import pytest
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.consul.client import READ_BYTES_MAX, ConsulClient, read_together, watched_together
 from supervisor.consul.rate import BURST, EVERY_S
-from supervisor.consul.shared import WATCHES_MAX
+from supervisor.consul.shared.grouping import WATCHES_MAX
 from supervisor.consul.shared.reader import SHOWN_MAX
 from supervisor.core.events import Answered
 from supervisor.core.outcomes import Denied, KeyView, Outcome, Unknown

@@ -390,7 +390,7 @@ def _hint_moves_the_try_alone(before: Contender, event: e.Event, now: float) -> 
     match event:
         case e.StepDownAsked(handover_to=target) if target:
             hinted = apply_event(before, event, now)
-            plain = apply_event(before, replace(event, handover_to=""), now)
+            plain = apply_event(before, replace(event, handover_to=None), now)
             assert _handing_over_to_nobody(hinted) == _handing_over_to_nobody(plain)
         case e.Answered(request, out.KeyView(session="", value=value) as view) if handover.hinted_session(
             value
@@ -440,7 +440,7 @@ def _unnamed(contender: Contender) -> Contender:
 
 
 def _handing_over_to_nobody(contender: Contender) -> Contender:
-    return replace(contender, session=replace(contender.session, handover_to=""))
+    return replace(contender, session=replace(contender.session, handover_to=None))
 
 
 def _without_hints(contender: Contender) -> Contender:

@@ -17,7 +17,8 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.contender.creation import departing_contender, new_contender
+from supervisor.core.contender.creation import new_contender
+from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
 from supervisor.core.lock.slots import LOCK
@@ -543,7 +544,7 @@ class Crowd:
         settings, record, recorded = self.walk.settings(number, node.other), node.record, node.recorded
         begun: dict[str, Any] = {"spread": 0.0, "instance": str(number), "record": record, "now": now}
         if recorded is not None and not is_adoptable(record, recorded, settings):
-            return departing_contender(recorded, **begun)
+            return depart(new_contender(recorded, **begun), now)
         return new_contender(settings, recorded=recorded, **begun)
 
     # --- a turn ---------------------------------------------------------------------------------------

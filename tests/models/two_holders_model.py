@@ -18,7 +18,8 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
-from supervisor.core.contender.creation import departing_contender, new_contender
+from supervisor.core.contender.creation import new_contender
+from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
 from supervisor.core.lock.handover import hinted_session
@@ -257,9 +258,8 @@ class _BesideARival:
             yield f"restart, {told}", moved
         if self.walk.departs and record.step is not a.Point.NONE:
             assert world.recorded is not None
-            leaving = departing_contender(
-                world.recorded, spread=0.0, instance="i", record=record, now=world.now
-            )
+            left = new_contender(world.recorded, spread=0.0, instance="i", record=record, now=world.now)
+            leaving = depart(left, world.now)
             for told, moved in self._turn(replace(quiet, contender=leaving), e.Tick()):
                 yield f"restart without it, {told}", moved
 

@@ -25,7 +25,6 @@ def lines(events: Sequence[Event]) -> list[str]:
 
 
 def text_of(event: Event) -> str:
-    """Return what happened in this event."""
     match event.get("event"):
         case "role":
             former = f"{event['former_role']} -> " if event.get("former_role") else "-> "

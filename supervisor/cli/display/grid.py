@@ -10,15 +10,11 @@ GAP = "  "
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a grid.
-
-    least: the width below which the column is useless. None: it is never truncated.
-    rank: the column with the largest rank is the first that a narrow terminal leaves out. 0: never.
-    """
+    """A column of a grid."""
 
     title: str
-    least: int | None = None
-    rank: int = 0
+    least: int | None = None  # the width below which the column is useless. None: it is never truncated
+    rank: int = 0  # the column with the largest rank is the first that a narrow terminal leaves out. 0: never
 
 
 def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None) -> list[str]:

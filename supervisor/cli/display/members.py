@@ -43,7 +43,6 @@ _SESSION = (
 
 
 def member_lines(item: Members, room: int | None) -> list[str]:
-    """Return the lines about the members of one item."""
     lines = [fit(_headline(item), room)]
     if item.members:
         lines += ["", *grid(_MEMBER, [_cells(member) for member in item.members], room)]
@@ -63,7 +62,6 @@ def cluster_lines(items: Sequence[Members], room: int | None) -> list[str]:
 
 
 def session_lines(sessions: Sequence[SupervisorSession], room: int | None) -> list[str]:
-    """Return the lines about sessions of supervisors."""
     rows = [
         [
             escape(each.listed.id),
@@ -78,7 +76,6 @@ def session_lines(sessions: Sequence[SupervisorSession], room: int | None) -> li
 
 
 def part_of(session: SupervisorSession) -> str:
-    """Return the session's part in each item."""
     if session.parts:
         return ", ".join(f"{part} of {name}" for name, part in session.parts.items())
     if session.is_orphan:
@@ -91,7 +88,6 @@ def part_of(session: SupervisorSession) -> str:
 
 
 def members_json(items: Sequence[Members]) -> str:
-    """Return the members of these items as one JSON document."""
     return json.dumps({"version": JSON_VERSION, "items": [_item(item) for item in items]}, indent=2)
 
 

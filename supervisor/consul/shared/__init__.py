@@ -10,34 +10,3 @@ what an answer means: the request for one key is answered as if that key had bee
     watcher.py   the watches of the keys below one prefix
     reader.py    the reads of the keys below one prefix
 """
-
-from supervisor.consul.shared.grouping import (
-    READ_TOGETHER_MAX,
-    WATCHES_MAX,
-    queries_for,
-    read_prefixes,
-    watch_prefixes,
-)
-from supervisor.consul.shared.listing import LOCK_FLAGS, NO_FLAGS, Listing, listed, view_of
-from supervisor.consul.shared.query import ASK_SINGLY, ListQuery, SharedQuery
-from supervisor.consul.shared.reader import READ_S, PrefixReader
-from supervisor.consul.shared.watcher import PrefixWatcher
-
-__all__ = [
-    "ASK_SINGLY",
-    "LOCK_FLAGS",
-    "NO_FLAGS",
-    "READ_S",
-    "READ_TOGETHER_MAX",
-    "WATCHES_MAX",
-    "ListQuery",
-    "Listing",
-    "PrefixReader",
-    "PrefixWatcher",
-    "SharedQuery",
-    "listed",
-    "queries_for",
-    "read_prefixes",
-    "view_of",
-    "watch_prefixes",
-]

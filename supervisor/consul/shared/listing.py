@@ -19,18 +19,13 @@ OUR_FLAGS = (LOCK_FLAGS, NO_FLAGS)  # a key with other flags is another program'
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The answer to one recursive query.
+    """The answer to one recursive query."""
 
-    index: the X-Consul-Index, from which the next query waits.
-    entries: the entries as Consul shows them, by key.
-    """
-
-    index: int
-    entries: Mapping[str, Any]
+    index: int  # the X-Consul-Index, from which the next query waits
+    entries: Mapping[str, Any]  # the entries as Consul shows them, by key
 
     @property
     def indexes(self) -> dict[str, int]:
-        """The ModifyIndex of each key."""
         return {key: entry["ModifyIndex"] for key, entry in self.entries.items()}
 
     def outcome(self, key: str) -> KeyView | Unknown:
@@ -53,7 +48,6 @@ def listed(response: requests.Response, prefix: str) -> Listing:
 
 
 def view_of(entry: Any, index: int) -> KeyView:
-    """Return one key as its entry shows it."""
     flags = number(entry, "Flags")
     return KeyView(
         index=index,

@@ -30,19 +30,13 @@ Shared = Outcome | AskSingly
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """One query for all keys below the prefix.
-
-    index: the index that a blocking query waits from. None: a read, which Consul answers at once.
-    wait_s: how long Consul may hold a blocking query.
-    consistent: whether Consul must answer consistently.
-    timeout_s: how long the client waits for the answer.
-    """
+    """One query for all keys below the prefix."""
 
     prefix: str
-    index: int | None
-    wait_s: float
-    consistent: bool
-    timeout_s: float
+    index: int | None  # what a blocking query waits from. None: a read, which Consul answers at once
+    wait_s: float  # how long Consul may hold a blocking query
+    consistent: bool  # whether Consul must answer consistently
+    timeout_s: float  # how long the client waits for the answer
 
 
 FetchList = Callable[[ListQuery], Awaitable[Listing | Unknown | Denied | None]]
@@ -50,10 +44,7 @@ FetchList = Callable[[ListQuery], Awaitable[Listing | Unknown | Denied | None]]
 
 
 class SharedQuery:
-    """The queries for all keys below one prefix. ``clock`` is the core's, in seconds.
-
-    waiting: the requests that wait for an answer.
-    """
+    """The queries for all keys below one prefix. ``clock`` is the core's, in seconds."""
 
     def __init__(self, prefix: str, fetch: FetchList, clock: Callable[[], float]) -> None:
         self._prefix = prefix
@@ -65,12 +56,10 @@ class SharedQuery:
 
     @property
     def is_shared(self) -> bool:
-        """Whether requests may share a query now."""
         return self._clock() >= self._singly_until
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request waits here."""
         return not self._waiting
 
     async def answer(self, request: WatchKey | ReadKey) -> Shared:
@@ -94,7 +83,6 @@ class SharedQuery:
             del self._waiting[request]
 
     async def close(self) -> None:
-        """Cancel the query."""
         if self._querying is not None:
             self._querying.cancel()
             await asyncio.wait([self._querying])
@@ -109,7 +97,6 @@ class SharedQuery:
 
 
 def give(future: "asyncio.Future[Shared]", outcome: Shared) -> None:
-    """Give this outcome to a request that has none."""
     if not future.done():
         future.set_result(outcome)
 

@@ -28,12 +28,10 @@ class Health:
 
     @property
     def deadline(self) -> float:
-        """When the next check is due."""
         return NEVER if self.running is not None else self.due_at
 
     @property
     def idle(self) -> bool:
-        """Whether no check is running."""
         return self.running is None
 
     def after(self, former: "Health") -> "Health":
@@ -46,7 +44,6 @@ class Health:
         return check is not None and self.fails >= check.fall
 
     def ended(self, event: HookEnded, check: CandidateCheck) -> "Health":
-        """Count the result of the check that has ended."""
         if event.started != self.running:
             return self
         if check.hook is None or event.started.hook.call != check.hook.call:

@@ -21,8 +21,7 @@ class Maintenance:
     """The known state of the maintenance mode."""
 
     is_fit: bool = True  # the newest answer shows no maintenance mode, or the settings request none
-    # The maintenance mode of the newest answer, and the command that ends it. Blank: there is none.
-    why: str = ""
+    why: str = ""  # the mode in the newest answer, and the command that ends it. Blank: there is none
     read: Lane = Lane()  # the lane of the request
 
     def under(self, settings: ItemSettings, former: ItemSettings) -> "Maintenance":
@@ -39,19 +38,16 @@ class Maintenance:
         return replace(self, read=self.read.finish(due_at))
 
     def stopped(self) -> "Maintenance":
-        """Send no further request."""
         return replace(self, read=self.read.schedule_at(NEVER))
 
 
 def new_maintenance(settings: ItemSettings) -> Maintenance:
-    """Return the state before the first answer."""
     if not _is_wanted(settings):
         return Maintenance()
     return Maintenance(is_fit=False, read=Lane(due_at=LONG_AGO))
 
 
 def advance(maintenance: Maintenance, terms: Terms, now: float) -> tuple[Maintenance, tuple[Request, ...]]:
-    """Send the next request if it is due."""
     if not maintenance.read.ready(now):
         return maintenance, ()
     request = ReadMaintenance(terms.item, now, terms.exchange_s)

@@ -25,20 +25,17 @@ class Change:
     previous_leader: bytes | None = None  # the last leader before ``notified``
     newest: View | None = None  # the newest observed state
     context: HookContext | None = None
-    # The hooks of the run that is under way, also when the file changes meanwhile.
-    begun: tuple[Hook, ...] = ()
+    begun: tuple[Hook, ...] = ()  # the hooks of the run under way, also when the file changes meanwhile
     hooks: Sequence = Sequence()
     count: int = 0  # numbers the runs in the ids of transitions
     killing: bool = False
 
     @property
     def deadline(self) -> float:
-        """When a retry is due."""
         return self.hooks.deadline if self.context is not None else NEVER
 
     @property
     def idle(self) -> bool:
-        """Whether no hook is running."""
         return self.hooks.running is None
 
     @property
@@ -56,7 +53,6 @@ class Change:
         return replace(self, newest=view)
 
     def ended(self, event: HookEnded) -> "Change":
-        """Note the result of the attempt that has ended."""
         if event.started != self.hooks.running:
             return self
         return replace(self, hooks=self.hooks.ended(event.ok))

@@ -34,20 +34,14 @@ Registration = tuple[ServiceSettings, float]
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The known state of the instance.
+    """The known state of the instance."""
 
-    of: the instance that the file has, or had before it lost the key ``service``. None: it never had one.
-    wanted: the registration that the agent is to have now. None: it is to have none.
-    found: what the agent has under this id, by its newest answer.
-    registered: the registration that the agent has confirmed last. None: it has to be sent again.
-    contact: the newest contact for which the check was to pass.
-    """
-
+    # The instance that the file has, or had before it lost the key ``service``. None: it never had one.
     of: ServiceSettings | None = None
-    wanted: Registration | None = None
-    found: Instance = Instance.UNKNOWN
-    registered: Registration | None = None
-    contact: float = LONG_AGO
+    wanted: Registration | None = None  # what the agent is to have now. None: nothing
+    found: Instance = Instance.UNKNOWN  # what the agent has under this id, by its newest answer
+    registered: Registration | None = None  # what the agent confirmed last. None: it is to be sent again
+    contact: float = LONG_AGO  # the newest contact for which the check was to pass
     exchange: Lane = Lane()
 
     @property

@@ -4,11 +4,11 @@ A new contender has sent nothing and started nothing. Its first step is due at o
 follows from the settings and the record.
 """
 
-from supervisor.core.actions import EMPTY_RECORD, Point, Reason, Record, Role
+from supervisor.core.actions import EMPTY_RECORD, Point, Record, Role
 from supervisor.core.beside import candidate_check as healths
 from supervisor.core.beside.maintenance import new_maintenance
 from supervisor.core.beside.on_change import Change
-from supervisor.core.contender.lifecycle import depart, want_session, want_session_anew
+from supervisor.core.contender.lifecycle import want_session, want_session_anew
 from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
 from supervisor.core.lease import lease_of
@@ -85,20 +85,6 @@ def contender_of(
 def inherit(heir: Contender, *, paused: bool, rejoin_at: float, rests_until: float) -> Contender:
     """Return the heir, which has not begun, with the pause, the rest and the delay of its predecessor."""
     return want_session_anew(replace(heir, paused=paused, rejoin_at=rejoin_at, rests_until=rests_until))
-
-
-def departing_contender(
-    settings: ItemSettings,
-    *,
-    spread: float,
-    instance: str,
-    record: Record,
-    now: float,
-    reason: Reason = Reason.CONFIG_CHANGED,
-) -> Contender:
-    """Return a contender that is on record and not in the file: it only winds up."""
-    contender = new_contender(settings, spread=spread, instance=instance, record=record, now=now)
-    return depart(contender, now, reason)
 
 
 def _lock_of(settings: ItemSettings, spread: float) -> Lock:

@@ -206,11 +206,11 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
 
 
 def step_down(
-    contender: Contender, for_s: float, now: float, *, handover_to: str = "", note: str = ""
+    contender: Contender, for_s: float, now: float, *, handover_to: str | None, note: str
 ) -> Contender:
     """Give up the tenure, and rest after that; change nothing without a tenure that believes.
 
-    ``handover_to``: the session to which the release hands the lock over. Blank: any session may take it.
+    ``handover_to``: the session to which the release hands the lock over. None: any session may take it.
     ``note``: the operator's reason, which the hooks receive. Blank: none was given.
     """
     tenure = contender.tenure

@@ -61,7 +61,6 @@ REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the hold
 
 
 def apply_event(contender: Contender, event: Event, now: float) -> Contender:
-    """Return the contender as it is after this event."""
     match event:
         case Tick():
             return contender

@@ -58,16 +58,12 @@ class Contender:
     paused: bool = False
     record_keeper: RecordKeeper = RecordKeeper()  # the newest record of this contender in the journal
     last_notice: str = ""  # the notice that was reported last
-    # The role and the reason that the newest ``RoleChanged`` has named.
-    reported: tuple[Role, str] = (Role.WAITING, "")
-    # The hooks that cannot start on this machine. None: they are not checked yet.
-    faults: tuple[Fault, ...] | None = ()
+    reported: tuple[Role, str] = (Role.WAITING, "")  # the role and the reason of the newest ``RoleChanged``
+    faults: tuple[Fault, ...] | None = ()  # the hooks that cannot start. None: not checked yet
     told_faults: tuple[Fault, ...] = ()  # the faults that were reported last
     read_offset: float | None = None
-    # The refusals by Consul's rate limits, which decide how long requests wait.
-    throttle: Throttle = Throttle()
-    # The known state of Consul's maintenance mode, which candidate_check may respect.
-    maintenance: Maintenance = Maintenance()
+    throttle: Throttle = Throttle()  # the refusals by Consul's rate limits: how long requests wait
+    maintenance: Maintenance = Maintenance()  # Consul's maintenance mode, which candidate_check may respect
     service: Service = Service()  # the known state of the service that names this node while it holds
 
     @property
@@ -87,12 +83,10 @@ class Contender:
 
     @property
     def record(self) -> Record:
-        """The record that the journal should have now."""
         return record_of(self.session, self.tenure, self.settings, paused=self.paused)
 
     @property
     def terms(self) -> Terms:
-        """The terms that all exchanges of this contender have in common."""
         settings, urgent_s, spread = self.settings, self.urgent_retry_s, self.spread
         session, exchange_s = settings.session, self.lease.exchange_s
         is_urgent = self.tenure is not None or self.session.stage is Stage.RELEASING
@@ -112,7 +106,6 @@ class Contender:
 
     @property
     def renew_within_s(self) -> float:
-        """The longest time from one renewal to the next."""
         ttl_s = self.lease.ttl_s
         if ttl_s is None:
             return sessions.RENEW_WITHOUT_TTL_S
@@ -247,7 +240,9 @@ def has_finished(contender: Contender) -> bool:
     """Return whether the contender has wound up: nothing runs, and nothing is left to do."""
     if not contender.winding_up or not has_let_go(contender):
         return False
-    return contender.change.idle and contender.health.idle and _may_be_forgotten(contender)
+    # A successor in this process waits until nothing is left on record.
+    is_forgotten = contender.final_attempt or contender.record_keeper.kept == contender.record
+    return contender.change.idle and contender.health.idle and is_forgotten
 
 
 def has_let_go(contender: Contender) -> bool:
@@ -258,8 +253,3 @@ def has_let_go(contender: Contender) -> bool:
     if contender.tenure is not None:
         return contender.tenure.phase is Phase.STUCK and not contender.departing
     return contender.session.stage is Stage.ABSENT
-
-
-def _may_be_forgotten(contender: Contender) -> bool:
-    """Return whether nothing is left on record; a successor in this process waits for that."""
-    return contender.final_attempt or contender.record_keeper.kept == contender.record

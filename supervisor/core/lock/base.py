@@ -36,8 +36,7 @@ class Observation:
     sent_at: float  # when the request was sent; a lease counts from this time
     true_since: float  # the answer was true at this time or later
     consistent: bool  # the leader of the servers has answered, so the answer may begin or end a tenure
-    # The request was sent before the present view; such an answer confirms, and never contradicts.
-    is_stale: bool
+    is_stale: bool  # sent before the present view: such an answer confirms, and never contradicts
     after_index: int = 0  # the watch waited for the first change after this index. 0: the answer came at once
 
 
@@ -73,11 +72,9 @@ class Lock(ABC):
     index: int = 0  # the index from which the next watch waits. 0: the next watch reads at once
     idle_wakes: int = 0  # how many times in a row the watch woke without a change
     free_at: float = LONG_AGO  # when the lock was surely free
-    # The time, past or future, from which an attempt can succeed. NEVER: no such time is known.
-    free_since: float = NEVER
+    free_since: float = NEVER  # from when on, past or future, an attempt can succeed. NEVER: not known
     try_at: float = LONG_AGO  # no attempt before this time
-    # How long before an attempt the observation that it lacks is requested.
-    read_ahead_s: float = READ_AHEAD_S
+    read_ahead_s: float = READ_AHEAD_S  # how long before an attempt a missing observation is requested
     not_before: float = LONG_AGO  # no write at all before this time, after a race that was lost
 
     queues: ClassVar[bool] = False
@@ -195,7 +192,6 @@ class Lock(ABC):
 
     @property
     def deadline(self) -> float:
-        """When one of the lanes is due."""
         return min(self.watch.deadline, self.read.deadline, self.details.deadline)
 
     def try_deadline(self) -> float:
@@ -227,7 +223,6 @@ class Lock(ABC):
         return replace(self.must_reread(now), watch=self.watch.mark_stale())
 
     def silenced(self) -> Self:
-        """Return the lock with no read planned."""
         lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.details))
         watch, read, details = lanes
         return replace(self, watch=watch, read=read, details=details)
@@ -245,7 +240,6 @@ class Lock(ABC):
     # --- answers ----------------------------------------------------------------------------------
 
     def has_asked(self, request: Request) -> bool:
-        """Return whether this read of the lock is under way."""
         return request in (self.watch.pending, self.read.pending, self.details.pending)
 
     def answered(

@@ -59,22 +59,17 @@ class ElectionLock(Lock):
     spread: float = 0.0  # the contender's own number in [0, 1)
     view: KeyView | None = None
     holder: str = ""  # the session that holds the key, or the last one that held it
-    # The session of the newest holder whose lock-delay this node has requested.
-    holder_session: HolderSession | None = None
-    # How likely it is that this node tries at once when the key is free again.
-    attempt_probability: float = 1.0
+    holder_session: HolderSession | None = None  # of the newest holder whose lock-delay was requested
+    attempt_probability: float = 1.0  # how likely this node tries at once when the key is free again
     hold_index: int = 0  # the index at which the newest hold began
-    # How long this node leaves each free key to other contenders, as set in the file.
-    acquire_delay_s: float = 0.0
+    acquire_delay_s: float = 0.0  # how long each free key is left to other contenders, by the file
     # How long this node leaves the free key to other contenders before it tries. The sum contains
     # ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
     backoff_s: float = 0.0
-    # How many attempts in a row Consul has refused without showing a holder; 2 stands for more.
-    refusals: int = 0
+    refusals: int = 0  # attempts in a row that Consul refused without showing a holder; 2 stands for more
 
     @property
     def holder_delay_s(self) -> float | None:
-        """The lock-delay of the session that holds, or held last; None where this node does not know it."""
         known = self.holder_session
         return known.lock_delay_s if known is not None and known.session == self.holder else None
 
@@ -128,7 +123,7 @@ class ElectionLock(Lock):
             return replace(self, view=view, free_at=max(observation.true_since, self.free_at))
         since = observation.true_since if observation.after_index else now
         target = handover.hinted_session(view.value)
-        is_target = bool(target) and target == our_session
+        is_target = target == our_session
         drawn_s = self._next_backoff_s
         backoff_s = 0.0 if is_target else drawn_s + self.acquire_delay_s
         handover_s = handover.HANDOVER_S if target and not is_target else 0.0
@@ -151,7 +146,6 @@ class ElectionLock(Lock):
         return backoff.backoff_s(self.attempt_probability, backoff.hash_to_unit(self.spread, self.hold_index))
 
     def verdict(self, observation: Observation, tenure: Tenure, session: Session) -> Verdict:
-        """Return whether this observation still shows the key as ours."""
         view, known = observation.view, self.view
         assert isinstance(view, KeyView) and known is not None
         same_key = view.create_index == tenure.create_index
@@ -165,7 +159,6 @@ class ElectionLock(Lock):
         return Lost(reason, taken=True)
 
     def restored_from(self, tenure: Tenure) -> Self:
-        """Return the key as it was when the tenure on record began."""
         token, leader = tenure.token, tenure.leader
         view = KeyView(0, tenure.session, leader, tenure.create_index, token, tenure.lock_index)
         return replace(self, view=view)
@@ -179,11 +172,9 @@ class ElectionLock(Lock):
         return self.free_since + delay_s + LOCK_DELAY_SLACK_S
 
     def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire:
-        """Return the acquire of the key."""
         return Acquire(terms.item, now, terms.exchange_s, terms.key, session, value)
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
-        """Return the key as ours once the acquire has won it; None when the acquire has lost."""
         if not isinstance(outcome, Won):
             return None
         assert isinstance(request, Acquire)
@@ -234,7 +225,6 @@ class ElectionLock(Lock):
         return Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
 
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
-        """Return the request that gives the key another value."""
         return Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
 
     # --- reads -------------------------------------------------------------------------------------
@@ -257,7 +247,6 @@ class ElectionLock(Lock):
         return min(LAG_S_MAX, max(0.0, self._next_backoff_s - backoff.ROUND_S))
 
     def _details_request(self, terms: Terms, now: float) -> ReadSession | None:
-        """Return the request for the holder's session; None when no session holds the key."""
         session = "" if self.view is None else self.view.session
         return ReadSession(terms.item, now, terms.exchange_s, session) if session else None
 

@@ -22,7 +22,7 @@ def hint_for(session: str) -> bytes:
     return b'{"consul-supervisor":{"handover_to":"%s"}}' % session.encode()
 
 
-def hinted_session(value: bytes) -> str:
-    """Return the session to which the key is handed over. Blank: the value is no hint."""
+def hinted_session(value: bytes) -> str | None:
+    """Return the session to which the key is handed over. None: the value is no hint."""
     hint = _HINT.fullmatch(value)
-    return hint[1].decode() if hint else ""
+    return hint[1].decode() if hint else None

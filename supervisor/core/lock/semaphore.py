@@ -155,7 +155,6 @@ class SemaphoreLock(KnownSlots):
         return tuple(islice(pruned, PRUNED_MAX))
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
-        """Return the slots with what the transaction wrote; None when it wrote nothing."""
         view = self.view
         if not isinstance(outcome, SlotWritten) or view is None:
             return None
@@ -204,7 +203,6 @@ class SemaphoreLock(KnownSlots):
         return LeaveSemaphore(*base, left, view.lock.modify_index)
 
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
-        """Return the request that gives our contender key another value."""
         key = f"{_prefix(terms)}/{session}"
         return Rewrite(terms.item, now, terms.exchange_s, key, session, value, of_slot=True)
 

@@ -66,7 +66,6 @@ class KnownSlots(Lock):
 
     @property
     def notice(self) -> str:
-        """The message that an operator should read; blank when all is well."""
         view = self.view
         if view is None:
             return ""
@@ -137,11 +136,7 @@ class KnownSlots(Lock):
         longest_s = max(self.longest_s, *said_s, 0.0)
         confirmed_unused = self.confirmed_unused and view.lock is None
         slots = replace(
-            self,
-            view=view,
-            our_session=our_session,
-            longest_s=longest_s,
-            confirmed_unused=confirmed_unused,
+            self, view=view, our_session=our_session, longest_s=longest_s, confirmed_unused=confirmed_unused
         )
         before = None if self.view is None else self.view.index
         return slots._with_missing_keys(
@@ -174,13 +169,10 @@ class KnownSlots(Lock):
         Third: no key is left at all, and this contender has seen holders before.
         """
         if view.lock is None:
-            return (LOCK,) if view.contenders or view.filtered or self._has_seen_holders else ()
+            seen_holders = bool(self._slot_record.holders) or self._missing(LOCK) is not None
+            return (LOCK,) if view.contenders or view.filtered or seen_holders else ()
         alive = view.all_alive()
         return tuple(session for session in view.named if session not in alive)
-
-    @property
-    def _has_seen_holders(self) -> bool:
-        return bool(self._slot_record.holders) or self._missing(LOCK) is not None
 
     def _with_missing_keys(
         self, now: float, names: tuple[str, ...], *, unbroken: bool, changed: bool

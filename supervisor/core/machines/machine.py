@@ -18,7 +18,6 @@ class ImpossibleTransition(Exception):
 
 
 def next_state(transitions: Mapping[State, Mapping[Cause, State]], state: State, cause: Cause) -> State:
-    """Return the state that follows this one for this cause."""
     if cause not in transitions[state]:
         raise ImpossibleTransition(f"{state} does not end because {cause}")
     return transitions[state][cause]

@@ -30,15 +30,12 @@ class RecordKeeper:
 
     @property
     def deadline(self) -> float:
-        """When the refused record is tried again."""
         return self.due_at
 
     def has_session(self, session: str) -> bool:
-        """Return whether this session is on record."""
         return self.kept is not None and self.kept.session == session
 
     def has_tenure(self, session: str) -> bool:
-        """Return whether the tenure of this session is on record."""
         return self.has_session(session) and self.kept is not None and self.kept.step in _BEGUN
 
     def settled(self, truth: Record) -> "RecordKeeper":
@@ -49,7 +46,6 @@ class RecordKeeper:
         return truth == self.kept and not self.outdated
 
     def wants(self, truth: Record, now: float) -> bool:
-        """Return whether this record is to be written now."""
         if self._says(truth):
             return False
         same = self.refused is not None and (self.refused.step, self.refused.session) == (
@@ -59,7 +55,6 @@ class RecordKeeper:
         return not same or now >= self.due_at
 
     def answered(self, event: RecordWritten, now: float) -> "RecordKeeper":
-        """Note that the record was written, or that it is to be tried again."""
         if event.ok:
             return RecordKeeper(kept=event.write.record)
         return replace(self, refused=event.write.record, due_at=now + RECORD_RETRY_S)
@@ -71,7 +66,6 @@ _BEGUN = (Point.TENURE, Point.HOLDING, Point.LOSING, Point.STUCK)
 def advance(
     record_keeper: RecordKeeper, truth: Record, settings: ItemSettings, now: float
 ) -> tuple[RecordKeeper, tuple[WriteRecord, ...]]:
-    """Return the record to be written now, if there is one."""
     record_keeper = record_keeper.settled(truth)
     if not record_keeper.wants(truth, now):
         return record_keeper, ()

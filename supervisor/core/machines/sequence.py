@@ -23,8 +23,7 @@ class Sequence:
     running: StartHook | None = None
     due_at: float = LONG_AGO
     failed: bool = False  # a hook has failed, with all its retries
-    # How the attempt ended that ``settle`` has not judged yet. None: there is none.
-    ended_ok: bool | None = None
+    ended_ok: bool | None = None  # the end of an attempt that ``settle`` has not judged. None: there is none
 
     @property
     def deadline(self) -> float:
@@ -32,7 +31,6 @@ class Sequence:
         return NEVER if self.running is not None or self.due_at == LONG_AGO else self.due_at
 
     def finished(self, hooks: tuple[Hook, ...]) -> bool:
-        """Return whether the last attempt of the last hook is over."""
         return self.running is None and self.index >= len(hooks)
 
     def due(self, now: float) -> bool:
@@ -42,7 +40,6 @@ class Sequence:
     def start(
         self, hooks: tuple[Hook, ...], context: HookContext, *, begin_by: float = NEVER
     ) -> tuple["Sequence", StartHook]:
-        """Begin the next attempt."""
         assert self.running is None and self.ended_ok is None
         start = StartHook(hooks[self.index], self.attempts + 1, context, begin_by)
         return replace(self, running=start, attempts=self.attempts + 1, due_at=LONG_AGO), start

@@ -122,8 +122,7 @@ class Session:
     # lock before that. So its first renewal follows the create at once, while this node waits anyway.
     verified: bool = False
     tried: bool = False  # an acquire was sent, so the session holds the key, or may still come to hold it
-    # The value that the session gave the key with its acquire, or has given it since.
-    last_value: bytes | None = None
+    last_value: bytes | None = None  # what the session gave the key last, by its acquire or since
     # When the key gets its value once more, because the last rewrite has no answer. NEVER: it has an answer.
     rewrite_at: float = NEVER
     prepared: bool = False  # the next acquire has been made ready to be sent
@@ -137,12 +136,10 @@ class Session:
         False  # this process ends, so each last write is sent once, with or without an answer
     )
     abandoned_id: str = ""  # the session that a final attempt left behind, for the next process to end
-    # The session to which the release hands the lock over. Blank: any session may take it.
-    handover_to: str = ""
+    handover_to: str | None = None  # the session to which the release hands the lock over. None: to any
 
     @property
     def deadline(self) -> float:
-        """When a write or the renewal of this session is due."""
         return min(self.write.deadline, self.renew.deadline)
 
     def plan_create(self, at: float) -> "Session":
@@ -217,7 +214,6 @@ class Session:
         )
 
     def rewrite(self, request: Rewrite) -> "Session":
-        """Note that a rewrite of the value is under way."""
         assert self.stage is Stage.LIVE and not self.ending, f"a rewrite while {self.stage}: {request}"
         return replace(self, write=self.write.begin(request))
 
@@ -234,7 +230,6 @@ class Session:
         return LONG_AGO if self.rewrite_at == NEVER else self.rewrite_at
 
     def release(self, request: Request) -> "Session":
-        """Note that a release is under way."""
         assert self.stage is Stage.RELEASING, f"a release while {self.stage}: {request}"
         return replace(self, write=self.write.begin(request))
 
@@ -262,7 +257,6 @@ def become(session: Session, cause: StageEnd, **changes: Any) -> Session:
 
 
 def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
-    """Begin the create or destroy that is due."""
     match session.stage:
         case Stage.ABSENT:
             create = CreateSession(terms.item, now, terms.exchange_s, terms.settings)
@@ -275,7 +269,6 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
 
 
 def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
-    """Begin the renewal that is due."""
     renewal = RenewSession(terms.item, now, terms.exchange_s, session.id, terms.settings)
     return replace(session, renew=session.renew.begin(renewal)), renewal
 

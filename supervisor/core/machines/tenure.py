@@ -97,9 +97,8 @@ class Tenure:
     create_index: int
     lock_index: int
     contact: float  # when the newest consistent read was sent that showed us as holder
-    # leader, previous_leader, next_leader: the values of this holder, the holder before and the holder after.
-    leader: bytes
-    previous_leader: bytes | None
+    leader: bytes  # the value of this holder
+    previous_leader: bytes | None  # the value of the holder before
     phase: Phase = Phase.ACQUIRING
     # on_lose must run, because on_acquire or the run child has begun or is being started, or because a tenure
     # that has neither of them holds. A tenure from a record always has it.
@@ -111,12 +110,10 @@ class Tenure:
     reason: Reason = Reason.ACQUIRED
     # Until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
     reason_deadline: float = LONG_AGO
-    # The time from which nothing keeps a rival out. None: Consul still guards the lock.
-    taken_at: float | None = None
-    next_leader: bytes | None = None
+    taken_at: float | None = None  # when nothing keeps a rival out any more. None: Consul does still
+    next_leader: bytes | None = None  # the value of the holder after
     held_at: float | None = None  # when this node began to hold
-    # The tenure is on record, so a crash of ours would not forget it. No hook begins before that.
-    recorded: bool = False
+    recorded: bool = False  # on record, so that a crash does not forget it; no hook begins before
     fresh_since: float = LONG_AGO  # on_acquire and the run child do not begin on a contact older than this
     renewed: bool = False  # Consul has renewed the session since this process began or adopted the tenure
     acquired: bool = False  # on_acquire was already done when the process before this one crashed
@@ -127,7 +124,6 @@ class Tenure:
 
     @property
     def believes(self) -> bool:
-        """Whether this node still believes that it holds."""
         return self.phase in BELIEVING
 
     def expires_at(self, lease: Lease) -> float:
@@ -139,7 +135,6 @@ class Tenure:
         return self.contact + lease.lock_delay_s if self.taken_at is None else self.taken_at
 
     def deadline(self, lease: Lease) -> float:
-        """Return when time alone moves this tenure on."""
         if self.phase is Phase.STOPPING and self.run is None and self.hooks.running is None:
             return self.reason_deadline
         return min(self.expires_at(lease), self.hooks.deadline)
@@ -203,7 +198,6 @@ def recover(tenure: Tenure) -> Tenure:
 
 
 def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:
-    """Note how an attempt of a hook has ended."""
     if event.started != tenure.hooks.running:
         return tenure
     tenure = replace(tenure, hooks=tenure.hooks.ended(event.ok), killing=False)

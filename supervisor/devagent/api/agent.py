@@ -25,7 +25,6 @@ def checks(call: ApiRequest) -> Answer:
 
 
 def register(call: ApiRequest) -> Answer:
-    """Register an instance of a service, or replace it."""
     try:
         given = Fields(decode(call.request.body))
         name, port, tags = given.text("Name"), given.number("Port"), given.items("Tags")
@@ -38,7 +37,6 @@ def register(call: ApiRequest) -> Answer:
 
 
 def service(call: ApiRequest) -> Answer:
-    """Return an instance of a service."""
     found = call.store.services.get((call.node, call.rest))
     return text(404, f"unknown service ID: {call.rest}") if found is None else call.json(found)
 

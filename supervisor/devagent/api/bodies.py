@@ -27,27 +27,22 @@ class Fields:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all fields, in lower case."""
         return frozenset(self._fields)
 
     def any(self, name: str) -> Any:
-        """Return the field, None when absent."""
         return self._fields.get(name.lower())
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a field that is text."""
         value = self.any(name)
         return default if value is None else text_of(value)
 
     def number(self, name: str) -> int:
-        """Return a field that is an unsigned number, 0 when absent."""
         value = self._fields.get(name.lower(), 0)
         if type(value) is not int or not 0 <= value <= UINT64_MAX:
             raise ValueError(f"{name} is no unsigned number of 64 bits")
         return value
 
     def items(self, name: str) -> list[Any]:
-        """Return a field that is a list, empty when absent."""
         value = self._fields.get(name.lower(), [])
         if not isinstance(value, list):
             raise ValueError(f"{name} is no list")

@@ -69,11 +69,9 @@ class ApiRequest:
 
     @property
     def node(self) -> str:
-        """The name of the node whose agent received the request."""
         return self.request.node or self.settings.node
 
     def json(self, value: object, status: int = 200) -> Answer:
-        """Return an answer in JSON."""
         return Answer(status, as_json(value), (JSON,))
 
     def check_datacenter(self) -> None:
@@ -123,12 +121,10 @@ def _unsigned(given: str) -> int | None:
 
 
 def as_json(value: Any) -> bytes:
-    """Return the value in JSON, as briefly as possible."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def text(status: int, words: str, *, close: bool = False) -> Answer:
-    """Return an answer in words."""
     return Answer(status, words.encode(), (TEXT,), close)
 
 

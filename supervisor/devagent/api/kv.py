@@ -9,7 +9,6 @@ KEY = "key name"
 
 
 def get(call: ApiRequest) -> Ask:
-    """Read a key, or list the keys with a prefix."""
     given = call.parameters
     if "keys" in given:
         return call.ask(TreeQuery(call.rest, names=True, separator=given.get("separator", "")))

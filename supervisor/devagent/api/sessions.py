@@ -26,7 +26,6 @@ def create(call: ApiRequest) -> Answer:
 
 
 def renew(call: ApiRequest) -> Answer:
-    """Start a session's time again."""
     call.need_rest(SESSION)
     call.to_server()
     session = call.store.sessions.find(call.rest)
@@ -45,13 +44,11 @@ def destroy(call: ApiRequest) -> Answer:
 
 
 def info(call: ApiRequest) -> Ask:
-    """Read a session."""
     call.need_rest(SESSION)
     return call.ask(SessionQuery(call.rest))
 
 
 def listed(call: ApiRequest) -> Ask:
-    """List all sessions."""
     return call.ask(SessionsQuery())
 
 

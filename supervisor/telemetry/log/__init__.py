@@ -54,14 +54,7 @@ TICK_S = 1.0  # between looks for the end of a notice, of a failure, or of lines
 
 
 class Log:
-    """The daemon's log.
-
-    clock: seconds for durations and for the bound on repetition.
-    journal: whether standard error is the journal, as ``reaches_journal`` returns.
-    journal_socket: the socket of journald.
-    failed, recovered: log a recurring failure, and its end.
-    keep: receives the name and the fields of each line of KEPT, whatever the level of the log.
-    """
+    """The daemon's log. ``failed`` and ``recovered`` log a recurring failure, and its end."""
 
     def __init__(
         self,
@@ -73,9 +66,9 @@ class Log:
         journal: bool = False,
         journal_socket: str = JOURNAL,
     ) -> None:
-        self._clock = clock
+        self._clock = clock  # seconds for durations and for the bound on repetition
         self._outlet = NonBlockingWriter(STANDARD_ERROR) if outlet is None else outlet
-        self._journal = journal
+        self._journal = journal  # whether standard error is the journal, as ``reaches_journal`` returns
         self._journald = JournalWriter(self._outlet, path=journal_socket, prefixed=journal)
         self.adjust(level, form)
         self._recurring = RecurringFailures(self._write, clock)
@@ -84,10 +77,10 @@ class Log:
         self._output = LineBudget(clock, OUTPUT_LINES_MAX)
         self._output_dropped = 0  # lines of hooks that are not reported yet
         self._tick_at = float("-inf")
+        # Receives the name and the fields of each line of KEPT, whatever the level of the log.
         self.keep: Callable[[Name, dict[str, Any]], None] = lambda event, fields: None
 
     def adjust(self, level: Level, form: str) -> None:
-        """Use this level and this form from now on."""
         self._least = PRIORITIES[level]
         self._debugs = level == "debug"
         self._write_formatted = writer(form, self._outlet, self._journald, journal=self._journal)
@@ -134,7 +127,6 @@ class Log:
         )
 
     def output(self, line: HookLine) -> None:
-        """Log a line that a hook wrote."""
         level: Level = "debug" if line.hook == CHECK else "info"
         if PRIORITIES[level] > self._least:
             return

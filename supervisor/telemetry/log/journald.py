@@ -26,16 +26,12 @@ RETRY_S = 0.02  # ten lines may wait in the kernel (net.unix.max_dgram_qlen), or
 
 
 class JournalWriter:
-    """The way to journald, and to standard error where journald cannot be reached.
-
-    path: the socket of journald.
-    prefixed: whether standard error is the journal, so that a line there begins with its priority.
-    """
+    """The way to journald, and to standard error where journald cannot be reached."""
 
     def __init__(self, fallback: NonBlockingWriter, *, path: str = JOURNAL, prefixed: bool) -> None:
         self._fallback = fallback
-        self._path = path
-        self._prefixed = prefixed
+        self._path = path  # the socket of journald
+        self._prefixed = prefixed  # standard error is the journal, so a line there begins with its priority
         self._socket: socket.socket | None = None
         self._waiting: deque[tuple[bytes, str]] = deque()
         self._waiting_bytes = 0

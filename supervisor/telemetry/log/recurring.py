@@ -30,15 +30,12 @@ REASONS_MAX = 4  # that count as news, because some reasons carry a number that 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one kind of failure is logged.
-
-    over: the name of the line at its end.
-    forget_s: the seconds after which an exchange that has not failed again counts as recovered, because not
-        everything that failed is tried again. None: it never does.
-    """
+    """The lines of one kind of failure."""
 
     level: Level
-    over: Name
+    over: Name  # the name of the line at its end
+    # The seconds after which an exchange that has not failed again counts as recovered, because not
+    # everything that failed is tried again. None: it never does.
     forget_s: float | None = None
 
 
@@ -52,32 +49,20 @@ KINDS: dict[Name, Kind] = {
 
 @dataclass(slots=True)
 class _Failure:
-    """One kind of failure, from its begin to its end and to the next begin.
+    """One kind of failure, from its begin to its end and to the next begin."""
 
-    failing: when each pair of an item and a kind of request failed last. Empty: no pair fails now.
-    began_at: when it began.
-    failed_at: when anything failed last, also an item that has been removed since.
-    items: all items that have failed since it began.
-    reasons: the first REASONS_MAX reasons since it began.
-    why: the newest reason.
-    news: whether an item or a reason has been added since the last line.
-    failures: how often anything has failed since it began.
-    lines: the number of its lines. 0: it has none yet.
-    logged_at: when its last line was written, also after its end.
-    unlogged: the number of failures since that line, also after its end.
-    """
-
+    # When each pair of an item and a kind of request failed last. Empty: no pair fails now.
     failing: dict[tuple[str, str], float] = field(default_factory=dict)
-    began_at: float = 0.0
-    failed_at: float = 0.0
-    items: set[str] = field(default_factory=set)
-    reasons: set[str] = field(default_factory=set)
-    why: str = ""
-    news: bool = False
-    failures: int = 0
-    lines: int = 0
-    logged_at: float = float("-inf")
-    unlogged: int = 0
+    began_at: float = 0.0  # when it began
+    failed_at: float = 0.0  # when anything failed last, also an item that has been removed since
+    items: set[str] = field(default_factory=set)  # all items that have failed since it began
+    reasons: set[str] = field(default_factory=set)  # the first REASONS_MAX reasons since it began
+    why: str = ""  # the newest reason
+    news: bool = False  # whether an item or a reason has been added since the last line
+    failures: int = 0  # how often anything has failed since it began
+    lines: int = 0  # the number of its lines. 0: it has none yet
+    logged_at: float = float("-inf")  # when its last line was written, also after its end
+    unlogged: int = 0  # the number of failures since that line, also after its end
 
     def begin(self, now: float) -> None:
         self.began_at, self.failures, self.lines = now, 0, 0
@@ -107,7 +92,6 @@ class _Failure:
         return waited_s >= (pause_s if self.news else REMIND_S)
 
     def line_fields(self, now: float) -> dict[str, Any]:
-        """Return the fields of a line that is written now."""
         items = sorted({item for item, _ in self.failing})
         fields = _item_fields(items) | {
             "kinds": sorted({what for _, what in self.failing if what}),
@@ -120,10 +104,7 @@ class _Failure:
 
 
 class RecurringFailures:
-    """All kinds of recurring failures. ``write`` writes a line; ``clock`` returns seconds.
-
-    going_on: the kinds that have a failure now, also one whose last failing item has been removed.
-    """
+    """All kinds of recurring failures. ``write`` writes a line; ``clock`` returns seconds."""
 
     def __init__(
         self, write: Callable[[Level, Name, dict[str, Any]], None], clock: Callable[[], float]
@@ -131,7 +112,7 @@ class RecurringFailures:
         self._write = write
         self._clock = clock
         self._failures = {name: _Failure() for name in KINDS}
-        self.going_on: set[Name] = set()
+        self.going_on: set[Name] = set()  # the kinds with a failure now, even if its last item was removed
 
     def failed(self, name: Name, item: str, why: str, what: str = "") -> None:
         """Note a failure, the first or a further one. ``what`` is the kind of request, if there is one."""
@@ -159,7 +140,6 @@ class RecurringFailures:
                 del failure.failing[about]
 
     def tick(self) -> None:
-        """Write the lines that are due."""
         now = self._clock()
         for name, failure in self._failures.items():
             if failure.failing:

@@ -28,21 +28,16 @@ _HEADS = (b"# HELP ", b"# TYPE ", b"# UNIT ")
 
 
 class Metrics(Collector):
-    """The metrics of one daemon.
-
-    clock: the core's clock, from which durations are taken, in seconds.
-    wall: Unix time.
-    counters: what has happened, which is told of each step.
-    """
+    """The metrics of one daemon."""
 
     def __init__(
         self, status: Status, history: History, clock: Callable[[], float], wall: Callable[[], float]
     ) -> None:
         self._status = status
         self._history = history
-        self._clock = clock
-        self._wall = wall
-        self.counters = Counters(clock)
+        self._clock = clock  # the core's clock, from which durations are taken, in seconds
+        self._wall = wall  # Unix time
+        self.counters = Counters(clock)  # what has happened, which is told of each step
         self._loaded_at = wall()
         self._load_succeeded = True
         self._registry = CollectorRegistry()

@@ -48,7 +48,6 @@ class Counters:
     # --- what happens ------------------------------------------------------------------------------
 
     def on_step(self, event: Event, actions: Sequence[Action], facts: Sequence[Fact]) -> None:
-        """Count an event and the facts that followed from it."""
         match event:
             case Answered(request, outcome):
                 self._answered(request, outcome)
@@ -147,7 +146,6 @@ class _Durations:
         self._sum_s = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Count one duration."""
         self._counts[bisect_left(self._bounds_s, seconds)] += 1
         self._sum_s += seconds
 
@@ -169,7 +167,6 @@ def _of_hook(fields: Mapping[str, Any]) -> Labels:
 
 
 def _hook_events(settings: ItemSettings) -> Iterator[str]:
-    """Yield the events for which the item has hooks."""
     yield from (event for name, event in HOOK_EVENTS.items() if settings.hooks_of(name))
     if settings.check_hook is not None:
         yield "check"

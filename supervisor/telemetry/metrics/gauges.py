@@ -22,7 +22,6 @@ Seen = Callable[[Contender], View | None]
 
 
 def labels_of(contender: Contender) -> Labels:
-    """Return the labels of an item: its name and its kind."""
     return contender.settings.name, contender.settings.kind
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import ConfigError, ConsulSettings, consul_settings, load
+from supervisor.config import ConfigError, ConsulSettings, load
+from supervisor.config.consul import from_environment
 from supervisor.core.settings import Tls
 
 
@@ -15,7 +16,7 @@ def from_file(tmp_path: Path, section: str, environ: dict[str, str]) -> ConsulSe
 
 
 def test_without_a_setting_consul_is_on_this_machine() -> None:
-    assert consul_settings({}) == ConsulSettings(address="http://127.0.0.1:8500")
+    assert from_environment({}) == ConsulSettings(address="http://127.0.0.1:8500")
 
 
 @pytest.mark.parametrize(
@@ -33,11 +34,11 @@ def test_without_a_setting_consul_is_on_this_machine() -> None:
     ],
 )
 def test_the_address_is_read_as_consuls_command_line_reads_it(address: str, ssl: str, expected: str) -> None:
-    assert consul_settings({"CONSUL_HTTP_ADDR": address, "CONSUL_HTTP_SSL": ssl}).address == expected
+    assert from_environment({"CONSUL_HTTP_ADDR": address, "CONSUL_HTTP_SSL": ssl}).address == expected
 
 
 def test_every_variable_of_consuls_command_line_is_read() -> None:
-    assert consul_settings(
+    assert from_environment(
         {
             "CONSUL_HTTP_ADDR": "https://consul:8501",
             "CONSUL_HTTP_TOKEN": "hunter2",
@@ -62,20 +63,20 @@ def test_every_variable_of_consuls_command_line_is_read() -> None:
 
 
 def test_a_folder_of_authorities_is_used_when_no_file_is_named(tmp_path: Path) -> None:
-    assert consul_settings({"CONSUL_CAPATH": "/folder"}).tls == Tls(ca_path="/folder")
+    assert from_environment({"CONSUL_CAPATH": "/folder"}).tls == Tls(ca_path="/folder")
     file = tmp_path / "c.yaml"
     file.write_text("consul: {address: 'https://h:8501', tls: {ca_file: /mine}}\nelections: {a: {}}\n")
     assert load(file, {"CONSUL_CAPATH": "/folder"}, "node1").consul.tls == Tls(ca_file="/mine")
 
 
 def test_a_token_file_comes_before_a_token() -> None:
-    settings = consul_settings({"CONSUL_HTTP_TOKEN": "a", "CONSUL_HTTP_TOKEN_FILE": "/t"})
+    settings = from_environment({"CONSUL_HTTP_TOKEN": "a", "CONSUL_HTTP_TOKEN_FILE": "/t"})
     assert (settings.token, settings.token_file) == (None, "/t")
 
 
 def test_no_repr_shows_a_secret() -> None:
     secrets = {"CONSUL_HTTP_TOKEN": "hunter2", "CONSUL_HTTP_AUTH": "me:hunter2"}
-    assert "hunter2" not in repr(consul_settings(secrets))
+    assert "hunter2" not in repr(from_environment(secrets))
 
 
 def test_the_file_comes_before_the_environment(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_the_file_comes_before_the_environment(tmp_path: Path) -> None:
 
 
 def test_tls_of_the_environment_does_not_forbid_plain_http() -> None:
-    assert consul_settings({"CONSUL_CACERT": "/ca"}).address == "http://127.0.0.1:8500"
+    assert from_environment({"CONSUL_CACERT": "/ca"}).address == "http://127.0.0.1:8500"
 
 
 @pytest.mark.parametrize(
@@ -140,6 +141,6 @@ def test_tls_of_the_environment_does_not_forbid_plain_http() -> None:
 )
 def test_a_variable_that_cannot_be_used_is_refused(environ: dict[str, str], problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        consul_settings(environ)
+        from_environment(environ)
     assert str(refused.value).startswith(f"environment: {problem}")
     assert "hunter2" not in str(refused.value)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import ConfigError, load_drop_in
+from supervisor.config import ConfigError, drop_in
 from supervisor.config.drop_in import Placed
 from tests.unit.config.test_directory import write
 
@@ -23,7 +23,7 @@ class Folder:
 
     def check(self, text: str, name: str | None = None) -> Placed:
         self.file.write_text(text)
-        return load_drop_in(self.file, self.path, name, {}, "node1")
+        return drop_in.load(drop_in.DropIn(self.file, self.path, name), {}, "node1")
 
     def refusals(self, text: str, name: str | None = None) -> list[str]:
         with pytest.raises(ConfigError) as refused:
@@ -125,5 +125,5 @@ def test_the_first_files_of_a_new_folder_may_be_without_elections(folder: Folder
 def test_a_missing_folder_or_drop_in_is_a_fault(folder: Folder, tmp_path: Path) -> None:
     for file, where in ((tmp_path / "none", folder.path), (folder.path, tmp_path / "none")):
         with pytest.raises(ConfigError) as refused:
-            load_drop_in(file, where, None, {}, "node1")
+            drop_in.load(drop_in.DropIn(file, where), {}, "node1")
         assert str(tmp_path / "none") in str(refused.value)

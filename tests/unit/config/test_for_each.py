@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from supervisor.config import Config, ConfigError, items_at, load, load_drop_in, load_for_question
+from supervisor.config import Config, ConfigError, drop_in, load
 from supervisor.config.files import FILES_BYTES_MAX
+from supervisor.config.loader import items_at
 from supervisor.config.yaml_reader import NODES_MAX
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
@@ -114,8 +115,8 @@ def test_a_shell_may_have_a_variable_of_its_own(file: Path) -> None:
 def test_a_query_finds_an_item_by_its_name(file: Path) -> None:
     file.write_text('elections: {"a-${EACH}": {for_each: [b, c], key: "${EACH}/${NOT_SET}", value: x}}')
     with pytest.raises(ConfigError):
-        load_for_question(file, "a-c", {}, "node1")
-    assert load_for_question(file, "a-c", {"NOT_SET": "d"}, "node1").items[1].key == "c/d"
+        load(file, {}, "node1", asked="a-c")
+    assert load(file, {"NOT_SET": "d"}, "node1", asked="a-c").items[1].key == "c/d"
 
 
 def test_the_names_of_a_file_are_those_of_its_items_whatever_its_faults(file: Path) -> None:
@@ -190,7 +191,7 @@ def test_a_drop_in_replaces_the_file_that_wrote_its_items_out(tmp_path: Path) ->
     (folder / "z.yaml").write_text("elections: {z: {}}")
     new = tmp_path / "source"
     new.write_text('elections: {"db-${EACH}": {for_each: [a, b, c]}}')
-    placed = load_drop_in(new, folder, None, {}, "node1")
+    placed = drop_in.load(drop_in.DropIn(new, folder), {}, "node1")
     assert placed.replaces == folder / "written-out.yaml"
     assert placed.config is not None
     assert [item.name for item in placed.config.items] == ["db-a", "db-b", "db-c", "z"]

@@ -115,13 +115,13 @@ semaphores:
     changed = copy.deepcopy(SCHEMA)
     rule = changed["$defs"][definition]["properties"][key]
     rule["default"] = another(key, resolved(rule)["default"])
-    before = repr(loader.load(file, {}, "node1", SCHEMA))
-    assert repr(loader.load(file, {}, "node1", changed)) != before or hidden_differ(file, changed)
+    before = repr(loader.load(file, {}, "node1"))
+    assert repr(loader.load(file, {}, "node1", document=changed)) != before or hidden_differ(file, changed)
 
 
 def hidden_differ(file: Path, changed: Rule) -> bool:
     """Return whether settings that repr leaves out as secret differ: env and headers."""
-    return loader.load(file, {}, "node1", changed) != loader.load(file, {}, "node1", SCHEMA)
+    return loader.load(file, {}, "node1", document=changed) != loader.load(file, {}, "node1")
 
 
 def another(key: str, default: Any) -> Any:

@@ -6,7 +6,7 @@ import requests
 
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.consul.client import START_SPACING_S, PendingAnswer, wanted_of
-from supervisor.consul.shared import WATCHES_MAX
+from supervisor.consul.shared.grouping import WATCHES_MAX
 from supervisor.core.events import Answered
 from supervisor.core.outcomes import Outcome, SessionAlive, Unknown
 from supervisor.core.requests import RenewSession

@@ -8,7 +8,8 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
-from supervisor.core.contender.creation import departing_contender, new_contender
+from supervisor.core.contender.creation import new_contender
+from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contenders import Contenders, Successor
 from supervisor.core.machines.session import Stage
 from tests.unit.core.play import RIVAL, contender, hook
@@ -138,7 +139,7 @@ def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
 def test_a_successor_begins_when_its_predecessor_has_wound_up() -> None:
     """The key of this name has changed, so the former key is released first."""
     record = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
-    before = departing_contender(contender(), spread=0.0, instance="i", record=record, now=1.0)
+    before = depart(new_contender(contender(), spread=0.0, instance="i", record=record, now=1.0), 1.0)
     after = new_contender(contender(), spread=0.5, instance="i")
     node = Contenders([before], [Successor(after, frozenset({"n"}))])
     begun = kept(node, node.step(e.Tick(), 1.0), 1.0)
@@ -177,7 +178,10 @@ def two_keys(*, paused: bool) -> Contenders:
     """Return elections n and m of one key, which depart; "new" takes over the key, and n gets another one."""
     record = a.Record(a.Point.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me", paused=paused)
     before = [
-        departing_contender(replace(contender(), name=name), spread=0.0, instance="i", record=record, now=1.0)
+        depart(
+            new_contender(replace(contender(), name=name), spread=0.0, instance="i", record=record, now=1.0),
+            1.0,
+        )
         for name in ("n", "m")
     ]
     after = [

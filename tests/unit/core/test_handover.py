@@ -64,7 +64,7 @@ def test_a_hint_names_its_target() -> None:
     ids=lambda value: f"{len(value)} bytes",
 )
 def test_any_other_value_is_no_hint_and_delays_nobody(value: bytes) -> None:
-    assert hinted_session(value) == ""
+    assert hinted_session(value) is None
     play = behind()
     play.does(1.0, WATCH, replace(handed_over(), value=value), "acquire s, watch 12")
 
@@ -116,7 +116,7 @@ def test_a_later_session_hands_nothing_over() -> None:
     play = holding()
     releasing(play, TARGET, for_s=0.0)
     play.passes(3.9)
-    assert play.contender.session.handover_to == ""
+    assert play.contender.session.handover_to is None
 
 
 def test_a_hint_of_before_is_not_left_behind_again() -> None:

@@ -6,7 +6,8 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.contender.creation import contender_of, departing_contender
+from supervisor.core.contender.creation import contender_of, new_contender
+from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contenders import Contenders, Successor
 from supervisor.core.settings import ItemSettings, Wanted
 from tests.unit.core.play import (
@@ -156,7 +157,7 @@ def test_a_holder_with_changed_hooks_goes_on_before_they_are_checked() -> None:
 def test_a_fault_found_before_a_successor_begins_is_kept_for_it() -> None:
     settings = contender(on_lose=())
     left = a.Record(a.Point.SESSION, "k", "old")
-    before = departing_contender(contender(), spread=0.5, instance="i", record=left, now=0.0)
+    before = depart(new_contender(contender(), spread=0.5, instance="i", record=left, now=0.0), 0.0)
     heir = contender_of(Wanted(settings, spread=0.0, unchecked=True), instance="i", now=0.0)
     node = Contenders([before], [Successor(heir, frozenset({"n"}))])
     node.step(checked(MISSING), 0.1)

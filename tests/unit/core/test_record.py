@@ -9,7 +9,8 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.actions import Point, Record
-from supervisor.core.contender.creation import departing_contender
+from supervisor.core.contender.creation import new_contender
+from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.step import step
 from supervisor.core.settings import CandidateCheck, ElectionSettings
 from tests.unit.core.play import (
@@ -302,7 +303,8 @@ def test_a_changed_check_does_not_begin_while_the_former_one_runs() -> None:
 
 def departing(step: Point) -> Play:
     play = Play(contender(), now=2.0)
-    play.contender = departing_contender(contender(), spread=0.0, instance="i", record=left(step), now=2.0)
+    born = new_contender(contender(), spread=0.0, instance="i", record=left(step), now=2.0)
+    play.contender = depart(born, 2.0)
     play.happens(2.0, e.Tick())
     return play
 
@@ -451,9 +453,8 @@ def test_a_pause_outlives_the_process() -> None:
 
 def test_an_election_that_the_file_has_dropped_is_wound_up_and_finished() -> None:
     play = Play(contender())
-    play.contender = departing_contender(
-        contender(), spread=0.0, instance="i", record=left(Point.HOLDING), now=2.0
-    )
+    born = new_contender(contender(), spread=0.0, instance="i", record=left(Point.HOLDING), now=2.0)
+    play.contender = depart(born, 2.0)
     play.happens(2.0, e.Tick())
     assert play.says([play.last(a.StartHook)]) == "start down#1: config-changed"
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
