@@ -35,7 +35,7 @@ help:
 	@echo "make test-soak  twice a hundred elections, five minutes of disturbances: memory, descriptors, children stay flat"
 	@echo "make test-programs  beside a browser, HAProxy, Prometheus, Alertmanager and shells (installs them when root)"
 	@echo "make test-packaging  wheel, sdist, single file and Debian package on every Python that is found, editors"
-	@echo "make test-applications  Redis, PostgreSQL, ActiveMQ and others fail over by the files of examples/ (as above)"
+	@echo "make test-applications  PostgreSQL, ActiveMQ and others fail over by the files of examples/ (as above)"
 	@echo "make test-systemd  in a small Debian that is booted for it (needs root)"
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
 	@echo "make deb       build the package for Debian 12 and 13 in dist/, as any user; installs nothing"
