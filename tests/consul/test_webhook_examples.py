@@ -89,10 +89,7 @@ def test_alertmanager_shows_the_leader_of_now_and_no_other(
     assert first.stop() == 0
     until(lambda: active(received) == [{**labels, "leader": NASTY}], "the next leader is shown")
     *ended, begun = received[-1]
-    assert begun["annotations"] == {
-        "summary": f'billing is led by "{NASTY}"',
-        "reason": "leader-changed",
-    }
+    assert begun["annotations"] == {"summary": f'billing is led by "{NASTY}"', "reason": "leader-changed"}
     assert {alert["endsAt"] for alert in ended} == {begun["startsAt"]}
     assert second.stop() == 0
     assert not second.lines("hook-failed")

@@ -592,10 +592,7 @@ def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_pat
     ("page", "words"),
     [
         ("docs/hooks.md", f"A line is cut at {output.LINE_BYTES_MAX // 1024} KiB"),
-        (
-            "docs/hooks.md",
-            f"More than {output.LINES_MAX:,} lines in {output.LINES_WINDOW_S:g} s are dropped",
-        ),
+        ("docs/hooks.md", f"More than {output.LINES_MAX:,} lines in {output.LINES_WINDOW_S:g} s are dropped"),
         ("docs/hooks.md", f"too long for an environment ({ENV_STRING_BYTES_MAX // 1024} KiB)"),
         ("docs/configuration.md", f"A file has at most {config_source.FILE_BYTES_MAX >> 20} MiB"),
         (

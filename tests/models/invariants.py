@@ -211,10 +211,7 @@ def _contact(
     else:
         monitor = replace(monitor, contact_at=at)
     return replace(
-        monitor,
-        create_index=shown.create_index,
-        modify_index=shown.modify_index,
-        lock_index=shown.lock_index,
+        monitor, create_index=shown.create_index, modify_index=shown.modify_index, lock_index=shown.lock_index
     )
 
 

@@ -44,9 +44,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_the_demo_shows_an_election_and_a_semaphore_and_leaves_nothing(
-    folder: Path,
-) -> None:
+def test_the_demo_shows_an_election_and_a_semaphore_and_leaves_nothing(folder: Path) -> None:
     """All checks share one run, because it takes ten seconds."""
     done = subprocess.run(
         COMMAND, env=environment(folder), capture_output=True, text=True, timeout=2 * PATIENCE_S
@@ -105,9 +103,7 @@ def test_an_interrupted_demo_leaves_nothing(folder: Path, number: signal.Signals
 
 
 @pytest.mark.long
-def test_an_interrupted_demo_removes_its_folder_while_a_late_hook_writes_there(
-    folder: Path,
-) -> None:
+def test_an_interrupted_demo_removes_its_folder_while_a_late_hook_writes_there(folder: Path) -> None:
     with subprocess.Popen(COMMAND, env=environment(folder), stdout=subprocess.PIPE, text=True) as demo:
         assert demo.stdout is not None
         assert any("I lead" in line for line in demo.stdout)

@@ -2,16 +2,14 @@
 
 import json
 import os
-import random
 import signal
-import stat
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
+from supervisor.journal.event_file import NEWER
 from tests.consul.elections.scene import Scene
 from tests.support.hung import hung, needs_root
 from tests.support.supervisor import Supervisor, command, until
@@ -117,64 +115,6 @@ def test_events_and_transitions_are_there_after_a_stop_and_after_a_kill(scene: S
     until(lambda: len(a.lines("started")) == 3, "it runs again")
     until(lambda: len(events(a)) > len(before), "the events of before")
     assert events(a)[: len(before)] == before
-
-
-@pytest.mark.long
-def test_kills_at_any_moment_leave_events_that_can_be_read(scene: Scene) -> None:
-    scene.restarts = True
-    dice = random.Random(7)
-    a = scene.node("a")
-    for _ in range(6):
-        a.wait_line("started")
-        for verb in ("pause", "resume"):
-            command(verb, scene.name, *place(a))
-        time.sleep(dice.uniform(0.0, 0.1))
-        scene.kill("a")
-        content = (a.state_dir / NEWER).read_bytes()
-        assert not content or content.endswith(b"\n")
-        started = sum(each["event"] == "started" for each in events(a)) if content else 0
-        a.start()
-        until(lambda: (a.state_dir / "lock").exists() and a.lines("started"), "it runs")
-        assert started <= len(a.lines("started"))
-    until(lambda: any(each["event"] == "command-received" for each in events(a)), "events are there")
-
-
-@pytest.mark.long
-def test_damage_costs_the_damaged_events_alone(scene: Scene) -> None:
-    scene.restarts = True
-    a = scene.leader("a")
-    assert a.stop() == 0
-    path = a.state_dir / NEWER
-    before = events(a)
-    lines = path.read_bytes().split(b"\n")
-    lines[2] = b"\0" * len(lines[2])
-    path.write_bytes(b"\n".join(lines)[:-9])  # and cut in the last line
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds")
-    until(lambda: told(without_changes(events(a)))[-1] == "role holding", "its events")
-    after = events(a)
-    assert after[: len(before) - 2] == [each for each in before[:-1] if each != before[0]]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    a.assert_no_fault()
-
-
-@pytest.mark.long
-def test_a_hundred_thousand_events_on_disk_cost_a_start_no_hand_over(scene: Scene) -> None:
-    """Both files are full: they are read after everything urgent, and keep their size."""
-    scene.restarts = True
-    a = scene.leader("a")
-    assert a.stop() == 0
-    text = (a.state_dir / NEWER).read_bytes()
-    for name in (OLDER, NEWER):
-        (a.state_dir / name).write_bytes((text * (FILE_BYTES_MAX // len(text)))[: FILE_BYTES_MAX - 1])
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds")
-    until(lambda: len(events(a)) > 2000, "its events")
-    for _ in range(5):
-        assert operate(a, "pause", scene.name, "--reason", "x" * 200)[0] == 0
-    until(lambda: (a.state_dir / NEWER).stat().st_size < FILE_BYTES_MAX / 2, "the newer file is begun anew")
-    assert sum((a.state_dir / name).stat().st_size for name in (NEWER, OLDER)) <= 2 * FILE_BYTES_MAX
-    assert not a.lines("event-loop-stalled")
 
 
 @pytest.mark.long

@@ -65,26 +65,16 @@ def test_a_frozen_agent_ends_belief_when_room_ends(own_scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -> None:
+@pytest.mark.parametrize("just", [False, True], ids=["short", "just the silence"])
+def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene, just: bool) -> None:
     scene = own_scene
-    scene.leader("a", session=ROOMY)
+    scene.leader("a", session=QUICK if just else ROOMY)
     session = scene.session_of("a")
     scene.agent.freeze()
-    scene.nodes["a"].wait_line("exchange-failed", kind="read key")
-    scene.agent.thaw()
-    scene.agent.wait_ready()
-    goes_on(scene, "a")
-    assert scene.session_of("a") == session
-    assert scene.calls("a") == ["acquire acquired"]
-
-
-@pytest.mark.long
-def test_an_agent_that_is_frozen_for_just_the_silence_costs_nothing(own_scene: Scene) -> None:
-    scene = own_scene
-    scene.leader("a", session=QUICK)
-    session = scene.session_of("a")
-    scene.agent.freeze()
-    time.sleep(QUICK_SILENCE_S - 0.1)
+    if just:
+        time.sleep(QUICK_SILENCE_S - 0.1)
+    else:
+        scene.nodes["a"].wait_line("exchange-failed", kind="read key")
     scene.agent.thaw()
     scene.agent.wait_ready()
     goes_on(scene, "a")

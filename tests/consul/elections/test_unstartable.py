@@ -70,25 +70,6 @@ def test_a_typo_or_an_unknown_user_keeps_a_node_ineligible_until_both_are_mended
 
 
 @pytest.mark.long
-def test_an_adopted_holder_warns_of_a_hook_that_cannot_start_and_goes_on(
-    scene: Scene, tmp_path: Path
-) -> None:
-    scene.lasting()
-    scene.restarts = True
-    demote = tmp_path / "demote"
-    demote.write_text("#!/bin/sh\n")
-    demote.chmod(0o755)
-    a = scene.leader("a", on_lose=[{"exec": [str(demote)], "timeout": "900ms", "kill_after": "100ms"}])
-    scene.kill("a")
-    demote.rename(tmp_path / "elsewhere")
-    a.start()
-    a.wait_line("hook-cannot-start", effect="this node goes on leading: correct this before a loss")
-    until(lambda: only_item(status(a))["holds"], "it is adopted")
-    (tmp_path / "elsewhere").rename(demote)
-    assert a.stop() == 0
-
-
-@pytest.mark.long
 def test_a_path_that_hangs_affects_only_the_items_that_name_it(
     scene: Scene, tmp_path: Path, hangs: Callable[[Path], None]
 ) -> None:

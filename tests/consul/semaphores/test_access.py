@@ -148,21 +148,3 @@ def test_a_denied_holder_holds_for_the_rest_of_its_room_and_is_then_replaced(
     assert began.at > lost.at
     guarded.change(made, may(guarded, below(scene.name)))
     until(lambda: scene.line() == ["a"], "a is back")
-
-
-@pytest.mark.long
-def test_an_observer_that_may_not_see_the_prefix_never_reports_it_as_empty(
-    scene: SlotScene, guarded: Guarded
-) -> None:
-    """The list in the response is empty, with status 200 or 404 and without an error."""
-    two_hold(scene, guarded)
-    made = guarded.token_of(guarded.sessions_rule())
-    contends = ("on_acquire", "on_lose", "value", "session", "prune_delay", "rejoin_delay")
-    without = dict.fromkeys(contends)
-    c = scene.node("c", contend=False, consul={"token": made.secret}, **without)
-    assert "403" in str(c.wait_line("consul-denied")["why"])
-    time.sleep(LONG_S)
-    assert not scene.told_holders("c")
-    guarded.change(made, may(guarded, below(scene.name)))
-    until(lambda: scene.told_holders("c"), "once it may see them, it is told")
-    assert scene.told_holders("c") == [("initial", ["a", "b"])]

@@ -155,20 +155,6 @@ def test_a_holder_by_the_requests_of_consuls_guide_counts(scene: SlotScene) -> N
 
 
 @pytest.mark.long
-def test_a_holder_that_an_operator_removes_loses_at_once_and_no_other_one(scene: SlotScene) -> None:
-    scene.full()
-    scene.overlap = True  # the next holder may act before on_lose has ended
-    session = scene.session_of("b")
-    holders = {each: True for each in scene.lock()["Holders"] if each != session}
-    scene.edit(Holders=holders)
-    lost = scene.wait(node="b", event="lose", stage="begin")
-    assert (lost.session, lost.reason, lost.time_left) == (session, "slot-removed", 0)
-    scene.wait_holders("a", "c", "d")
-    until(lambda: scene.line() == ["b"], "b stands in line again")
-    assert scene.calls("a") == scene.calls("c") == ["acquire acquired"]
-
-
-@pytest.mark.long
 def test_a_lower_limit_evicts_no_holder_and_counts_from_the_next_slot_on(scene: SlotScene) -> None:
     a, b, _, d = scene.full()
     scene.edit(Limit=2)

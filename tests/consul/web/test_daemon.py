@@ -188,9 +188,7 @@ def test_a_port_that_is_taken_costs_no_leadership_and_is_taken_when_it_is_free(s
     assert Reader(node).ask(f"/leader/{scene.name}").status == 200
 
 
-def test_a_reload_changes_the_served_items_and_moves_the_listener(
-    scene: Scene,
-) -> None:
+def test_a_reload_changes_the_served_items_and_moves_the_listener(scene: Scene) -> None:
     node = scene.leader("a")
     reader = Reader(node)
     observed = {"contend": False, "key": f"{scene.name}/new"}

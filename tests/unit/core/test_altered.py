@@ -60,10 +60,7 @@ def unverified(**more: Any) -> Play:
         ({"behavior": "delete"}, "behavior delete instead of release"),
         ({"node_checks": ("serfHealth",)}, "node checks serfHealth instead of one and two"),
         ({"service_checks": ()}, "service checks none instead of three"),
-        (
-            {"ttl_s": None, "lock_delay_s": 0.0},
-            "lock-delay 0 s instead of 30 s, TTL none instead of 9 s",
-        ),
+        ({"ttl_s": None, "lock_delay_s": 0.0}, "lock-delay 0 s instead of 30 s, TTL none instead of 9 s"),
     ],
 )
 def test_each_difference_is_named(has: dict[str, Any], said: str) -> None:

@@ -154,12 +154,7 @@ def test_on_change_reports_a_value_that_another_program_put() -> None:
     play = waiting(on_change=TOLD, on_acquire=(), on_lose=())
     play.on(0.2, WATCH, FREE)
     play.ends(0.25, "")
-    play.does(
-        0.3,
-        ACQUIRE,
-        WON,
-        "start told#1: leader-changed, holding",
-    )
+    play.does(0.3, ACQUIRE, WON, "start told#1: leader-changed, holding")
     play.ends(0.4, "")
     play.does(0.5, WATCH, OURS, "watch 7 consistently")
     play.does(3.2, "read")
