@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.consul import Agent, free_ports
 from tests.support.examples import CONFIGURATIONS, VARIABLES, WARNED, warnings_in
 from tests.support.patience import PATIENCE_S
@@ -266,12 +267,6 @@ def test_closed_standard_streams_are_no_bug(closed: str) -> None:
 )
 def test_output_that_cannot_be_written_is_reported_in_one_line(arguments: str) -> None:
     command = f'"$0" -m supervisor {arguments} >/dev/full'
-    done = subprocess.run(
-        ["sh", "-c", command, sys.executable],
-        capture_output=True,
-        text=True,
-        env=ENVIRON,  # without PYTHONUNBUFFERED, so that a part of the output is written at the end
-        timeout=PATIENCE_S,
-    )
+    done = captured(["sh", "-c", command, sys.executable], env=ENVIRON, timeout=PATIENCE_S)
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["consul-supervisor: cannot write the answer: No space left on device"]

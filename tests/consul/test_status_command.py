@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.control import fetch
+from tests.support.captured import captured
 from tests.support.consul import Agent
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import ENVIRON, ROOT, Supervisor, command, until
@@ -246,10 +247,8 @@ def test_holds_imports_nothing_heavy(folder: Path) -> None:
         f"code = main(); heavy = sorted(set({HEAVY}) & set(sys.modules)); print(heavy); sys.exit(code)"
     )
     with UnixPeer(folder / "p.sock", lambda: answer_of(b"app: holding\n")):
-        done = subprocess.run(
+        done = captured(
             [sys.executable, "-c", code, "-", "holds", "app", "--socket", str(folder / "p.sock")],
-            capture_output=True,
-            text=True,
             cwd=ROOT,
             env=ENVIRON,
             timeout=PATIENCE_S,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.supervisor import PATIENCE_S, left_behind, until
 
 COMMAND = [sys.executable, "-m", "supervisor", "demo"]
@@ -46,9 +47,7 @@ def environment(folder: Path) -> dict[str, str]:
 @pytest.mark.long
 def test_the_demo_shows_an_election_and_a_semaphore_and_leaves_nothing(folder: Path) -> None:
     """All checks share one run, because it takes ten seconds."""
-    done = subprocess.run(
-        COMMAND, env=environment(folder), capture_output=True, text=True, timeout=2 * PATIENCE_S
-    )
+    done = captured(COMMAND, env=environment(folder), timeout=2 * PATIENCE_S)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert left_behind(folder) == []
     places = [done.stdout.index(chapter) for chapter in CHAPTERS]

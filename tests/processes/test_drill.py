@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.examples import CONFIGURATIONS, VARIABLES
 from tests.support.supervisor import PATIENCE_S, left_behind, until
 
@@ -84,13 +85,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def drill(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-    )
+    return captured([*COMMAND, *map(str, arguments)], env=environment(folder), timeout=WITHIN_S)
 
 
 def written(folder: Path, text: str) -> Path:

@@ -4,11 +4,11 @@ tests/system/machine/test_databases.py fails a real Redis over.
 """
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.supervisor import ROOT
 
 # Each node has a file of its state, by its port; a node without one does not answer. Commands go to ``told``.
@@ -44,7 +44,7 @@ class Nodes:
             "REDIS_CLI": str(self._folder / "cli"), "CONSUL_SUPERVISOR_FENCING_TOKEN": "8",
         }  # fmt: skip
         argv = [str(ROOT / "examples" / "redis" / "redis-failover"), command]
-        done = subprocess.run(argv, env=environ, check=False, capture_output=True, text=True)
+        done = captured(argv, env=environ)
         return done.returncode, done.stderr.strip()
 
     def told(self) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.consul import BINARY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,9 +52,7 @@ def make_venv(clone: Path, **environment: str) -> subprocess.CompletedProcess[st
 
 
 def run(argv: list[str], path: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        argv, check=False, capture_output=True, text=True, env={"PATH": path, **environment}, timeout=120
-    )
+    return captured(argv, env={"PATH": path, **environment}, timeout=120)
 
 
 def program(path: Path, text: str) -> None:

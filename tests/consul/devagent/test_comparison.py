@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.consul.devagent.comparison import SETTLE_S, against, chosen, fresh_agent, node_of, report
+from tests.support.captured import captured
 from tests.support.consul import Agent
 
 QUICK, TIMED, SEED = 160, 40, 1
@@ -115,4 +116,4 @@ def compared(copy: Path, agent: Agent, only: str) -> "subprocess.CompletedProces
     """Return the report on this copy beside an unused agent."""
     where = ["--address", f"{agent.host}:{agent.port}", "--node", node_of(agent)]
     argv = [sys.executable, "-m", "tests.consul.devagent.comparison", "--once", "--only", only, *where]
-    return subprocess.run(argv, cwd=copy, capture_output=True, text=True, timeout=RUN_S)
+    return captured(argv, cwd=copy, timeout=RUN_S)

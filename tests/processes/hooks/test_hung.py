@@ -1,7 +1,6 @@
 """Programs and folders on a hung file system: such a hook hangs alone, and the daemon goes on."""
 
 import asyncio
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from supervisor.hooks.attempts import TOO_MANY_LEFT
 from supervisor.hooks.spawn import launched
 from supervisor.hooks.unkillable import UNKILLABLE_MAX
 from tests.processes.hooks.trial import shell, trial
+from tests.support.captured import captured
 from tests.support.hung import hung, needs_root, stuck
 from tests.support.patience import PATIENCE_S
 
@@ -80,7 +80,7 @@ def test_a_launched_program_runs_as_if_it_had_been_started_directly(name: str, t
     program.write_text('#!/bin/sh\necho "$0|$*|$(pwd)|$A"; exit 7\n')
     program.chmod(0o755)
     argv = launched([str(program), "x y", "--"], str(tmp_path))
-    done = subprocess.run(argv, env={"A": "1", "PATH": "/bin"}, capture_output=True, text=True, check=False)
+    done = captured(argv, env={"A": "1", "PATH": "/bin"})
     assert (done.returncode, done.stdout) == (7, f"{program}|x y --|{tmp_path}|1\n")
 
 

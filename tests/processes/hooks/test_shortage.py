@@ -4,7 +4,6 @@ import asyncio
 import os
 import pwd
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.settings import Command, Hook, Run, Webhook
 from tests.processes.hooks.test_webhook import receiver
 from tests.processes.hooks.trial import CONTEXT, Trial, shell, trial
+from tests.support.captured import captured
 
 ROOT = Path(__file__).parents[3]
 SHORT = "cannot start: Too many open files"
@@ -186,12 +186,9 @@ asyncio.run(main())
 def test_on_lose_waits_for_processes_and_then_runs() -> None:
     """The limit applies to another user, because root has none."""
     as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    done = subprocess.run(
+    done = captured(
         [*(as_nobody if os.geteuid() == 0 else []), sys.executable, "-c", NO_PROCESSES],
         cwd=ROOT,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.stdout == "['Resource temporarily unavailable: /bin/sh'] exit 0\n", done.stderr

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 import psutil
 
+from tests.support.captured import captured
 from tests.support.consul import HOST, free_ports
 from tests.support.supervisor import Supervisor, until
 from tests.system.applications.stage import EXAMPLES, Stage
@@ -131,7 +131,7 @@ def make_template(folder: Path) -> None:
 def as_owner(*argv: str | Path, input: str = "") -> str:
     """Run a command as the user postgres and return its output."""
     command = ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--init-groups", *map(str, argv)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, input=input, cwd="/")
+    done = captured(command, input=input, cwd="/")
     assert done.returncode == 0, done
     return done.stdout
 
@@ -376,9 +376,7 @@ class PostgresDatabase:
             background.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for node in self.nodes:
             node.die()
         self._reaper.close()

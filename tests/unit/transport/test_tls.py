@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from supervisor.core.settings import Tls
 from supervisor.filesystem.reading import read_within
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind
 from supervisor.transport.tls import PULSE_S, TlsContext
+from tests.support.captured import captured
 from tests.support.hung import hung, needs_root
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
@@ -228,14 +228,11 @@ except ExchangeFailed as failure:
 """
     keyboard, terminal = os.openpty()
     try:
-        ended = subprocess.run(
+        ended = captured(
             [sys.executable, "-c", program, pki.client_cert, str(locked)],
             stdin=terminal,
-            capture_output=True,
             start_new_session=True,
             timeout=PATIENCE_S,
-            text=True,
-            check=False,
         )
     finally:
         os.close(keyboard)
