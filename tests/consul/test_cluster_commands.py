@@ -77,11 +77,11 @@ class File:
 
 
 @pytest.fixture
-def file(either_agent: Agent, unique: str, tmp_path: Path) -> Iterator[File]:
-    made = File(tmp_path / "c.yaml", either_agent, unique)
+def file(shared_agent: Agent, unique: str, tmp_path: Path) -> Iterator[File]:
+    made = File(tmp_path / "c.yaml", shared_agent, unique)
     yield made
-    for each in either_agent.sessions():
-        either_agent.session_destroy(each["ID"])
+    for each in shared_agent.sessions():
+        shared_agent.session_destroy(each["ID"])
 
 
 # --- members -------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ import pytest
 from tests.support.captured import captured
 from tests.support.supervisor import PATIENCE_S, left_behind, until
 
+pytestmark = pytest.mark.long
+
 COMMAND = [sys.executable, "-m", "supervisor", "demo"]
 CHAPTERS = (
     "An election",
@@ -44,7 +46,6 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "TMPDIR": str(folder)}
 
 
-@pytest.mark.long
 def test_the_demo_shows_an_election_and_a_semaphore_and_leaves_nothing(folder: Path) -> None:
     """All checks share one run, because it takes ten seconds."""
     done = captured(COMMAND, env=environment(folder), timeout=2 * PATIENCE_S)
@@ -90,7 +91,6 @@ def assert_the_third_gets_the_slot_that_is_given_back(said: str) -> None:
     assert f"{waiter} and" in left or f"and {waiter}" in left
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_nothing(folder: Path, number: signal.Signals) -> None:
     with subprocess.Popen(COMMAND, env=environment(folder), stdout=subprocess.PIPE, text=True) as demo:
@@ -101,7 +101,6 @@ def test_an_interrupted_demo_leaves_nothing(folder: Path, number: signal.Signals
     until(lambda: not left_behind(folder), f"the demo leaves nothing: {left_behind(folder)}")
 
 
-@pytest.mark.long
 def test_an_interrupted_demo_removes_its_folder_while_a_late_hook_writes_there(folder: Path) -> None:
     with subprocess.Popen(COMMAND, env=environment(folder), stdout=subprocess.PIPE, text=True) as demo:
         assert demo.stdout is not None
@@ -114,7 +113,6 @@ def test_an_interrupted_demo_removes_its_folder_while_a_late_hook_writes_there(f
     assert left_behind(folder) == []
 
 
-@pytest.mark.long
 def test_the_demo_is_coloured_on_a_terminal(folder: Path) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(COMMAND, env=environment(folder), stdout=theirs, stderr=theirs) as demo:

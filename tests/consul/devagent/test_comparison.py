@@ -13,6 +13,8 @@ from tests.consul.devagent.comparison import SETTLE_S, against, chosen, fresh_ag
 from tests.support.captured import captured
 from tests.support.consul import Agent
 
+pytestmark = pytest.mark.long
+
 QUICK, TIMED, SEED = 160, 40, 1
 CLIENT_QUICK = 10
 ROOT = Path(__file__).resolve().parents[3]
@@ -26,7 +28,6 @@ def fresh(tmp_path: Path) -> Iterator[Agent]:
         yield agent
 
 
-@pytest.mark.long
 def test_the_model_and_consul_agree(fresh: Agent, request: pytest.FixtureRequest) -> None:
     """They agree in status, body, relations of indexes, and in the queries that each step wakes."""
     result = against(fresh.host, fresh.port, node_of(fresh), chosen(QUICK, TIMED, SEED))
@@ -37,7 +38,6 @@ def test_the_model_and_consul_agree(fresh: Agent, request: pytest.FixtureRequest
     assert result.cut_short < result.sequences / 4, told
 
 
-@pytest.mark.long
 def test_the_model_of_a_client_agent_agrees_with_one(fresh: Agent, tmp_path: Path) -> None:
     """A client agent puts words before the errors of its servers."""
     sequences = [sequence for sequence in chosen(CLIENT_QUICK, 0, SEED) if not sequence.timed]
@@ -95,7 +95,6 @@ MUTANTS = (
 )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_fault_in_the_model_is_detected(mutant: Mutant, agent: Agent, tmp_path: Path) -> None:
     """The comparison of a copy with the fault ends with 1, and that of a true copy with 0."""

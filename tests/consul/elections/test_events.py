@@ -14,6 +14,8 @@ from tests.consul.elections.scene import Scene
 from tests.support.hung import hung, needs_root
 from tests.support.supervisor import Supervisor, command, until
 
+pytestmark = pytest.mark.long
+
 WHY = "disk swap: ä $(x)"
 
 
@@ -51,7 +53,6 @@ def without_changes(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each for each in found if each.get("event_kind") != "change"]
 
 
-@pytest.mark.long
 def test_a_step_down_is_told_with_its_reason_and_its_giver(scene: Scene) -> None:
     notes = scene.folder / "notes"
     lose = scene.hook("a", "lose", f'printf %s "$CONSUL_SUPERVISOR_NOTE" >{notes}; cat >{notes}.json')
@@ -83,7 +84,6 @@ def test_a_step_down_is_told_with_its_reason_and_its_giver(scene: Scene) -> None
     assert code == 2 and "no such election or semaphore" in error
 
 
-@pytest.mark.long
 def test_events_and_transitions_are_there_after_a_stop_and_after_a_kill(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a")
@@ -117,7 +117,6 @@ def test_events_and_transitions_are_there_after_a_stop_and_after_a_kill(scene: S
     assert events(a)[: len(before)] == before
 
 
-@pytest.mark.long
 @needs_root
 def test_on_a_full_disk_events_wait_and_nothing_else_does(scene: Scene, disk: Path) -> None:
     a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
@@ -145,7 +144,6 @@ def test_on_a_full_disk_events_wait_and_nothing_else_does(scene: Scene, disk: Pa
     assert [each for each in events(a, scene.name) if each in kept][-len(kept) :] == kept
 
 
-@pytest.mark.long
 @needs_root
 def test_events_on_a_file_system_that_hangs_delay_nothing(scene: Scene) -> None:
     a = scene.leader("a")
@@ -164,7 +162,6 @@ def test_events_on_a_file_system_that_hangs_delay_nothing(scene: Scene) -> None:
     assert any(each["event"] == "command" for each in events(a))
 
 
-@pytest.mark.long
 def test_a_status_that_is_not_healthy_can_be_an_exit_code(scene: Scene) -> None:
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
     assert operate(a, "status", "--exit-code")[0] == 0
@@ -177,7 +174,6 @@ def test_a_status_that_is_not_healthy_can_be_an_exit_code(scene: Scene) -> None:
     scene.excuse("a")
 
 
-@pytest.mark.long
 def test_what_another_user_may_not_read_is_said(tmp_path: Path) -> None:
     """An operator without a daemon and without events gets the daemon's own error."""
     config = tmp_path / "c.yaml"
