@@ -1,12 +1,8 @@
 """The bench's own instruments: their counts and their refusals. The measured figures have no test."""
 
-import asyncio
 import json
-import os
 import re
-import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,71 +10,11 @@ import pytest
 from bench import loss, page
 from bench.__main__ import ROWS
 from bench.agent_log import LOGGED, late_ms, renewals
-from bench.asker import Asked
 from bench.figures import Figure
-from bench.lab import Lab
 from bench.machines import CUT_OFF, KEEPALIVED, KILLED, LEADER_CHANGE, Sample, elections
-from bench.troubles import Pipe
 from supervisor.config import load
-from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
-from tests.support.consul import HOST, Agent
+from tests.support.consul import Agent
 from tests.support.pages import SAFETY, rows
-from tests.support.supervisor import PATIENCE_S, until
-
-needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    """Return a lab with its programs compiled."""
-    with Lab(quick=True) as made:
-        yield made
-
-
-CLIENTS = 50
-
-
-def asked(lab: Lab, answer: HttpAnswer) -> tuple[Asked, list[HttpRequest]]:
-    """Return the report of the clients of a server that always gives this response, and its requests.
-
-    The run lasts until the clients have gone, or until one of them has sent two requests.
-    """
-    seen: list[HttpRequest] = []
-
-    async def handle(request: HttpRequest) -> HttpAnswer:
-        seen.append(request)
-        return answer
-
-    async def run() -> Asked:
-        server = HttpServer(handle)
-        port = await server.listen(HOST, 0)
-        with lab.rig() as rig, rig.asker(port, "/page", CLIENTS) as asker:
-            try:
-                async with asyncio.timeout(PATIENCE_S):
-                    while len(seen) <= CLIENTS and not (seen and not server.clients):
-                        await asyncio.sleep(0.01)
-                return await asyncio.to_thread(asker.finish)
-            finally:
-                await server.close()
-
-    return asyncio.run(run()), seen
-
-
-@needs_compiler
-def test_clients_take_turns_and_count_whole_responses(lab: Lab) -> None:
-    """A response may come in many pieces, and each client sends its next request after it."""
-    told, seen = asked(lab, HttpAnswer(200, b"x" * 300_000))
-    assert {(request.method, request.target) for request in seen} == {("GET", "/page")}
-    assert len(seen) - CLIENTS < told.answers <= len(seen)
-    assert 0 < told.mean_ms <= told.worst_ms
-    assert told.cpu_s > 0
-
-
-@needs_compiler
-def test_a_response_that_is_no_200_ends_the_measurement(lab: Lab) -> None:
-    """The error names the response."""
-    with pytest.raises(RuntimeError, match="after 0 answers: HTTP/1.1 503"):
-        asked(lab, HttpAnswer(503, b"no"))
 
 
 def test_renewals_are_found_in_consuls_own_log(tmp_path: Path) -> None:
@@ -99,26 +35,6 @@ def test_a_renewal_is_late_by_what_is_beyond_the_pace_of_its_session() -> None:
     times = [[0.5, 1.0, 4.0, 7.5, 10.5], [2.0], [3.0, 5.0, 9.0]]
     assert late_ms(times, [(0.0, 8.0)]) == [0.0, 500.0]
     assert late_ms(times, [(0.0, 2.0), (10.0, 11.0)]) == [0.0]
-
-
-def test_a_log_is_stuck_for_the_given_time(tmp_path: Path) -> None:
-    """A writer finds no room in the pipe meanwhile, and finds room afterwards."""
-    pipe = Pipe(tmp_path / "log")
-    writer = os.open(pipe.path, os.O_WRONLY | os.O_NONBLOCK)
-    try:
-        with pipe.stuck(), pytest.raises(BlockingIOError):
-            os.write(writer, b"a line")
-        until(lambda: _takes(writer), "it is read again")
-    finally:
-        os.close(writer)
-        pipe.close()
-
-
-def _takes(writer: int) -> bool:
-    try:
-        return os.write(writer, b"x" * 4096) == 4096
-    except BlockingIOError:
-        return False
 
 
 # --- a lost machine ------------------------------------------------------------------------------------

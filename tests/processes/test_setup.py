@@ -193,14 +193,6 @@ def test_without_a_suitable_python_the_set_up_says_what_to_install(clone: Path, 
     assert made.stderr.count("\n") == 1
 
 
-def test_a_named_python_that_is_too_old_is_refused(clone: Path, tmp_path: Path) -> None:
-    old = tmp_path / "python3.9"
-    program(old, "exit 1")
-    made = make_venv(clone, PYTHON=str(old))
-    assert made.returncode == 1
-    assert made.stderr == f"cannot set up the tests: PYTHON={old} is no Python of at least 3.11.\n"
-
-
 def test_for_a_python_without_ensurepip_the_set_up_names_debians_package(clone: Path, tmp_path: Path) -> None:
     """Debian's python3 has no module ensurepip without python3-venv."""
     (tmp_path / "ensurepip.py").write_text("raise ModuleNotFoundError('ensurepip')")
