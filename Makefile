@@ -28,7 +28,7 @@ help:
 	@echo "make test-unit the quickest: tests of single modules, without a Consul (under a minute)"
 	@echo "make test-all  every other test, in under an hour: the targets test-… and mutants below; what needs root, as root"
 	@echo "make test-pythons  the tests of make test-unit with every other Python that is found"
-	@echo "make test-long the long tests: real outages, every order of events to its end, two hundred seeds of the simulation"
+	@echo "make test-long the long tests: real outages, every order of events to its end, a hundred seeds of the simulation"
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
