@@ -235,11 +235,6 @@ def test_status_watch_needs_a_terminal() -> None:
     assert done.returncode == USAGE and "not a terminal" in done.stderr
 
 
-def test_a_configuration_that_does_not_exist_is_78(tmp_path: Path) -> None:
-    for arguments in (("status",), ("holds", "a")):
-        assert command(*arguments, "--config", str(tmp_path / "c.yaml")).returncode == CONFIGURATION
-
-
 def test_holds_imports_nothing_heavy(folder: Path) -> None:
     """Cron runs it each minute, on machines that do other work."""
     code = (

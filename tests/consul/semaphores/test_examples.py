@@ -95,19 +95,6 @@ def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_node_once(rest
     until(lambda: not restart.in_line("service/app-restart"), "the line is empty")
 
 
-def test_a_restart_that_is_requested_again_meanwhile_is_done_afterwards(make_fleet: MakeFleet) -> None:
-    """A package that was installed in between would otherwise wait for the next restart."""
-    restart = running(make_fleet, {"rejoin_delay: 30s": "rejoin_delay: 4s"})
-    slow = restart.run("a") / "app-is-slow"
-    slow.touch()
-    ask(restart, "a")
-    restart.wait("down", 1)
-    ask(restart, "a")
-    slow.unlink()
-    restart.wait("up", 2)
-    until(lambda: not wanted(restart), "nobody wants a restart any more")
-
-
 def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fleet) -> None:
     """Other nodes go on once the node works again, or once the operator removes its file."""
     for name in restart.nodes:
