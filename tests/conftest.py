@@ -1,6 +1,8 @@
 """Fixtures that every test may use. Fixtures of some tests stand beside those tests."""
 
+import asyncio
 import fcntl
+import inspect
 import os
 import signal
 import tempfile
@@ -20,6 +22,16 @@ make_our_own()  # each worker imports this before it collects a test
 is_local("/")  # its table stays open from the first call on, and would look like a leak of a test
 
 pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    asyncio.run(pyfuncitem.obj(**given))
+    return True
 
 
 @pytest.fixture

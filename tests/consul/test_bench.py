@@ -1,87 +1,20 @@
 """The bench's own instruments: their counts and their refusals. The measured figures have no test."""
 
-import asyncio
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench import loss, page
 from bench.__main__ import ROWS
-from bench.agent_log import LOGGED, expiries, late_ms, most_within, renewals, requests
-from bench.asker import Asked
+from bench.agent_log import LOGGED, late_ms, renewals
 from bench.figures import Figure
-from bench.lab import ROOT, Lab
 from bench.machines import CUT_OFF, KEEPALIVED, KILLED, LEADER_CHANGE, Sample, elections
-from bench.slow import FREE, TROUBLED, Spells
-from bench.troubles import Pipe
 from supervisor.config import load
-from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer
-from tests.support.consul import HOST, Agent
+from tests.support.consul import Agent
 from tests.support.pages import SAFETY, rows
-from tests.support.supervisor import PATIENCE_S, until
-
-needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    """Return a lab with its programs compiled."""
-    with Lab(quick=True) as made:
-        yield made
-
-
-CLIENTS = 50
-
-
-def asked(lab: Lab, answer: HttpAnswer) -> tuple[Asked, list[HttpRequest]]:
-    """Return the report of the clients of a server that always gives this response, and its requests.
-
-    The run lasts until the clients have gone, or until one of them has sent two requests.
-    """
-    seen: list[HttpRequest] = []
-
-    async def handle(request: HttpRequest) -> HttpAnswer:
-        seen.append(request)
-        return answer
-
-    async def run() -> Asked:
-        server = HttpServer(handle)
-        port = await server.listen(HOST, 0)
-        with lab.rig() as rig, rig.asker(port, "/page", CLIENTS) as asker:
-            try:
-                async with asyncio.timeout(PATIENCE_S):
-                    while len(seen) <= CLIENTS and not (seen and not server.clients):
-                        await asyncio.sleep(0.01)
-                return await asyncio.to_thread(asker.finish)
-            finally:
-                await server.close()
-
-    return asyncio.run(run()), seen
-
-
-@needs_compiler
-def test_clients_take_turns_and_count_whole_responses(lab: Lab) -> None:
-    """A response may come in many pieces, and each client sends its next request after it."""
-    told, seen = asked(lab, HttpAnswer(200, b"x" * 300_000))
-    assert {(request.method, request.target) for request in seen} == {("GET", "/page")}
-    assert len(seen) - CLIENTS < told.answers <= len(seen)
-    assert 0 < told.mean_ms <= told.worst_ms
-    assert told.cpu_s > 0
-
-
-@needs_compiler
-def test_a_response_that_is_no_200_ends_the_measurement(lab: Lab) -> None:
-    """The error names the response."""
-    with pytest.raises(RuntimeError, match="after 0 answers: HTTP/1.1 503"):
-        asked(lab, HttpAnswer(503, b"no"))
 
 
 def test_renewals_are_found_in_consuls_own_log(tmp_path: Path) -> None:
@@ -102,68 +35,6 @@ def test_a_renewal_is_late_by_what_is_beyond_the_pace_of_its_session() -> None:
     times = [[0.5, 1.0, 4.0, 7.5, 10.5], [2.0], [3.0, 5.0, 9.0]]
     assert late_ms(times, [(0.0, 8.0)]) == [0.0, 500.0]
     assert late_ms(times, [(0.0, 2.0), (10.0, 11.0)]) == [0.0]
-
-
-def test_the_busiest_stretch_is_found_at_any_begin() -> None:
-    assert most_within([5.0, 0.3, 0.05, 0.1, 0.14, 1.0], 0.1) == 3
-    assert most_within([], 0.1) == 0
-
-
-@pytest.mark.long
-def test_consuls_log_shows_slow_requests_and_expired_sessions(tmp_path: Path) -> None:
-    with Agent(tmp_path, config=LOGGED) as agent:
-        agent.kv_put("k", b"")
-        began = time.time()
-        session = agent.session_create(TTL="1s")
-        index = agent.call("GET", "/kv/k").index
-        agent.kv_wait("k", index, wait_s=0.5)
-        while session in (each["ID"] for each in agent.sessions()):
-            time.sleep(0.1)
-        ended = time.time()
-        (watch,) = (each for each in requests(agent.log) if "wait=500ms" in each.url)
-        expired = expiries(agent.log)
-    assert began < watch.at < watch.done_at < ended and watch.done_at - watch.at >= 0.5
-    assert set(expired) == {session} and began + 1 < expired[session] < ended
-
-
-def test_a_log_is_stuck_for_the_given_time(tmp_path: Path) -> None:
-    """A writer finds no room in the pipe meanwhile, and finds room afterwards."""
-    pipe = Pipe(tmp_path / "log")
-    writer = os.open(pipe.path, os.O_WRONLY | os.O_NONBLOCK)
-    try:
-        with pipe.stuck(), pytest.raises(BlockingIOError):
-            os.write(writer, b"a line")
-        until(lambda: _takes(writer), "it is read again")
-    finally:
-        os.close(writer)
-        pipe.close()
-
-
-def _takes(writer: int) -> bool:
-    try:
-        return os.write(writer, b"x" * 4096) == 4096
-    except BlockingIOError:
-        return False
-
-
-def test_hand_overs_are_compared_in_the_directions_that_both_have() -> None:
-    quiet, full_disk = Spells(), Spells()
-    quiet.handed_ms = {TROUBLED: [1.0, 2.0], FREE: [30.0]}
-    full_disk.handed_ms = {TROUBLED: [3.0], FREE: []}
-    assert quiet.all_ms(full_disk) == [1.0, 2.0] and quiet.all_ms(quiet) == [1.0, 2.0, 30.0]
-
-
-def test_a_request_that_failed_is_passed_over() -> None:
-    failed = '{"@timestamp":"2026-11-21T20:27:47.9Z","url":"/v1/kv/k","error":"why"}'
-    answered = '{"@timestamp":"2026-11-21T20:27:47.9Z","url":"/v1/kv/k","latency":"1.5ms"}'
-    (only,) = requests(f"{failed}\n{answered}\n")
-    assert only.done_at - only.at == pytest.approx(0.0015, abs=1e-6)
-
-
-def test_a_figure_may_have_a_least_value() -> None:
-    figures = [Figure("r", "w", value, "×", 1.2, 0.8) for value in (0.79, 0.8, 1.2, 1.21)]
-    assert [figure.missed for figure in figures] == [True, False, False, True]
-    assert figures[0].cells[-2:] == ("0.8 to 1.2", "MISSED")
 
 
 # --- a lost machine ------------------------------------------------------------------------------------
@@ -195,18 +66,6 @@ def test_a_lost_machine_is_measured_by_the_slowest_take_over_and_the_longest_ove
     cut_off = [Sample(CUT_OFF, KEEPALIVED, 3.5, 60.0), Sample(CUT_OFF, KEEPALIVED, 4.0, 60.0)]
     assert [figure.value for figure in loss.figures_of(cut_off, None)[2:]] == [60.0, 56.5]
     assert loss.figures_of([Sample(CUT_OFF, "defaults", 45.0, 23.0)], 50.0)[3].value == 0.0
-
-
-@needs_compiler
-@pytest.mark.long
-def test_a_row_that_cannot_be_measured_here_names_the_remedy() -> None:
-    """There is no root, and no folder of this PATH has keepalived."""
-    argv = [sys.executable, "-m", "bench", "machine-loss", "--quick"]
-    environ = {**os.environ, "PATH": "/usr/bin"}
-    done = subprocess.run(argv, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 69 and done.stdout == ""
-    why = r"network namespaces need root.*|programs are missing; `apt install .*keepalived.*` brings them"
-    assert re.fullmatch(rf"bench: cannot measure machine-loss: ({why})\n", done.stderr)
 
 
 def test_the_page_of_safety_has_the_promises_of_check(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.consul import Agent, free_ports
+from tests.support.captured import captured
+from tests.support.consul import Agent
 from tests.support.examples import CONFIGURATIONS, VARIABLES, WARNED, warnings_in
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command
@@ -208,27 +209,12 @@ def test_without_a_holder_leader_is_1(shared_agent: Agent, unique: str, config: 
     assert one_line(done.stderr) and f"{unique}/leader" in done.stderr
 
 
-def test_a_name_that_the_file_does_not_have_is_2(config: Path) -> None:
-    done = command("leader", "nobody", "--config", str(config))
-    assert (done.returncode, done.stdout) == (USAGE, "")
-    assert one_line(done.stderr) and "it has app" in done.stderr
-
-
 def test_a_semaphore_has_no_leader(tmp_path: Path) -> None:
     config = tmp_path / "c.yaml"
     config.write_text("semaphores: {rebuild: {limit: 3}}")
     done = command("leader", "rebuild", "--config", str(config))
     assert (done.returncode, done.stdout) == (USAGE, "")
     assert one_line(done.stderr) and "a semaphore has holders" in done.stderr
-
-
-@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}", "unix:///nonexistent/consul.sock"])
-def test_without_consul_leader_is_69_and_one_line(address: str) -> None:
-    port = free_ports(1)[0]
-    environ = {"CONSUL_HTTP_ADDR": address.format(port=port)}
-    done = command("leader", "--key", "a", environ=environ)
-    assert (done.returncode, done.stdout) == (UNREACHABLE, "")
-    assert one_line(done.stderr) and done.stderr.startswith("consul-supervisor: cannot ask Consul: ")
 
 
 def test_a_peer_that_is_not_consul_is_69_and_its_answer_is_quoted(shared_agent: Agent) -> None:
@@ -266,12 +252,6 @@ def test_closed_standard_streams_are_no_bug(closed: str) -> None:
 )
 def test_output_that_cannot_be_written_is_reported_in_one_line(arguments: str) -> None:
     command = f'"$0" -m supervisor {arguments} >/dev/full'
-    done = subprocess.run(
-        ["sh", "-c", command, sys.executable],
-        capture_output=True,
-        text=True,
-        env=ENVIRON,  # without PYTHONUNBUFFERED, so that a part of the output is written at the end
-        timeout=PATIENCE_S,
-    )
+    done = captured(["sh", "-c", command, sys.executable], env=ENVIRON, timeout=PATIENCE_S)
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["consul-supervisor: cannot write the answer: No space left on device"]

@@ -17,6 +17,7 @@ import pytest
 
 from supervisor.cli.cluster_commands import HIDDEN
 from supervisor.consul.endpoints import READS_SESSIONS
+from tests.support.captured import captured
 from tests.support.consul import Agent, free_ports
 from tests.support.guarded import Guarded, below
 from tests.support.proxy import Proxy
@@ -76,11 +77,11 @@ class File:
 
 
 @pytest.fixture
-def file(either_agent: Agent, unique: str, tmp_path: Path) -> Iterator[File]:
-    made = File(tmp_path / "c.yaml", either_agent, unique)
+def file(shared_agent: Agent, unique: str, tmp_path: Path) -> Iterator[File]:
+    made = File(tmp_path / "c.yaml", shared_agent, unique)
     yield made
-    for each in either_agent.sessions():
-        either_agent.session_destroy(each["ID"])
+    for each in shared_agent.sessions():
+        shared_agent.session_destroy(each["ID"])
 
 
 # --- members -------------------------------------------------------------------------------------
@@ -282,9 +283,7 @@ def test_destroy_asks_on_a_terminal(file: File, typed: str, code: int) -> None:
     ours, theirs = pty.openpty()
     os.write(ours, typed.encode() or b"\x04")
     argv = [*COMMAND, "sessions", "destroy", made, "--config", str(file.path)]
-    done = subprocess.run(
-        argv, stdin=theirs, capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S
-    )
+    done = captured(argv, stdin=theirs, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S)
     os.close(ours)
     os.close(theirs)
     assert done.returncode == code and "[y/N]" in done.stderr, done

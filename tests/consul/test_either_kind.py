@@ -17,9 +17,7 @@ class OneSlotScene(SlotScene):
 
 
 each_kind = pytest.mark.parametrize(
-    "scene_class",
-    [Scene, pytest.param(OneSlotScene, marks=pytest.mark.long)],
-    ids=["election", "semaphore"],
+    "scene_class", [Scene, pytest.param(OneSlotScene, marks=pytest.mark.long)], ids=["election", "semaphore"]
 )
 
 

@@ -21,6 +21,7 @@ from supervisor.cli.commands import COMMANDS, codes_of
 from supervisor.cli.exit_codes import OF_ALL
 from supervisor.cli.terminal import EXIT_CODES
 from supervisor.errors import CommandError
+from tests.support.captured import captured
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
 
@@ -245,9 +246,7 @@ def test_a_bug_is_70_with_its_trace() -> None:
         "import sys; from supervisor import cli; sys.argv[1:] = ['schema'];"
         "cli._function = lambda command: 1 / 0; sys.exit(cli.main())"
     )
-    done = subprocess.run(
-        [COMMAND[0], "-c", code], capture_output=True, text=True, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S
-    )
+    done = captured([COMMAND[0], "-c", code], cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S)
     assert done.returncode == 70 and done.stdout == ""
     assert "ZeroDivisionError" in done.stderr and done.stderr.splitlines()[-1].endswith(
         "report the lines above"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.consul import Agent
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor
 
@@ -56,9 +57,7 @@ def of_any_program() -> set[str]:
 def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
     """Return the modules that the command imports; it ends with this code."""
     argv, environ = [*COMMAND, *arguments], {**ENVIRON, **TIMED, "CONSUL_HTTP_ADDR": agent.url}
-    done = subprocess.run(
-        argv, capture_output=True, text=True, cwd=ROOT, env=environ, timeout=PATIENCE_S, check=False
-    )
+    done = captured(argv, cwd=ROOT, env=environ, timeout=PATIENCE_S)
     assert done.returncode == code, IMPORTED.sub("", done.stderr).strip()
     return heavy(done.stderr)
 

@@ -1,7 +1,8 @@
 """One recursive query for many keys: each subscriber gets the answer that a query of its own would give."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -59,9 +60,6 @@ def config(unique: str, url: str, token: str | None = None) -> Config:
     return Config(ConsulSettings(url, token=token), LogSettings(), tuple(items), "")
 
 
-Play = Callable[["Asker"], Awaitable[None]]
-
-
 class Asker:
     """Sends requests through the client as the daemon does."""
 
@@ -92,28 +90,26 @@ class Asker:
         return outcome
 
 
-def played(play: Play, settings: Config) -> None:
-    async def run() -> None:
-        exchanges = ConsulClient(settings, lambda level, event, why: None, boottime)
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await play(Asker(exchanges))
-        finally:
-            await exchanges.close()
-
+@asynccontextmanager
+async def played(settings: Config) -> AsyncIterator[Asker]:
     for together in (watched_together(settings), read_together(settings)):
         assert len(set(together.values())) < MANY
-    asyncio.run(run())
+    exchanges = ConsulClient(settings, lambda level, event, why: None, boottime)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield Asker(exchanges)
+    finally:
+        await exchanges.close()
 
 
 def targets(proxy: Proxy, part: str) -> list[str]:
     return [exchange.target for exchange in proxy.exchanges if part in exchange.target]
 
 
-def test_a_change_is_reported_to_its_own_subscribers_only(
+async def test_a_change_is_reported_to_its_own_subscribers_only(
     shared_agent: Agent, unique: str, keys: list[str]
 ) -> None:
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, shared_agent.url)) as asker:
         views = await asyncio.gather(*map(asker.view, keys))
         tasks = {key: asker.watch(key, view.index) for key, view in zip(keys, views, strict=True)}
         await asyncio.sleep(QUIET_S)
@@ -127,14 +123,13 @@ def test_a_change_is_reported_to_its_own_subscribers_only(
         shared_agent.kv_put(keys[5], b"2")
         assert (await again).value == b"2"  # type: ignore[union-attr]
 
-    played(play, config(unique, shared_agent.url))
 
-
-def test_a_subscriber_with_a_lag_is_answered_later(shared_agent: Agent, unique: str, keys: list[str]) -> None:
+async def test_a_subscriber_with_a_lag_is_answered_later(
+    shared_agent: Agent, unique: str, keys: list[str]
+) -> None:
     """The core takes such an answer to be older by that delay."""
     key = keys[5]
-
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, shared_agent.url)) as asker:
         index = (await asker.view(key)).index
         at_once, later = asker.watch(key, index), asker.watch(key, index, lag_s=LAG_S)
         await asyncio.sleep(QUIET_S)
@@ -144,11 +139,9 @@ def test_a_subscriber_with_a_lag_is_answered_later(shared_agent: Agent, unique: 
         await later
         assert boottime() - told_at > LAG_S - SLACK_S
 
-    played(play, config(unique, shared_agent.url))
 
-
-def test_all_subscribers_wait_with_few_connections(proxy: Proxy, unique: str, keys: list[str]) -> None:
-    async def play(asker: Asker) -> None:
+async def test_all_subscribers_wait_with_few_connections(proxy: Proxy, unique: str, keys: list[str]) -> None:
+    async with played(config(unique, proxy.url)) as asker:
         views = await asyncio.gather(*map(asker.view, keys))
         assert len(targets(proxy, "/v1/kv")) <= WATCHES_MAX
         for key, view in zip(keys, views, strict=True):
@@ -156,15 +149,12 @@ def test_all_subscribers_wait_with_few_connections(proxy: Proxy, unique: str, ke
         await asyncio.sleep(QUIET_S)
         assert len(targets(proxy, "wait=")) <= 2 * WATCHES_MAX  # the first request finds the index
 
-    played(play, config(unique, proxy.url))
 
-
-def test_a_key_that_is_not_listed_is_read_alone(
+async def test_a_key_that_is_not_listed_is_read_alone(
     shared_agent: Agent, proxy: Proxy, unique: str, keys: list[str]
 ) -> None:
     key = keys[3]
-
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, proxy.url)) as asker:
         task = asker.watch(key, (await asker.view(key)).index)
         await asyncio.sleep(QUIET_S)
         shared_agent.kv_delete(key)
@@ -179,14 +169,13 @@ def test_a_key_that_is_not_listed_is_read_alone(
         shared_agent.kv_put(key, b"new")
         assert (await waits).value == b"new"  # type: ignore[union-attr]
 
-    played(play, config(unique, proxy.url))
 
-
-def test_a_change_that_is_past_is_reported_at_once(shared_agent: Agent, unique: str, keys: list[str]) -> None:
+async def test_a_change_that_is_past_is_reported_at_once(
+    shared_agent: Agent, unique: str, keys: list[str]
+) -> None:
     """The query under way waits for later changes only."""
     key, other = keys[1:3]
-
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, shared_agent.url)) as asker:
         known = await asker.view(key)
         watched = asker.watch(other, (await asker.view(other)).index)
         shared_agent.kv_put(key, b"1")
@@ -194,16 +183,13 @@ def test_a_change_that_is_past_is_reported_at_once(shared_agent: Agent, unique: 
         assert not watched.done()
         assert (await asker.watch(key, known.index)).value == b"1"  # type: ignore[union-attr]
 
-    played(play, config(unique, shared_agent.url))
 
-
-def test_an_answer_to_an_earlier_query_is_no_news_for_a_later_request(
+async def test_an_answer_to_an_earlier_query_is_no_news_for_a_later_request(
     shared_agent: Agent, proxy: Proxy, unique: str, keys: list[str]
 ) -> None:
     """A lease counts from the time of the request."""
     early, late = keys[1:3]
-
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, proxy.url)) as asker:
         known = await asker.view(late)
         first = asker.watch(early, (await asker.view(early)).index)
         await asyncio.sleep(QUIET_S)
@@ -219,13 +205,11 @@ def test_an_answer_to_an_earlier_query_is_no_news_for_a_later_request(
         assert len(targets(proxy, alone)) == 2
         assert not first.done()
 
-    played(play, config(unique, proxy.url))
 
-
-def test_a_missing_answer_is_reported_to_all_subscribers(
+async def test_a_missing_answer_is_reported_to_all_subscribers(
     shared_agent: Agent, proxy: Proxy, unique: str, keys: list[str]
 ) -> None:
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, proxy.url)) as asker:
         views = [await asker.view(key) for key in keys[:3]]
         tasks = [asker.watch(key, view.index) for key, view in zip(keys[:3], views, strict=True)]
         await asyncio.sleep(QUIET_S)
@@ -234,58 +218,48 @@ def test_a_missing_answer_is_reported_to_all_subscribers(
         outcomes = await asyncio.gather(*tasks)
         assert isinstance(outcomes[1], Unknown) or isinstance(outcomes[0], KeyView)
 
-    played(play, config(unique, proxy.url))
 
-
-def test_each_request_ends_by_its_deadline(shared_agent: Agent, unique: str, keys: list[str]) -> None:
+async def test_each_request_ends_by_its_deadline(shared_agent: Agent, unique: str, keys: list[str]) -> None:
     key = keys[0]
-
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, shared_agent.url)) as asker:
         view = await asker.view(key)
         outcome = await asker.watch(key, view.index, timeout_s=0.5)
         assert isinstance(outcome, Unknown) or outcome == view
 
-    played(play, config(unique, shared_agent.url))
 
-
-def test_a_key_that_a_list_hides_is_denied_by_its_own_read(tmp_path: Path, unique: str) -> None:
+async def test_a_key_that_a_list_hides_is_denied_by_its_own_read(tmp_path: Path, unique: str) -> None:
     with Guarded(tmp_path / "guarded") as guarded:
         shown, hidden = key_of(unique, 1), key_of(unique, 2)
         for key in (shown, hidden):
             guarded.kv_put(key, b"0")
         token = guarded.token_of(f'key "{shown}" {{ policy = "read" }}').secret
-
-        async def play(asker: Asker) -> None:
+        async with played(config(unique, guarded.url, token)) as asker:
             outcomes = await asker.read_all((shown, hidden))
             assert isinstance(outcomes[0], KeyView) and outcomes[0].value == b"0"
             assert isinstance(outcomes[1], Denied)
 
-        played(play, config(unique, guarded.url, token))
 
-
-def test_a_token_that_consul_does_not_know_is_reported_to_all_at_once(tmp_path: Path, unique: str) -> None:
+async def test_a_token_that_consul_does_not_know_is_reported_to_all_at_once(
+    tmp_path: Path, unique: str
+) -> None:
     """The client must not repeat the request for each key."""
     with Guarded(tmp_path / "guarded") as guarded, Proxy(guarded.host, guarded.port) as proxy:
         made = guarded.token_of(f'key_prefix "{unique}/" {{ policy = "read" }}')
         guarded.forget(made)
-
-        async def play(asker: Asker) -> None:
+        async with played(config(unique, proxy.url, made.secret)) as asker:
             keys = [key_of(unique, number) for number in range(MANY)]
             outcomes = await asker.read_all(keys)
             assert all(isinstance(outcome, Denied) and "does not know" in outcome.why for outcome in outcomes)
             assert len(targets(proxy, "/v1/kv")) <= WATCHES_MAX
 
-        played(play, config(unique, proxy.url, made.secret))
 
-
-def test_each_key_is_read_alone_where_lists_are_forbidden(tmp_path: Path, unique: str) -> None:
+async def test_each_key_is_read_alone_where_lists_are_forbidden(tmp_path: Path, unique: str) -> None:
     with Guarded(tmp_path / "guarded", key_list_policy=True) as guarded:
         keys = [key_of(unique, 1), key_of(unique, 2)]
         for key in keys:
             guarded.kv_put(key, b"0")
         token = guarded.token_of(f'key_prefix "{unique}/" {{ policy = "read" }}').secret
-
-        async def play(asker: Asker) -> None:
+        async with played(config(unique, guarded.url, token)) as asker:
             outcomes = await asker.read_all(keys)
             assert [type(outcome) for outcome in outcomes] == [KeyView, KeyView]
             before = outcomes[0]
@@ -296,15 +270,12 @@ def test_each_key_is_read_alone_where_lists_are_forbidden(tmp_path: Path, unique
             guarded.kv_put(keys[0], b"1")
             assert (await task).value == b"1"  # type: ignore[union-attr]
 
-        played(play, config(unique, guarded.url, token))
 
-
-def test_keys_among_many_of_other_programs_are_read_alone(
+async def test_keys_among_many_of_other_programs_are_read_alone(
     shared_agent: Agent, proxy: Proxy, unique: str, pair: list[str]
 ) -> None:
     """A list of hundreds of keys takes more time than the few reads that it saves."""
-
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, proxy.url)) as asker:
         await asker.read_all(pair)
         assert len(targets(proxy, "recurse")) == 1
         for number in range(2 * SHOWN_MAX):
@@ -314,15 +285,12 @@ def test_keys_among_many_of_other_programs_are_read_alone(
             assert all(isinstance(outcome, KeyView) for outcome in outcomes)
         assert len(targets(proxy, "recurse")) == 2  # the second shows them all
 
-    played(play, config(unique, proxy.url))
 
-
-def test_keys_are_read_alone_after_two_lists_without_an_answer(
+async def test_keys_are_read_alone_after_two_lists_without_an_answer(
     proxy: Proxy, unique: str, pair: list[str]
 ) -> None:
     """Something between us and Consul may refuse lists alone, and a lease needs its reads."""
-
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, proxy.url)) as asker:
         for _ in range(2):
             proxy.reset("request", "GET", "recurse")
             outcomes = await asker.read_all(pair)
@@ -331,29 +299,23 @@ def test_keys_are_read_alone_after_two_lists_without_an_answer(
         outcomes = await asker.read_all(pair)
         assert all(isinstance(outcome, KeyView) for outcome in outcomes)
 
-    played(play, config(unique, proxy.url))
 
-
-def test_keys_beside_large_values_are_read_alone(
+async def test_keys_beside_large_values_are_read_alone(
     shared_agent: Agent, proxy: Proxy, unique: str, pair: list[str]
 ) -> None:
     assert shared_agent.kv_put(f"{pair[0]}/of-another-program", b"x" * READ_BYTES_MAX)
-
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, proxy.url)) as asker:
         for _ in range(3):
             outcomes = await asker.read_all(pair)
             assert all(isinstance(outcome, KeyView) for outcome in outcomes)
         assert len(targets(proxy, "recurse")) == 1
 
-    played(play, config(unique, proxy.url))
 
-
-def test_a_key_that_changes_without_pause_wakes_subscribers_some_times_a_second(
+async def test_a_key_that_changes_without_pause_wakes_subscribers_some_times_a_second(
     shared_agent: Agent, proxy: Proxy, unique: str
 ) -> None:
     key = key_of(unique, 0)
-
-    async def play(asker: Asker) -> None:
+    async with played(config(unique, proxy.url)) as asker:
         shared_agent.kv_put(key, b"first")
         index, began_at = (await asker.view(key)).modify_index, boottime()
         for number in range(3 * BURST):
@@ -363,5 +325,3 @@ def test_a_key_that_changes_without_pause_wakes_subscribers_some_times_a_second(
             index = answer.modify_index
         asked, took_s = len(targets(proxy, "index=")), boottime() - began_at
         assert asked < BURST + took_s / EVERY_S + 5, f"{asked} in {took_s:.1f} s"
-
-    played(play, config(unique, proxy.url))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.control import fetch
+from tests.support.captured import captured
 from tests.support.consul import Agent
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import ENVIRON, ROOT, Supervisor, command, until
@@ -234,11 +235,6 @@ def test_status_watch_needs_a_terminal() -> None:
     assert done.returncode == USAGE and "not a terminal" in done.stderr
 
 
-def test_a_configuration_that_does_not_exist_is_78(tmp_path: Path) -> None:
-    for arguments in (("status",), ("holds", "a")):
-        assert command(*arguments, "--config", str(tmp_path / "c.yaml")).returncode == CONFIGURATION
-
-
 def test_holds_imports_nothing_heavy(folder: Path) -> None:
     """Cron runs it each minute, on machines that do other work."""
     code = (
@@ -246,10 +242,8 @@ def test_holds_imports_nothing_heavy(folder: Path) -> None:
         f"code = main(); heavy = sorted(set({HEAVY}) & set(sys.modules)); print(heavy); sys.exit(code)"
     )
     with UnixPeer(folder / "p.sock", lambda: answer_of(b"app: holding\n")):
-        done = subprocess.run(
+        done = captured(
             [sys.executable, "-c", code, "-", "holds", "app", "--socket", str(folder / "p.sock")],
-            capture_output=True,
-            text=True,
             cwd=ROOT,
             env=ENVIRON,
             timeout=PATIENCE_S,

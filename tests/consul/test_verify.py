@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.consul import Agent, free_ports
+from tests.support.consul import Agent
 from tests.support.supervisor import command, until
 
 GOOD, NOT, USAGE, CANNOT_TELL, CONFIGURATION = 0, 1, 2, 69, 78
@@ -136,18 +136,6 @@ def test_an_invalid_sequencer_is_wrong_usage_and_never_good(arguments: tuple[str
     done = command("verify", *arguments)
     assert (done.returncode, done.stdout) == (USAGE, "")
     assert done.stderr.startswith("usage: ") and "Traceback" not in done.stderr
-
-
-def test_verify_has_no_answer_without_consul() -> None:
-    environ = {"CONSUL_HTTP_ADDR": f"127.0.0.1:{free_ports(1)[0]}"}
-    done = command("verify", "--key", "a", "--session", SOME_SESSION, environ=environ)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (CANNOT_TELL, "", 1)
-
-
-def test_a_missing_token_file_is_a_fault_of_configuration(tmp_path: Path) -> None:
-    environ = {"CONSUL_HTTP_TOKEN_FILE": str(tmp_path / "none")}
-    done = command("verify", "--key", "a", "--session", SOME_SESSION, environ=environ)
-    assert done.returncode == CONFIGURATION and str(tmp_path / "none") in done.stderr
 
 
 def test_verify_has_no_answer_when_consul_denies_the_read(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The examples for Slack, Alertmanager and PagerDuty: each request has the form that its receiver wants."""
+"""The examples for Slack and PagerDuty: each request has the form that its receiver wants."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.consul.webhook_forms import ALERTMANAGER, FORMS, PAGERDUTY, SLACK, Form, Receiver, example
+from tests.consul.webhook_forms import FORMS, PAGERDUTY, SLACK, Form, Receiver, example
 from tests.support.consul import Agent
 from tests.support.examples import CONFIGS, VARIABLES
 from tests.support.supervisor import Supervisor, until
@@ -64,38 +64,6 @@ def test_slack_gets_each_change_with_the_leaders_value_as_plain_text(
     assert observer.stop() == 0
     assert not observer.lines("hook-failed")
     observer.assert_no_fault()
-
-
-def active(received: list[list[dict[str, Any]]]) -> list[dict[str, str]]:
-    """Return the labels of the alerts that go on after these requests."""
-    ends: dict[tuple[tuple[str, str], ...], str] = {}
-    for alert in (alert for request in received for alert in request):
-        labels = {name: value for name, value in alert["labels"].items() if value}
-        ends[tuple(labels.items())] = alert.get("endsAt", "")
-    return [dict(labels) for labels, end in ends.items() if not end]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("receiver", [ALERTMANAGER], indirect=True, ids=["alertmanager"])
-def test_alertmanager_shows_the_leader_of_now_and_no_other(
-    receiver: Receiver, shared_agent: Agent, unique: str, start: Start
-) -> None:
-    key, received = f"{unique}/leader", receiver.checks.received
-    labels = {"alertname": "Leader", "election": "billing"}
-    first = start(example("alertmanager", receiver.url, shared_agent, key, value="a"))
-    until(lambda: active(received) == [{**labels, "leader": "a"}], "the first leader is shown")
-    second = start(example("alertmanager", receiver.url, shared_agent, key, value=NASTY.replace("$", "$$")))
-    second.wait_line("hook-succeeded", reason="initial")
-    assert first.stop() == 0
-    until(lambda: active(received) == [{**labels, "leader": NASTY}], "the next leader is shown")
-    *ended, begun = received[-1]
-    assert begun["annotations"] == {
-        "summary": f'billing is led by "{NASTY}"',
-        "reason": "leader-changed",
-    }
-    assert {alert["endsAt"] for alert in ended} == {begun["startsAt"]}
-    assert second.stop() == 0
-    assert not second.lines("hook-failed")
 
 
 @pytest.mark.parametrize("receiver", [PAGERDUTY], indirect=True, ids=["pagerduty"])

@@ -19,7 +19,6 @@ from tests.support.examples import CONFIGS
 
 RFC_3339 = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$"
 TIME = {"type": "string", "pattern": RFC_3339}
-NAMED_TEXTS = {"type": "object", "patternProperties": {"^[A-Za-z_][A-Za-z0-9_]*$": {"type": "string"}}}
 
 
 def mapping(required: str, **properties: object) -> dict[str, Any]:
@@ -93,27 +92,12 @@ _EVENT = {
     "then": {"required": ["payload"]},
     "else": {"required": ["dedup_key"]},
 }
-_ALERT = mapping(
-    "labels",
-    labels={**NAMED_TEXTS, "required": ["alertname"], "additionalProperties": False},
-    annotations={**NAMED_TEXTS, "additionalProperties": False},
-    startsAt=TIME,
-    endsAt=TIME,
-    generatorURL={"type": "string", "format": "uri"},
-)
 SLACK = Form(
     "https://api.slack.com/messaging/webhooks",
     "/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
     mapping("text", text=text(40_000), blocks={"type": "array", "maxItems": 50, "items": _SECTION}),
     200,
     b"ok",
-)
-ALERTMANAGER = Form(
-    "https://prometheus.io/docs/alerting/latest/alerts_api/",
-    "/api/v2/alerts",
-    {"type": "array", "items": _ALERT},
-    200,
-    b"",
 )
 PAGERDUTY = Form(
     "https://developer.pagerduty.com/docs/send-alert-event",
@@ -122,7 +106,7 @@ PAGERDUTY = Form(
     202,
     b'{"status": "success", "message": "Event processed", "dedup_key": "x"}',
 )
-FORMS = {"slack": SLACK, "alertmanager": ALERTMANAGER, "pagerduty": PAGERDUTY}
+FORMS = {"slack": SLACK, "pagerduty": PAGERDUTY}
 
 
 HARMLESS = {"start": "true", "stop": "true", "unmount": "false", "power-off": "true"}

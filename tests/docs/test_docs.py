@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -50,6 +49,7 @@ from supervisor.telemetry.log.sentences import sentence
 from supervisor.telemetry.names import Name
 from tests.consul.web.reader import Reader
 from tests.processes.test_check_command import Ansible, Refused
+from tests.support.captured import captured
 from tests.support.consul import HOST, Agent, free_ports
 from tests.support.log_lines import promises, undocumented
 from tests.support.pages import (
@@ -229,14 +229,7 @@ def test_the_shown_crontab_runs_the_job_where_this_node_holds_it(shown: str, tmp
     for status, role, ran in ((200, "holding", "ran\n"), (503, "waiting", "")):
         answer = answer_of(f"backup: {role}\n".encode(), status)
         with UnixPeer(tmp_path / "s", lambda answer=answer: answer):  # type: ignore[misc]
-            done = subprocess.run(
-                ["/bin/sh", "-c", line],
-                capture_output=True,
-                text=True,
-                cwd=ROOT,
-                env=environ,
-                timeout=PATIENCE_S,
-            )
+            done = captured(["/bin/sh", "-c", line], cwd=ROOT, env=environ, timeout=PATIENCE_S)
         assert (done.stdout, done.stderr) == (ran, "")
 
 
@@ -592,10 +585,7 @@ def test_the_shown_request_is_answered_on_the_control_socket(shown: str, tmp_pat
     ("page", "words"),
     [
         ("docs/hooks.md", f"A line is cut at {output.LINE_BYTES_MAX // 1024} KiB"),
-        (
-            "docs/hooks.md",
-            f"More than {output.LINES_MAX:,} lines in {output.LINES_WINDOW_S:g} s are dropped",
-        ),
+        ("docs/hooks.md", f"More than {output.LINES_MAX:,} lines in {output.LINES_WINDOW_S:g} s are dropped"),
         ("docs/hooks.md", f"too long for an environment ({ENV_STRING_BYTES_MAX // 1024} KiB)"),
         ("docs/configuration.md", f"A file has at most {config_source.FILE_BYTES_MAX >> 20} MiB"),
         (

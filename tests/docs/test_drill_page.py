@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from supervisor.drill.bounds import MACHINE_S
 from supervisor.drill.plays import CONTENDER
 from supervisor.drill.promises import ALLOWANCE_S
 from supervisor.drill.shortened import HOOK_MIN_S, ROOM_S, TTL_MIN_S
+from tests.support.captured import captured
 from tests.support.pages import DRILL, Shown, rows
 from tests.support.supervisor import command
 
@@ -41,12 +41,10 @@ def form(line: str) -> str:
 @pytest.mark.long
 def test_the_shown_lines_are_printed(tmp_path: Path) -> None:
     (tmp_path / "app.yaml").write_text(FILE.text)
-    done = subprocess.run(
+    done = captured(
         [sys.executable, "-m", "supervisor", "drill", "app.yaml"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(DRILL.parents[1])},
-        capture_output=True,
-        text=True,
         timeout=WITHIN_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -13,16 +13,7 @@ from supervisor.core.contender import scheduler
 from supervisor.core.contender.state import ROLE_OF_PHASE, ROLES_WITHOUT_TENURE
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines import tenure as tenures
-from tests.support.pages import (
-    ARCHITECTURE,
-    CONTRIBUTING,
-    LEASE,
-    ROOT,
-    code_of,
-    fenced,
-    name,
-    rows,
-)
+from tests.support.pages import ARCHITECTURE, CONTRIBUTING, LEASE, ROOT, code_of, fenced, name, rows
 from tests.unit.test_package import FLOORS
 
 PACKAGE = ROOT / "supervisor"

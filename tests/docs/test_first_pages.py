@@ -12,6 +12,7 @@ import yaml
 from supervisor.config import load
 from supervisor.core.actions import Role
 from supervisor.core.lease import lease_of
+from tests.support.captured import captured
 from tests.support.consul import BINARY, Agent
 from tests.support.pages import FIRST_PAGES, ROOT, Shown
 from tests.support.shell import constant
@@ -120,7 +121,7 @@ def test_the_shown_locks_exclude_each_other(shared_agent: Agent, tmp_path: Path,
 
 
 def test_every_option_of_consul_lock_is_in_the_table() -> None:
-    help = subprocess.run([str(BINARY), "lock", "-help"], capture_output=True, text=True, check=False)
+    help = captured([str(BINARY), "lock", "-help"])
     options = re.findall(r"^  (-[a-z-]+)", help.stdout + help.stderr, re.MULTILINE)
     assert len(options) > 15
     table = MOVING.read_text().partition("| option of `consul lock` |")[2].partition("\n\n")[0]

@@ -33,7 +33,7 @@ def test_each_promise_occurs_once() -> None:
 def functions(path: str) -> set[str]:
     """Return the functions of a module, without methods."""
     tree = ast.parse((ROOT / path).read_text())
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 @pytest.mark.parametrize("named", NAMED)

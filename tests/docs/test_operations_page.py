@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +295,7 @@ def test_the_shown_upgrade_checks_before_it_restarts(shown: str) -> None:
 # --- quotations of the page -----------------------------------------------------------------------
 
 
+@cache
 def texts() -> str:
     """Return all constant text of the product, f-strings included, with a gap between two pieces."""
     found = []
@@ -311,7 +313,6 @@ def test_each_symptom_has_a_remedy() -> None:
     assert all(shows and do for _, shows, do in TROUBLES)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("row", TROUBLES, ids=[row[0] for row in TROUBLES])
 def test_the_words_of_each_symptom_are_the_products_own(row: list[str]) -> None:
     """``…`` stands for variable parts; a sentence may be made of several texts."""

@@ -106,9 +106,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "an item written out that `for_each` made before, or the reverse": [
         elections(**{"a${EACH}": {"for_each": ["pp"], **APP}})
     ],
-    "a further value of `for_each`": [
-        elections(**{"app": APP, "${EACH}": {"for_each": ["web"], **WEB}}),
-    ],
+    "a further value of `for_each`": [elections(**{"app": APP, "${EACH}": {"for_each": ["web"], **WEB}})],
 }
 
 

@@ -6,7 +6,7 @@ other client acts on it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 from supervisor.core import actions as a
@@ -14,6 +14,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.contender.state import Contender
+from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hint_for
 from supervisor.core.machines.lane import NEVER
 from tests.models.invariants import Monitor

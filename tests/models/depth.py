@@ -13,6 +13,5 @@ DEPTH = int(os.environ.get("DEPTH", "1"))
 ENOUGH = 150 * DEPTH  # states: about a second for each walk, and its ``shows`` occur within them
 
 rounds = pytest.mark.parametrize(
-    "enough",
-    [pytest.param(ENOUGH, id="the-first"), pytest.param(inf, id="all", marks=pytest.mark.long)],
+    "enough", [pytest.param(ENOUGH, id="the-first"), pytest.param(inf, id="all", marks=pytest.mark.long)]
 )

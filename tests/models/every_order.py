@@ -12,7 +12,6 @@ This walks all of them, the long ones included, and prints a table.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from math import inf
 
 from supervisor.core import actions as a
@@ -20,6 +19,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.contender.creation import contender_of
 from supervisor.core.contender.step import step
+from supervisor.core.frozen import replace
 from supervisor.core.lock import backoff, handover
 from supervisor.core.lock import base as rules
 from supervisor.core.machines.lane import NEVER

@@ -4,7 +4,7 @@ It counts the contact with Consul by itself. It knows the running hooks and thei
 under way, and how far the writes of the session went. It checks every step.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
 from supervisor.core import actions as a
@@ -16,6 +16,7 @@ from supervisor.core.beside.service import Service
 from supervisor.core.contender.reducer import apply_event
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
+from supervisor.core.frozen import replace
 from supervisor.core.lock import handover
 from supervisor.core.lock.election import ElectionLock
 from supervisor.core.machines.lane import Lane
@@ -211,10 +212,7 @@ def _contact(
     else:
         monitor = replace(monitor, contact_at=at)
     return replace(
-        monitor,
-        create_index=shown.create_index,
-        modify_index=shown.modify_index,
-        lock_index=shown.lock_index,
+        monitor, create_index=shown.create_index, modify_index=shown.modify_index, lock_index=shown.lock_index
     )
 
 

@@ -9,7 +9,7 @@ never more than the limit, while every holder's lease is valid.
     python -m tests.models.semaphore_model            prints a table; names as arguments pick some
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -21,17 +21,18 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
+from supervisor.core.frozen import replace
 from supervisor.core.lock.slots import LOCK
 from supervisor.core.machines.record import is_adoptable
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from tests.models.search import Link, Moves, Walked, print_table, search
-from tests.models.state_key import Key, Naming, OwnNames, part
+from tests.models.state_key import Key, OwnNames, part
 from tests.models.walks import hook
 from tests.models.words import short
 
 STATES_SHOWN_MAX = 300_000  # most walks in the table have no end to wait for
-NAMES_EACH = 4  # names of a node's sessions; a name is used again when nothing knows it any more
+PARTS_MAX = 10_000  # parts of keys that are remembered; an entry keeps its node, so no other gets its id
 PRUNE_DELAY_S = 6.0
 WRITES = (r.JoinSemaphore, r.TakeSlot, r.LeaveSemaphore, r.DestroySession, r.Rewrite)
 Write = r.JoinSemaphore | r.TakeSlot | r.LeaveSemaphore | r.DestroySession | r.Rewrite
@@ -225,76 +226,6 @@ class World:
         nodes = (*self.nodes[:number], node, *self.nodes[number + 1 :])
         return replace(self, nodes=nodes)
 
-    def key(self) -> Key:
-        """Return a key that is equal for two worlds that no event can make differ; indexes count by order."""
-        parts = []
-        for node in self.nodes:
-            naming = OwnNames(node.contender, self.now) if node.contender is not None else None
-            recorded = (node.record.step, node.record.session, node.record.paused)
-            contact_s = max(node.record.contact - self.now, -PRUNE_DELAY_S - 1)
-            parts.append(
-                (
-                    None if naming is None else part(node.contender, naming),
-                    recorded if node.contender is not None else (*recorded, round(contact_s, 6)),
-                    tuple(self._request(request, naming) for request in node.pending),
-                    tuple(self._request(request, naming) for request in node.unanswered),
-                    node.hook and (node.hook[0].context.event, round(node.hook[1] - self.now, 6)),
-                    (node.cut, node.acts, round(max(node.acts_until - self.now, -1.0), 6)),
-                    round(node.back_at - self.now, 6),
-                    (node.other, node.recorded and (node.recorded.limit, node.recorded.prune_delay_s)),
-                )
-            )
-        consul = self.consul
-        lock = consul.lock and (("#", consul.lock.modify_index), consul.lock.slot_record)
-        keys = tuple((name, ("#", created), delay_s) for name, created, delay_s in consul.keys)
-        late = tuple(
-            (
-                type(write).__name__,
-                write.session,
-                ("#", getattr(write, "index", 0)),
-                getattr(write, "value", b""),
-            )
-            for write in self.late
-        )
-        whole = (tuple(parts), lock, keys, ("#", consul.index), _lives(consul), late, self.left)
-        return _ranked(whole)
-
-    def _request(self, request: r.Request, naming: "Naming | None") -> Any:
-        if naming is not None:
-            return part(request, naming)
-        return (type(request).__name__, round(request.at - self.now, 6))
-
-
-def _lives(consul: Consul) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(sorted(consul.alive)), tuple(sorted(consul.altered))
-
-
-def _ranked(key: Any) -> tuple[Any, ...]:
-    """Replace each index by its place in the order of all indexes of the key."""
-    found: set[int] = set()
-
-    def collect(value: Any) -> None:
-        if isinstance(value, tuple):
-            if len(value) == 2 and value[0] == "#":
-                found.add(value[1])
-            else:
-                for each in value:
-                    collect(each)
-
-    collect(key)
-    rank = {index: place for place, index in enumerate(sorted(found - {0}), 1)} | {0: 0}
-
-    def replaced(value: Any) -> Any:
-        if not isinstance(value, tuple):
-            return value
-        if len(value) == 2 and value[0] == "#":
-            return rank[value[1]]
-        return tuple(replaced(each) for each in value)
-
-    whole = replaced(key)
-    assert isinstance(whole, tuple)
-    return whole
-
 
 LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS, FILES, ALTERS = range(8)
 
@@ -319,6 +250,7 @@ class Crowd:
         self.walk = walk
         self.most = 0
         self.kinds: set[type] = set()
+        self._parts: dict[tuple[int, float], tuple[Member, Any, list[int]]] = {}
 
     def begin(self) -> Moves[World]:
         walk = self.walk
@@ -336,7 +268,54 @@ class Crowd:
         yield "begin", first
 
     def key(self, world: World) -> Key:
-        return world.key()
+        """Return a key that is equal for two worlds that no event can make differ; indexes count by order."""
+        parts, indexes = [], [world.consul.index]
+        for node in world.nodes:
+            seen, met = self._part(node, world.now)
+            parts.append(seen)
+            indexes += met
+        lock, late = world.consul.lock, world.late
+        indexes += [created for _, created, _ in world.consul.keys]
+        indexes += [getattr(write, "index", 0) for write in late]
+        indexes.append(lock.modify_index if lock else 0)
+        rank = {0: 0} | {index: place for place, index in enumerate(sorted({*indexes} - {0}), 1)}
+        return (
+            tuple(parts),
+            lock and lock.slot_record,
+            tuple((name, delay_s) for name, _, delay_s in world.consul.keys),
+            (tuple(sorted(world.consul.alive)), tuple(sorted(world.consul.altered))),
+            tuple((type(write).__name__, write.session, getattr(write, "value", b"")) for write in late),
+            world.left,
+            tuple(map(rank.__getitem__, indexes)),
+        )
+
+    def _part(self, node: Member, now: float) -> tuple[Any, list[int]]:
+        """Return a node's part of the key, and its indexes; most events leave the other nodes as they are."""
+        known = self._parts.get((id(node), now))
+        if known is not None:
+            return known[1:]
+        naming = OwnNames(node.contender, now) if node.contender is not None else None
+
+        def request(asked: r.Request) -> Any:
+            return part(asked, naming) if naming else (type(asked).__name__, round(asked.at - now, 6))
+
+        recorded = (node.record.step, node.record.session, node.record.paused)
+        contact_s = max(node.record.contact - now, -PRUNE_DELAY_S - 1)
+        seen = (
+            None if naming is None else part(node.contender, naming),
+            recorded if node.contender is not None else (*recorded, round(contact_s, 6)),
+            tuple(map(request, node.pending)),
+            tuple(map(request, node.unanswered)),
+            node.hook and (node.hook[0].context.event, round(node.hook[1] - now, 6)),
+            (node.cut, node.acts, round(max(node.acts_until - now, -1.0), 6)),
+            round(node.back_at - now, 6),
+            (node.other, node.recorded and (node.recorded.limit, node.recorded.prune_delay_s)),
+        )
+        if len(self._parts) > PARTS_MAX:
+            self._parts.clear()
+        indexes = naming.indexes if naming else []
+        self._parts[id(node), now] = (node, seen, indexes)
+        return seen, indexes
 
     def judge(self, world: World, link: Link) -> None:
         acting = [n for n, node in enumerate(world.nodes) if node.acts and world.now < node.acts_until]

@@ -35,9 +35,13 @@ FREE_NEWS_OLD_S = 1.0
 
 
 class Naming:
-    """One election seen from ``now``; it gives the sessions of this process their canonical names."""
+    """One election seen from ``now``; it gives the sessions of this process their canonical names.
+
+    indexes: every index of Consul that was met; only the order of all of them counts.
+    """
 
     def __init__(self, election: Contender, now: float) -> None:
+        self.indexes: list[int] = []
         self.now = now
         self.settings = election.settings
         self.lease = election.lease
@@ -80,31 +84,40 @@ def key_of(election: Contender, now: float, *extra: Any) -> Key:
     return (part(election, naming), extra)
 
 
+ATOMS: set[type] = {type(None), bool, int, float, bytes, str}  # kinds that are their own part; more are found
+
+
 def part(value: Any, naming: Naming) -> Any:
-    if value is None or isinstance(value, bool | int | float | bytes | str | Enum):
+    """Return what counts of the value. Most of a search is spent here, so atoms cost no call."""
+    kind = type(value)
+    if kind in ATOMS:
+        return value
+    if isinstance(value, int | float | str | Enum):
+        ATOMS.add(kind)
         return value
     if isinstance(value, tuple):
-        return tuple(part(each, naming) for each in value)
-    kind = type(value)
-    plan = _plan(kind)  # type: ignore[arg-type]  # mypy: a class of anything were not hashable
-    parts = [how(getattr(value, name), value, naming) for name, how in plan]
-    return (kind.__name__, *parts) if isinstance(value, r.Request) else tuple(parts)
+        return tuple([each if type(each) in ATOMS else part(each, naming) for each in value])
+    parts = [kind.__name__] if isinstance(value, r.Request) else []
+    for name, how in _plan(kind):  # type: ignore[arg-type]  # mypy: a class of anything were not hashable
+        each = getattr(value, name)
+        if how is not None:
+            parts.append(how(each, value, naming))
+        else:
+            parts.append(each if type(each) in ATOMS else part(each, naming))
+    return tuple(parts)
 
 
 How = Callable[[Any, Any, Naming], Any]
 
 
 @cache
-def _plan(kind: type) -> tuple[tuple[str, How], ...]:
+def _plan(kind: type) -> tuple[tuple[str, How | None], ...]:
+    """Return the fields that count, and how; None: as they are."""
     assert is_dataclass(kind), kind
-    plan = [(field.name, _HOW.get((kind, field.name), _whole)) for field in fields(kind)]
+    plan = [(field.name, _HOW.get((kind, field.name))) for field in fields(kind)]
     if issubclass(kind, r.Request):
-        plan = [(name, _REQUEST.get(name, _whole)) for name, _ in plan]
+        plan = [(name, _REQUEST.get(name)) for name, _ in plan]
     return tuple((name, how) for name, how in plan if how is not _left_out)
-
-
-def _whole(value: Any, owner: Any, naming: Naming) -> Any:
-    return part(value, naming)
 
 
 def _left_out(value: Any, owner: Any, naming: Naming) -> None:
@@ -166,9 +179,9 @@ def _ending_since(at: float, owner: Any, naming: Naming) -> float:
     return naming.age(at, naming.over_s) if naming.departing else 0.0
 
 
-def _index(value: int, owner: Any, naming: Naming) -> Any:
-    """Return an index by its place in the order of all, which the owner of the key knows."""
-    return ("#", value)
+def _index(value: int, owner: Any, naming: Naming) -> None:
+    """Leave an index to the owner of the key, which knows the order of all."""
+    naming.indexes.append(value)
 
 
 _HOW: dict[tuple[type, str], How] = {

@@ -9,7 +9,7 @@ of a step, and a new one starts from its record. In every state the judge checks
     python -m tests.models.two_holders_model            prints a table; names as arguments pick some
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -22,6 +22,7 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
+from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hinted_session
 from supervisor.core.settings import ElectionSettings
 from tests.models.search import Link, Moves, Walked, print_table, search

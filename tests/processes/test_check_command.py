@@ -165,17 +165,6 @@ def test_a_role_cannot_install_a_drop_in_that_is_wrong_or_conflicts(tmp_path: Pa
 
 
 @pytest.mark.long
-def test_check_names_the_drop_in_that_the_new_one_replaces(tmp_path: Path) -> None:
-    ansible = Ansible(tmp_path, LOOSE)
-    assert "in the place of" not in ansible.install("a.yaml", "elections: {one: {}}\n")
-    report = ansible.install("a.yaml", "elections: {one: {}, two: {}}\n")
-    assert report.startswith(f"in the place of {ansible.folder}/a.yaml\n")
-    file = tmp_path / "new"
-    file.write_text("elections: {two: {}}")
-    assert checked(str(file), "--with", str(ansible.folder))[1]["replaces"] == f"{ansible.folder}/a.yaml"
-
-
-@pytest.mark.long
 def test_faults_of_other_drop_ins_are_warnings(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "a.yaml").write_text("elections: {one: {keey: 1}}")

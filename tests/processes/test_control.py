@@ -7,8 +7,8 @@ import os
 import socket
 import stat
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -54,22 +54,18 @@ class Standin:
             self.noted.append((asked, reply.outcome, peer))
 
 
-def served(path: Path, test: Callable[[Standin], Awaitable[None]], *, group: str | None = None) -> Standin:
-    """Run the test beside a control socket, which is closed after it."""
+@asynccontextmanager
+async def served(path: Path, *, group: str | None = None) -> AsyncIterator[Standin]:
+    """Yield a daemon behind a control socket, which is closed in the end."""
     daemon = Standin()
-
-    async def run() -> None:
-        control = Control(str(path), group, daemon.ask, daemon.note, daemon.read)
-        await control.open()
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await test(daemon)
-        finally:
-            await control.close()
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(run())
-    return daemon
+    control = Control(str(path), group, daemon.ask, daemon.note, daemon.read)
+    await control.open()
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield daemon
+    finally:
+        await control.close()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def operate(*arguments: str, environ: dict[str, str] | None = None) -> tuple[int, str, str]:
@@ -117,65 +113,53 @@ async def spoken(sock: socket.socket, target: str, method: str = "POST") -> tupl
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_command_reaches_the_daemon_once_and_prints_nothing(
+async def test_a_command_reaches_the_daemon_once_and_prints_nothing(
     arguments: tuple[str, ...], asked: OperatorCommand, folder: Path
 ) -> None:
     path = folder / "c.sock"
-
-    async def test(daemon: Standin) -> None:
+    async with served(path) as daemon:
         assert await operate(*arguments, "--socket", str(path)) == (DONE, "", "")
         assert daemon.asked == [asked]
 
-    served(path, test)
 
-
-def test_what_came_of_a_command_is_printed_unless_it_is_to_be_quiet(folder: Path) -> None:
+async def test_what_came_of_a_command_is_printed_unless_it_is_to_be_quiet(folder: Path) -> None:
     path = folder / "c.sock"
 
     class Talks(Standin):
         async def ask(self, asked: OperatorCommand) -> Reply:
             return Reply(Result.DONE, "", ("app: paused \x1b[2J", "web: paused"))
 
-    async def run() -> None:
-        daemon = Talks()
-        control = Control(str(path), None, daemon.ask, daemon.note, daemon.read)
-        await control.open()
-        told = await operate("pause", "--all", "--socket", str(path))
-        assert told == (DONE, "app: paused \\x1b[2J\nweb: paused\n", "")
-        assert await operate("pause", "--all", "--quiet", "--socket", str(path)) == (DONE, "", "")
-        await control.close()
-
-    asyncio.run(run())
+    daemon = Talks()
+    control = Control(str(path), None, daemon.ask, daemon.note, daemon.read)
+    await control.open()
+    told = await operate("pause", "--all", "--socket", str(path))
+    assert told == (DONE, "app: paused \\x1b[2J\nweb: paused\n", "")
+    assert await operate("pause", "--all", "--quiet", "--socket", str(path)) == (DONE, "", "")
+    await control.close()
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "recover", "step-down"])
-def test_the_reason_of_a_command_reaches_the_daemon(verb: str, folder: Path) -> None:
+async def test_the_reason_of_a_command_reaches_the_daemon(verb: str, folder: Path) -> None:
     path, reason = folder / "c.sock", "ä" * (NOTE_CHARS_MAX - 3) + ' "😀'
-
-    async def test(daemon: Standin) -> None:
+    async with served(path) as daemon:
         await operate(verb, "app", "--reason", f" {reason}", "--socket", str(path))
         (asked,) = daemon.asked
         assert (asked.verb, asked.name, asked.note) == (verb, "app", reason)
         assert daemon.received[0][0] == asked and daemon.received[0][1].uid == os.geteuid()
-
-    served(path, test)
 
 
 @pytest.mark.parametrize(
     "reason",
     ["x" * (NOTE_CHARS_MAX + 1), "two\nlines", "\x1b[2J", "\u202e", b"\xff".decode(errors="surrogateescape")],
 )
-def test_a_reason_that_is_no_short_line_is_refused(reason: str, folder: Path) -> None:
+async def test_a_reason_that_is_no_short_line_is_refused(reason: str, folder: Path) -> None:
     path = folder / "c.sock"
-
-    async def test(daemon: Standin) -> None:
+    async with served(path) as daemon:
         code, out, error = await operate("pause", "app", "--reason", reason, "--socket", str(path))
         assert (code, out) == (USAGE, "") and "one line of at most 200 printable characters" in error
         assert daemon.asked == []
         with pytest.raises(InvalidCommand, match="note must be a text"):
             command_of("/v1/pause/app", json.dumps({"note": reason}).encode())
-
-    served(path, test)
 
 
 @pytest.mark.parametrize("note", [7, None, ["x"], {"a": 1}])
@@ -203,31 +187,26 @@ def test_a_user_has_the_name_of_the_local_file(tmp_path: Path) -> None:
         (("pause", "other"), USAGE, "cannot pause other: no such election, it has app"),
     ],
 )
-def test_a_command_that_cannot_be_done_is_reported_in_one_line(
+async def test_a_command_that_cannot_be_done_is_reported_in_one_line(
     arguments: tuple[str, ...], code: int, error: str, folder: Path
 ) -> None:
     """Exit code 1 means not now, and an unknown name is wrong usage, as it is for ``leader``."""
     path = folder / "c.sock"
-
-    async def test(daemon: Standin) -> None:
+    async with served(path):
         told = await operate(*arguments, "--socket", str(path))
         assert told == (code, "", f"consul-supervisor: {error}\n")
 
-    served(path, test)
 
-
-def test_each_command_is_noted_with_its_user(folder: Path) -> None:
+async def test_each_command_is_noted_with_its_user(folder: Path) -> None:
     path = folder / "c.sock"
-
-    async def test(daemon: Standin) -> None:
+    async with served(path) as daemon:
         await spoken(connected(path), "/v1/recover/app")
-
-    (noted,) = served(path, test).noted
+    (noted,) = daemon.noted
     assert noted[:2] == (OperatorCommand(Verb.RECOVER, "app"), Result.IMPOSSIBLE)
     assert (noted[2].pid, noted[2].uid) == (os.getpid(), os.geteuid())
 
 
-def test_a_command_whose_client_has_disconnected_is_noted(folder: Path) -> None:
+async def test_a_command_whose_client_has_disconnected_is_noted(folder: Path) -> None:
     """The command may have been done, so an operator who steps a node down and disconnects is known."""
 
     class Slow(Standin):
@@ -237,21 +216,17 @@ def test_a_command_whose_client_has_disconnected_is_noted(folder: Path) -> None:
             raise AssertionError("nothing ends this wait")
 
     daemon = Slow()
-
-    async def run() -> None:
-        control = Control(str(folder / "sock"), None, daemon.ask, daemon.note, daemon.read)
-        await control.open()
-        _, writer = await asyncio.open_unix_connection(sock=connected(folder / "sock"))
-        writer.write(b"POST /v1/step-down/app HTTP/1.1\r\nHost: x\r\n\r\n")
-        async with asyncio.timeout(PATIENCE_S):
-            while not daemon.asked:
-                await asyncio.sleep(0.01)
-            writer.close()
-            while not daemon.noted:
-                await asyncio.sleep(0.01)
-        await control.close()
-
-    asyncio.run(run())
+    control = Control(str(folder / "sock"), None, daemon.ask, daemon.note, daemon.read)
+    await control.open()
+    _, writer = await asyncio.open_unix_connection(sock=connected(folder / "sock"))
+    writer.write(b"POST /v1/step-down/app HTTP/1.1\r\nHost: x\r\n\r\n")
+    async with asyncio.timeout(PATIENCE_S):
+        while not daemon.asked:
+            await asyncio.sleep(0.01)
+        writer.close()
+        while not daemon.noted:
+            await asyncio.sleep(0.01)
+    await control.close()
     ((asked, outcome, peer),) = daemon.noted
     assert (asked.verb, outcome, peer.uid) == (Verb.STEP_DOWN, Result.IMPOSSIBLE, os.geteuid())
 
@@ -272,31 +247,27 @@ def test_without_a_daemon_a_command_exits_with_69_and_names_the_socket(there: st
 @pytest.mark.parametrize(
     ("status", "body"), [(200, b"hello"), (200, b'{"done": 1}'), (404, b"{}"), (500, b""), (409, b"[" * 9999)]
 )
-def test_an_answer_that_is_not_a_daemons_exits_with_69(status: int, body: bytes, folder: Path) -> None:
+async def test_an_answer_that_is_not_a_daemons_exits_with_69(status: int, body: bytes, folder: Path) -> None:
     """The command may have been done or not, so the exit code is neither 0 nor 1."""
     path = folder / "c.sock"
 
     async def handle(request: HttpRequest) -> HttpAnswer:
         return HttpAnswer(status, body)
 
-    async def run() -> None:
-        other = HttpServer(handle)
-        bound = socket.socket(socket.AF_UNIX)
-        bound.bind(str(path))
-        await other.listen_unix(bound)
-        code, out, error = await operate("pause", "app", "--socket", str(path))
-        await other.close()
-        assert (code, out, error.count("\n")) == (UNREACHABLE, "", 1)
-        assert f"cannot ask the daemon: {status} " in error
-
-    asyncio.run(run())
+    other = HttpServer(handle)
+    bound = socket.socket(socket.AF_UNIX)
+    bound.bind(str(path))
+    await other.listen_unix(bound)
+    code, out, error = await operate("pause", "app", "--socket", str(path))
+    await other.close()
+    assert (code, out, error.count("\n")) == (UNREACHABLE, "", 1)
+    assert f"cannot ask the daemon: {status} " in error
 
 
-def test_the_daemon_is_found_by_socket_then_config_then_the_runtime_folder(folder: Path) -> None:
+async def test_the_daemon_is_found_by_socket_then_config_then_the_runtime_folder(folder: Path) -> None:
     path, config = folder / "control.sock", folder / "c.yaml"
     config.write_text(f"control_socket: {path}\n")
-
-    async def test(daemon: Standin) -> None:
+    async with served(path):
         nowhere = {"RUNTIME_DIRECTORY": str(folder / "none")}
         found = [
             await operate("pause", "app", "--socket", str(path), "--config", "/none", environ=nowhere),
@@ -306,8 +277,6 @@ def test_the_daemon_is_found_by_socket_then_config_then_the_runtime_folder(folde
         assert found == [(DONE, "", "")] * 3
         code, _, error = await operate("pause", "app", environ=nowhere)
         assert code == UNREACHABLE and f"{folder}/none/control.sock" in error
-
-    served(path, test)
 
 
 def test_a_config_without_a_usable_socket_leaves_the_usual_one_with_a_warning(folder: Path) -> None:
@@ -348,30 +317,26 @@ def test_a_command_waits_for_a_daemon_that_hangs_within_its_limit(folder: Path) 
         ("POST", "/", 404),
     ],
 )
-def test_a_request_that_is_no_command_is_refused(method: str, target: str, status: int, folder: Path) -> None:
+async def test_a_request_that_is_no_command_is_refused(
+    method: str, target: str, status: int, folder: Path
+) -> None:
     path = folder / "c.sock"
-
-    async def test(daemon: Standin) -> None:
+    async with served(path) as daemon:
         told, head, body = await spoken(connected(path), target, method)
         assert told == status and json.loads(body)["error"].startswith("cannot ")
         assert "content-type: application/json" in head
         assert (status == 405) == ("\nallow: post" in head)
         assert daemon.asked == [] and daemon.noted == []
 
-    served(path, test)
 
-
-def test_a_command_gets_through_beside_many_idle_clients(folder: Path) -> None:
+async def test_a_command_gets_through_beside_many_idle_clients(folder: Path) -> None:
     path = folder / "c.sock"
-
-    async def test(daemon: Standin) -> None:
+    async with served(path):
         idle = [await asyncio.open_unix_connection(str(path)) for _ in range(LIMITS.clients_max)]
         assert (await spoken(connected(path), "/v1/pause/app"))[0] == 200
         assert await idle[0][0].read() == b""
         for _, other in idle:
             other.close()
-
-    served(path, test)
 
 
 # --- users and groups ----------------------------------------------------------------------------
@@ -397,13 +362,10 @@ def facts(path: Path) -> tuple[int, int]:
     return stat.S_IMODE(found.st_mode), found.st_gid
 
 
-def test_only_its_owner_can_use_the_control_socket(folder: Path) -> None:
+async def test_only_its_owner_can_use_the_control_socket(folder: Path) -> None:
     path = folder / "c.sock"
-
-    async def test(daemon: Standin) -> None:
+    async with served(path):
         assert facts(path)[0] == 0o600
-
-    served(path, test)
 
 
 def test_an_unknown_control_group_is_refused(folder: Path) -> None:
@@ -417,29 +379,26 @@ def test_an_unknown_control_group_is_refused(folder: Path) -> None:
 
 
 @as_root
-def test_members_of_the_control_group_can_use_the_socket_and_strangers_cannot(folder: Path) -> None:
+async def test_members_of_the_control_group_can_use_the_socket_and_strangers_cannot(folder: Path) -> None:
     path, gid = folder / "c.sock", grp.getgrnam(GROUP).gr_gid
-
-    async def test(daemon: Standin) -> None:
+    async with served(path, group=GROUP) as daemon:
         assert facts(path) == (0o660, gid)
         with someone_else(gid):
             member = connected(path)
         assert (await spoken(member, "/v1/pause/app"))[0] == 200
         with someone_else(), pytest.raises(PermissionError):
             connected(path)
-
-    (noted,) = served(path, test, group=GROUP).noted
+    (noted,) = daemon.noted
     assert noted[2].uid == NOBODY
 
 
 @as_root
 @pytest.mark.parametrize("group", [None, GROUP])
-def test_a_stranger_is_refused_even_if_the_mode_of_the_socket_lets_everybody_in(
+async def test_a_stranger_is_refused_even_if_the_mode_of_the_socket_lets_everybody_in(
     group: str | None, folder: Path
 ) -> None:
     path = folder / "c.sock"
-
-    async def test(daemon: Standin) -> None:
+    async with served(path, group=group) as daemon:
         path.chmod(0o666)
         with someone_else(grp.getgrnam("mail").gr_gid):
             stranger = connected(path)
@@ -449,31 +408,23 @@ def test_a_stranger_is_refused_even_if_the_mode_of_the_socket_lets_everybody_in(
         assert error.startswith(f"cannot take commands from user id {NOBODY}: only root, ")
         assert (f"group {GROUP}" in error) == (group is not None)
 
-    served(path, test, group=group)
-
 
 # --- the file of the socket ----------------------------------------------------------------------
 
 
-async def nothing(daemon: Standin) -> None:
-    """Do nothing, because the socket is opened before and closed after."""
-
-
-def test_the_folder_of_the_socket_is_made_and_the_socket_is_removed_at_the_end(folder: Path) -> None:
+async def test_the_folder_of_the_socket_is_made_and_the_socket_is_removed_at_the_end(folder: Path) -> None:
     path = folder / "a" / "b" / "c.sock"
-    served(path, nothing)
+    async with served(path):
+        assert path.is_socket()
     assert path.parent.is_dir() and not path.exists()
 
 
-def test_a_socket_left_behind_by_a_crash_is_replaced(folder: Path) -> None:
+async def test_a_socket_left_behind_by_a_crash_is_replaced(folder: Path) -> None:
     path = folder / "c.sock"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
-
-    async def test(daemon: Standin) -> None:
+    async with served(path):
         assert (await spoken(connected(path), "/v1/pause/app"))[0] == 200
-
-    served(path, test)
 
 
 def opening(path: Path) -> ControlError:
@@ -518,22 +469,18 @@ def test_a_folder_of_the_socket_that_cannot_be_made_is_reported(folder: Path) ->
     assert error.no_place and "set control_socket to a path where this user may" in str(error)
 
 
-def test_the_socket_of_a_successor_is_not_removed(folder: Path) -> None:
+async def test_the_socket_of_a_successor_is_not_removed(folder: Path) -> None:
     path = folder / "c.sock"
-
-    async def run() -> None:
-        first, second = (
-            Control(str(path), None, Standin().ask, Standin().note, Standin().read) for _ in range(2)
-        )
-        await first.open()
-        path.unlink()
-        await second.open()
-        await first.close()
-        assert (await spoken(connected(path), "/v1/pause/app"))[0] == 200
-        await second.close()
-        assert not path.exists()
-
-    asyncio.run(run())
+    first, second = (
+        Control(str(path), None, Standin().ask, Standin().note, Standin().read) for _ in range(2)
+    )
+    await first.open()
+    path.unlink()
+    await second.open()
+    await first.close()
+    assert (await spoken(connected(path), "/v1/pause/app"))[0] == 200
+    await second.close()
+    assert not path.exists()
 
 
 def tried(settings: ControlSettings) -> list[str]:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.supervisor import PATIENCE_S, left_behind, until
+
+pytestmark = pytest.mark.long
 
 COMMAND = [sys.executable, "-m", "supervisor", "demo"]
 CHAPTERS = (
@@ -43,14 +46,9 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "TMPDIR": str(folder)}
 
 
-@pytest.mark.long
-def test_the_demo_shows_an_election_and_a_semaphore_and_leaves_nothing(
-    folder: Path,
-) -> None:
+def test_the_demo_shows_an_election_and_a_semaphore_and_leaves_nothing(folder: Path) -> None:
     """All checks share one run, because it takes ten seconds."""
-    done = subprocess.run(
-        COMMAND, env=environment(folder), capture_output=True, text=True, timeout=2 * PATIENCE_S
-    )
+    done = captured(COMMAND, env=environment(folder), timeout=2 * PATIENCE_S)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert left_behind(folder) == []
     places = [done.stdout.index(chapter) for chapter in CHAPTERS]
@@ -93,7 +91,6 @@ def assert_the_third_gets_the_slot_that_is_given_back(said: str) -> None:
     assert f"{waiter} and" in left or f"and {waiter}" in left
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_nothing(folder: Path, number: signal.Signals) -> None:
     with subprocess.Popen(COMMAND, env=environment(folder), stdout=subprocess.PIPE, text=True) as demo:
@@ -104,10 +101,7 @@ def test_an_interrupted_demo_leaves_nothing(folder: Path, number: signal.Signals
     until(lambda: not left_behind(folder), f"the demo leaves nothing: {left_behind(folder)}")
 
 
-@pytest.mark.long
-def test_an_interrupted_demo_removes_its_folder_while_a_late_hook_writes_there(
-    folder: Path,
-) -> None:
+def test_an_interrupted_demo_removes_its_folder_while_a_late_hook_writes_there(folder: Path) -> None:
     with subprocess.Popen(COMMAND, env=environment(folder), stdout=subprocess.PIPE, text=True) as demo:
         assert demo.stdout is not None
         assert any("I lead" in line for line in demo.stdout)
@@ -119,7 +113,6 @@ def test_an_interrupted_demo_removes_its_folder_while_a_late_hook_writes_there(
     assert left_behind(folder) == []
 
 
-@pytest.mark.long
 def test_the_demo_is_coloured_on_a_terminal(folder: Path) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(COMMAND, env=environment(folder), stdout=theirs, stderr=theirs) as demo:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.examples import CONFIGURATIONS, VARIABLES
 from tests.support.supervisor import PATIENCE_S, left_behind, until
 
@@ -58,6 +59,8 @@ semaphores:
     run: {exec: [a]}
 """,
 }
+ALIKE = {"alertmanager", "minimal", "pagerduty", "slack"}  # as others, but for a webhook of on_change
+DRILLED = [path for path in CONFIGURATIONS if path.stem not in ALIKE]
 TOO_SLOW = """
 elections:
   app:
@@ -84,13 +87,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def drill(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-    )
+    return captured([*COMMAND, *map(str, arguments)], env=environment(folder), timeout=WITHIN_S)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -135,7 +132,7 @@ def test_a_speed_is_a_number_from_1(folder: Path, tmp_path: Path, speed: str) ->
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", DRILLED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_each_example_keeps_its_promises(path: Path, folder: Path) -> None:
     done = drill(folder, path, *FAST)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -183,8 +180,9 @@ def test_a_candidate_check_that_never_passes_fails(folder: Path, tmp_path: Path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT])
-@pytest.mark.parametrize("play", ["2 of 9", "5 of 9"])
+@pytest.mark.parametrize(
+    ("number", "play"), [(signal.SIGINT, "2 of 9"), (signal.SIGTERM, "5 of 9"), (signal.SIGQUIT, "5 of 9")]
+)
 def test_an_interrupted_drill_leaves_nothing(
     folder: Path, tmp_path: Path, number: signal.Signals, play: str
 ) -> None:

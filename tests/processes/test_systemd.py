@@ -1,7 +1,6 @@
 """The unit that is shipped: systemd understands each line, and the lines fit the program."""
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from supervisor.config.lease_checks import RESTART_S, WATCHDOG_S
 from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
 from supervisor.runtime.driver import SLEEP_MAX_S
 from supervisor.telemetry.systemd import PINGS_PER_TIMEOUT
+from tests.support.captured import captured
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,7 +100,7 @@ def complaints(unit: str, folder: Path) -> str:
     if analyze is None:
         return unknown(unit)
     argv = [analyze, "verify", "--man=no", str(file)]
-    ran = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    ran = captured(argv, timeout=PATIENCE_S)
     return ran.stdout + ran.stderr
 
 
@@ -149,7 +149,7 @@ def test_every_setting_of_the_unit_has_its_reason_above() -> None:
 
 def test_systemd_does_not_restart_a_daemon_with_an_unusable_configuration(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "supervisor", "run", str(tmp_path / "missing")]
-    ran = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S)
+    ran = captured(argv, cwd=ROOT, timeout=PATIENCE_S)
     assert ran.returncode == CONFIGURATION
     assert settings(UNIT.read_text())["Service"]["RestartPreventExitStatus"] == [str(ran.returncode)]
 

@@ -2,8 +2,6 @@
 # Install the applications of Debian's packages that `make test-applications` fails over.
 exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/pgrep procps
-/usr/bin/redis-server redis-server
-/usr/bin/redis-cli redis-tools
 /usr/bin/pg_lsclusters postgresql
 /usr/bin/psql postgresql-client
 /usr/bin/activemq activemq

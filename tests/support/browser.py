@@ -13,7 +13,6 @@ import select
 import subprocess
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import psutil
@@ -94,9 +93,7 @@ class Browser:
         self._attach()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._process is not None
         main = psutil.Process(self._process.pid)
         family = [*main.children(recursive=True), main]  # all of them write into the profile

@@ -22,7 +22,6 @@ SAFETY = ROOT / "docs" / "safety.md"
 SECURITY = ROOT / "docs" / "security.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
 START = ROOT / "docs" / "start.md"
-GUARANTEES = ROOT / "docs" / "guarantees.md"
 FIRST_PAGES = tuple(
     ROOT / "docs" / f"{page}.md" for page in ("README", "why", "concepts", "recipes", "moving", "comparison")
 )

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 
+from tests.support.captured import captured
 from tests.support.supervisor import PATIENCE_S, ROOT
 
 # A daemon that runs the file of its first argument and meets a bug: an exception with the text {words}.
@@ -32,11 +33,8 @@ BUGGY_DAEMON = """
 def run_program(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run the program, which may be indented, and return how it ended and what it wrote."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
+    return captured(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(program), *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
         cwd=ROOT,
         env=environ,
         timeout=PATIENCE_S,

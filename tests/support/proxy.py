@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from tests.support.consul import free_ports
@@ -127,9 +126,7 @@ class Proxy:
         self.accept()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         try:
             self.run(self._refuse())
         finally:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import psutil
 import yaml
 
+from tests.support.captured import captured
 from tests.support.log_lines import undocumented
 from tests.support.patience import PATIENCE_S as PATIENCE_S  # for tests of a supervisor
 from tests.support.patience import patient
@@ -52,15 +53,8 @@ def command(
     *arguments: str, environ: Mapping[str, str] | None = None, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run a command that ends by itself, and return exit code, standard output and standard error."""
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        input=stdin,
-        cwd=ROOT,
-        env={**ENVIRON, **(environ or {})},
-        timeout=PATIENCE_S,
+    return captured(
+        [*COMMAND, *arguments], input=stdin, cwd=ROOT, env={**ENVIRON, **(environ or {})}, timeout=PATIENCE_S
     )
 
 

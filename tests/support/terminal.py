@@ -8,7 +8,6 @@ import struct
 import subprocess
 import termios
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from supervisor.cli.display.screen import CLEAR_LINE, HOME
@@ -51,9 +50,7 @@ class Terminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.process.kill()
         self.process.wait()
         os.close(self._theirs)

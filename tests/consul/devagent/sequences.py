@@ -86,11 +86,7 @@ def quick(seed: int, length: int = 25, operations: Operations | None = None, kin
 
 
 def timed(
-    seed: int,
-    length: int = 16,
-    end_s: float = 6.0,
-    operations: Operations | None = None,
-    kind: str = "timed",
+    seed: int, length: int = 16, end_s: float = 6.0, operations: Operations | None = None, kind: str = "timed"
 ) -> Sequence:
     """Return a random sequence over some seconds, of short sessions, delays and waits."""
     source = random.Random(seed)

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.consul.devagent.comparison import SETTLE_S, against, chosen, fresh_agent, node_of, report
+from tests.support.captured import captured
 from tests.support.consul import Agent
+
+pytestmark = pytest.mark.long
 
 QUICK, TIMED, SEED = 160, 40, 1
 CLIENT_QUICK = 10
@@ -25,7 +28,6 @@ def fresh(tmp_path: Path) -> Iterator[Agent]:
         yield agent
 
 
-@pytest.mark.long
 def test_the_model_and_consul_agree(fresh: Agent, request: pytest.FixtureRequest) -> None:
     """They agree in status, body, relations of indexes, and in the queries that each step wakes."""
     result = against(fresh.host, fresh.port, node_of(fresh), chosen(QUICK, TIMED, SEED))
@@ -36,7 +38,6 @@ def test_the_model_and_consul_agree(fresh: Agent, request: pytest.FixtureRequest
     assert result.cut_short < result.sequences / 4, told
 
 
-@pytest.mark.long
 def test_the_model_of_a_client_agent_agrees_with_one(fresh: Agent, tmp_path: Path) -> None:
     """A client agent puts words before the errors of its servers."""
     sequences = [sequence for sequence in chosen(CLIENT_QUICK, 0, SEED) if not sequence.timed]
@@ -94,7 +95,6 @@ MUTANTS = (
 )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_fault_in_the_model_is_detected(mutant: Mutant, agent: Agent, tmp_path: Path) -> None:
     """The comparison of a copy with the fault ends with 1, and that of a true copy with 0."""
@@ -115,4 +115,4 @@ def compared(copy: Path, agent: Agent, only: str) -> "subprocess.CompletedProces
     """Return the report on this copy beside an unused agent."""
     where = ["--address", f"{agent.host}:{agent.port}", "--node", node_of(agent)]
     argv = [sys.executable, "-m", "tests.consul.devagent.comparison", "--once", "--only", only, *where]
-    return subprocess.run(argv, cwd=copy, capture_output=True, text=True, timeout=RUN_S)
+    return captured(argv, cwd=copy, timeout=RUN_S)

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from tests.consul.semaphores import test_consul_lock, test_late_writes, test_line, test_record, test_slots
+from tests.consul.semaphores import test_consul_lock, test_late_writes, test_record, test_slots
 from tests.consul.semaphores.scene import SlotScene
 from tests.support.consul import Agent, Client
 from tests.support.staging import staged
@@ -28,7 +28,7 @@ LONG: tuple[Play, ...] = (
     ),
     partial(test_slots.test_a_holder_that_loses_by_an_operators_act_leaves_in_order, lost="session"),
     test_record.test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay,
-    test_line.test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again,
+    test_slots.test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again,
     partial(
         test_consul_lock.test_never_more_than_three_hold_without_crashes_and_both_kinds_make_progress,
         times=10,

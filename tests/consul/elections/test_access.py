@@ -91,21 +91,6 @@ def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
     assert not [made.secret for made in (first, second) if made.secret in a.log_text]
 
 
-@pytest.mark.long
-def test_a_token_that_stays_refused_ends_belief_with_the_lease(
-    scene: Scene, guarded: Guarded, file: Path
-) -> None:
-    """A refused token is tolerated like silence, and the node contends again once the token is good."""
-    first, second = contender(guarded, scene), contender(guarded, scene)
-    file.write_text(first.secret)
-    a = scene.leader("a", consul={"token_file": str(file)})
-    guarded.forget(first)
-    assert scene.wait(node="a", event="lose", stage="end").reason == "lease-expired"
-    assert a.running
-    file.write_text(second.secret)
-    until(lambda: scene.calls("a")[-1] == "acquire acquired", "it leads again")
-
-
 def test_a_token_file_that_is_corrected_is_used_without_a_restart(
     scene: Scene, guarded: Guarded, file: Path
 ) -> None:
@@ -155,14 +140,3 @@ def test_a_refusal_by_the_agents_own_configuration_names_that(
             a = scene.node("a", consul={"address": agent.url})
             why = a.wait_line("consul-denied")["why"]
             assert words in why and f"http_config.{remedy}" in why and "policy" not in why
-
-
-@pytest.mark.long
-def test_a_supervisor_leads_over_a_unix_socket(make_scene: MakeScene[Scene], tmp_path: Path) -> None:
-    socket = tmp_path / "http.sock"
-    config = {"addresses": {"http": f"127.0.0.1 unix://{socket}"}}
-    with Agent(tmp_path / "unix", config=config) as agent, make_scene(agent) as scene:
-        scene.leader("a", consul={"address": f"unix://{socket}"})
-        scene.waiter("b", consul={"address": f"unix://{socket}"})
-        assert scene.nodes["a"].stop() == 0
-        assert scene.wait_leader() == "b"

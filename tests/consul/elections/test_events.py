@@ -2,19 +2,19 @@
 
 import json
 import os
-import random
 import signal
-import stat
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
+from supervisor.journal.event_file import NEWER
 from tests.consul.elections.scene import Scene
 from tests.support.hung import hung, needs_root
 from tests.support.supervisor import Supervisor, command, until
+
+pytestmark = pytest.mark.long
 
 WHY = "disk swap: ä $(x)"
 
@@ -53,7 +53,6 @@ def without_changes(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each for each in found if each.get("event_kind") != "change"]
 
 
-@pytest.mark.long
 def test_a_step_down_is_told_with_its_reason_and_its_giver(scene: Scene) -> None:
     notes = scene.folder / "notes"
     lose = scene.hook("a", "lose", f'printf %s "$CONSUL_SUPERVISOR_NOTE" >{notes}; cat >{notes}.json')
@@ -85,7 +84,6 @@ def test_a_step_down_is_told_with_its_reason_and_its_giver(scene: Scene) -> None
     assert code == 2 and "no such election or semaphore" in error
 
 
-@pytest.mark.long
 def test_events_and_transitions_are_there_after_a_stop_and_after_a_kill(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a")
@@ -119,65 +117,6 @@ def test_events_and_transitions_are_there_after_a_stop_and_after_a_kill(scene: S
     assert events(a)[: len(before)] == before
 
 
-@pytest.mark.long
-def test_kills_at_any_moment_leave_events_that_can_be_read(scene: Scene) -> None:
-    scene.restarts = True
-    dice = random.Random(7)
-    a = scene.node("a")
-    for _ in range(6):
-        a.wait_line("started")
-        for verb in ("pause", "resume"):
-            command(verb, scene.name, *place(a))
-        time.sleep(dice.uniform(0.0, 0.1))
-        scene.kill("a")
-        content = (a.state_dir / NEWER).read_bytes()
-        assert not content or content.endswith(b"\n")
-        started = sum(each["event"] == "started" for each in events(a)) if content else 0
-        a.start()
-        until(lambda: (a.state_dir / "lock").exists() and a.lines("started"), "it runs")
-        assert started <= len(a.lines("started"))
-    until(lambda: any(each["event"] == "command-received" for each in events(a)), "events are there")
-
-
-@pytest.mark.long
-def test_damage_costs_the_damaged_events_alone(scene: Scene) -> None:
-    scene.restarts = True
-    a = scene.leader("a")
-    assert a.stop() == 0
-    path = a.state_dir / NEWER
-    before = events(a)
-    lines = path.read_bytes().split(b"\n")
-    lines[2] = b"\0" * len(lines[2])
-    path.write_bytes(b"\n".join(lines)[:-9])  # and cut in the last line
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds")
-    until(lambda: told(without_changes(events(a)))[-1] == "role holding", "its events")
-    after = events(a)
-    assert after[: len(before) - 2] == [each for each in before[:-1] if each != before[0]]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    a.assert_no_fault()
-
-
-@pytest.mark.long
-def test_a_hundred_thousand_events_on_disk_cost_a_start_no_hand_over(scene: Scene) -> None:
-    """Both files are full: they are read after everything urgent, and keep their size."""
-    scene.restarts = True
-    a = scene.leader("a")
-    assert a.stop() == 0
-    text = (a.state_dir / NEWER).read_bytes()
-    for name in (OLDER, NEWER):
-        (a.state_dir / name).write_bytes((text * (FILE_BYTES_MAX // len(text)))[: FILE_BYTES_MAX - 1])
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds")
-    until(lambda: len(events(a)) > 2000, "its events")
-    for _ in range(5):
-        assert operate(a, "pause", scene.name, "--reason", "x" * 200)[0] == 0
-    until(lambda: (a.state_dir / NEWER).stat().st_size < FILE_BYTES_MAX / 2, "the newer file is begun anew")
-    assert sum((a.state_dir / name).stat().st_size for name in (NEWER, OLDER)) <= 2 * FILE_BYTES_MAX
-    assert not a.lines("event-loop-stalled")
-
-
-@pytest.mark.long
 @needs_root
 def test_on_a_full_disk_events_wait_and_nothing_else_does(scene: Scene, disk: Path) -> None:
     a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
@@ -205,7 +144,6 @@ def test_on_a_full_disk_events_wait_and_nothing_else_does(scene: Scene, disk: Pa
     assert [each for each in events(a, scene.name) if each in kept][-len(kept) :] == kept
 
 
-@pytest.mark.long
 @needs_root
 def test_events_on_a_file_system_that_hangs_delay_nothing(scene: Scene) -> None:
     a = scene.leader("a")
@@ -224,7 +162,6 @@ def test_events_on_a_file_system_that_hangs_delay_nothing(scene: Scene) -> None:
     assert any(each["event"] == "command" for each in events(a))
 
 
-@pytest.mark.long
 def test_a_status_that_is_not_healthy_can_be_an_exit_code(scene: Scene) -> None:
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
     assert operate(a, "status", "--exit-code")[0] == 0
@@ -237,7 +174,6 @@ def test_a_status_that_is_not_healthy_can_be_an_exit_code(scene: Scene) -> None:
     scene.excuse("a")
 
 
-@pytest.mark.long
 def test_what_another_user_may_not_read_is_said(tmp_path: Path) -> None:
     """An operator without a daemon and without events gets the daemon's own error."""
     config = tmp_path / "c.yaml"

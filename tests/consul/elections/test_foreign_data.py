@@ -7,10 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_consul_lock import LOCK_FLAGS, consul_lock
+from tests.support.consul import BINARY
 from tests.support.supervisor import PATIENCE_S, until
 
 SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue
+
+LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue
+
+
+def consul_lock(scene: Scene, *arguments: str) -> list[str]:
+    return [str(BINARY), "lock", f"-http-addr={scene.agent.host}:{scene.agent.port}", *arguments]
 
 
 def test_a_semaphore_that_is_in_use_is_left_alone(scene: Scene, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.core.lock.handover import HANDOVER_S, hinted_session
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_consul_lock import consul_lock
+from tests.consul.elections.test_foreign_data import consul_lock
 from tests.consul.elections.test_operator import operate
 from tests.consul.elections.test_reload import item
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until

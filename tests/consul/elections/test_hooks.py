@@ -40,14 +40,6 @@ def test_a_node_whose_on_acquire_fails_hands_over_and_waits_before_its_next_atte
     assert again.at >= lost.at + 2.0 - 0.02
 
 
-def test_an_on_acquire_that_ignores_term_is_killed_before_on_lose(scene: Scene) -> None:
-    body = "trap '' TERM; sleep 60; exit 0"
-    a = scene.node("a", on_acquire=[scene.hook("a", "acquire", body)])
-    scene.wait(node="a", event="acquire", stage="begin")
-    assert a.stop() == 0
-    assert order(scene, "a") == ["begin acquire", "begin lose", "end lose"]
-
-
 # --- run -----------------------------------------------------------------------------------------
 
 
@@ -100,25 +92,6 @@ def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) 
 
 
 # --- elections side by side, observers, sessions ---------------------------------------------------
-
-
-@pytest.mark.long
-def test_a_slow_election_does_not_delay_another_of_the_same_process(scene: Scene) -> None:
-    quick = f"{scene.name}-quick"
-    slow_hooks = [scene.hook("a", "acquire", "sleep 60", timeout="100s")]
-    slow_change = [scene.hook("a", "change", "sleep 60", timeout="100s")]
-    elections = {
-        scene.name: scene.election("a", on_acquire=slow_hooks, on_change=slow_change),
-        quick: scene.election("a", key=f"{quick}/leader", session={"name": f"{scene.name}-a2"}),
-    }
-    a = scene.node("a", items=elections)
-    scene.wait(name=scene.name, event="acquire", stage="begin")
-    scene.wait(name=quick, event="acquire", stage="end")
-    scene.agent.session_destroy(scene.sessions_of("a2")[0])
-    scene.wait(name=quick, event="lose", stage="end")
-    until(lambda: scene.records(name=quick, event="acquire", stage="end")[1:], "the quick one leads again")
-    assert not scene.records(name=scene.name, event="acquire", stage="end")
-    assert a.stop() == 0
 
 
 def test_an_observer_has_no_session_and_runs_on_change_for_every_leader(scene: Scene) -> None:

@@ -15,24 +15,6 @@ def operate(node: Supervisor, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.long
-def test_recover_ends_stuck_and_gives_the_key_back(scene: Scene) -> None:
-    mended = scene.folder / "mended"  # any node may lead next, and its on_lose then works again
-    a = scene.leader("a", on_lose=[scene.hook("a", "lose", f"test -e {mended}")])
-    scene.waiter("b")
-    code, why = operate(a, "recover", scene.name)
-    assert (code, why) == (
-        1,
-        f"consul-supervisor: cannot recover {scene.name}: it is not stuck (role: holding)",
-    )
-    scene.agent.session_destroy(scene.session_of("a"))
-    a.wait_line("role", role="stuck")
-    mended.touch()
-    assert operate(a, "recover", scene.name) == (0, "")
-    assert scene.wait_leader() in ("a", "b")
-    a.wait_line("command", verb="recover")
-
-
-@pytest.mark.long
 def test_recover_after_a_restart_that_found_the_node_stuck_frees_the_key(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
@@ -44,24 +26,6 @@ def test_recover_after_a_restart_that_found_the_node_stuck_frees_the_key(scene: 
     until(lambda: len(a.lines("role", role="holding")) == 2, "it leads again")
     a.kill()
     scene.excuse("a")
-
-
-@pytest.mark.long
-def test_a_paused_waiter_leaves_a_free_key_alone_even_after_a_crash(scene: Scene) -> None:
-    scene.restarts = True
-    a = scene.leader("a")
-    b = scene.waiter("b")
-    assert operate(b, "pause", scene.name) == (0, "")
-    b.wait_line("role", role="paused")
-    b.kill()
-    b.start()
-    until(lambda: len(b.lines("role", role="paused")) == 2, "it is still paused")
-    assert a.stop() == 0
-    assert operate(b, "resume", "--all") == (0, "")
-    assert scene.wait_leader(but="a") == "b"
-    assert scene.calls("b") == ["acquire acquired"]
-    released = scene.wait(node="a", event="lose", stage="end").at
-    assert scene.wait(node="b", event="acquire", stage="begin").at > released
 
 
 @pytest.mark.parametrize("names_socket", [True, False], ids=["named", "usual"])
@@ -86,13 +50,3 @@ def test_a_half_saved_drop_in_takes_no_command_away(
         done = command(*words, "--config", str(drop_ins))
         assert done.returncode == code, done.stderr
         assert ("is asked, the usual control socket" in done.stderr) != names_socket
-
-
-@pytest.mark.long
-def test_an_unknown_name_and_an_absent_daemon_are_reported(scene: Scene) -> None:
-    a = scene.leader("a")
-    code, why = operate(a, "pause", "nothing")
-    assert code == 2 and "no such election" in why and scene.name in why
-    assert a.stop() == 0
-    code, why = operate(a, "pause", scene.name)
-    assert code == 69 and why.startswith("consul-supervisor: cannot")

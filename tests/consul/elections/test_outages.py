@@ -8,6 +8,8 @@ from tests.consul.elections.scene import ROOM_S, Scene, boottime
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
+pytestmark = pytest.mark.long
+
 INTERVAL_S = 1.0  # between two consistent reads of a holder, with the figures of the scene
 LATE_S = 1.0
 # Room 17.9 s, which is longer than an agent with a data directory takes to start.
@@ -24,7 +26,6 @@ def goes_on(scene: Scene, node: str) -> None:
     scene.wait_told(node, "value-changed after the outage")
 
 
-@pytest.mark.long
 def test_an_agent_that_restarts_within_room_costs_nothing(own_scene: Scene) -> None:
     scene = own_scene
     scene.leader("a", session=ROOMY)
@@ -42,7 +43,6 @@ def test_an_agent_that_restarts_within_room_costs_nothing(own_scene: Scene) -> N
     a.wait_line("consul-answers")
 
 
-@pytest.mark.long
 def test_a_frozen_agent_ends_belief_when_room_ends(own_scene: Scene) -> None:
     """on_lose begins and ends while Consul is still frozen, and then the old session is destroyed."""
     scene = own_scene
@@ -64,13 +64,16 @@ def test_a_frozen_agent_ends_belief_when_room_ends(own_scene: Scene) -> None:
     until(lambda: scene.session_of("a"), "a has a new session")
 
 
-@pytest.mark.long
-def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -> None:
+@pytest.mark.parametrize("just", [False, True], ids=["short", "just the silence"])
+def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene, just: bool) -> None:
     scene = own_scene
-    scene.leader("a", session=ROOMY)
+    scene.leader("a", session=QUICK if just else ROOMY)
     session = scene.session_of("a")
     scene.agent.freeze()
-    scene.nodes["a"].wait_line("exchange-failed", kind="read key")
+    if just:
+        time.sleep(QUICK_SILENCE_S - 0.1)
+    else:
+        scene.nodes["a"].wait_line("exchange-failed", kind="read key")
     scene.agent.thaw()
     scene.agent.wait_ready()
     goes_on(scene, "a")
@@ -78,21 +81,6 @@ def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene) -
     assert scene.calls("a") == ["acquire acquired"]
 
 
-@pytest.mark.long
-def test_an_agent_that_is_frozen_for_just_the_silence_costs_nothing(own_scene: Scene) -> None:
-    scene = own_scene
-    scene.leader("a", session=QUICK)
-    session = scene.session_of("a")
-    scene.agent.freeze()
-    time.sleep(QUICK_SILENCE_S - 0.1)
-    scene.agent.thaw()
-    scene.agent.wait_ready()
-    goes_on(scene, "a")
-    assert scene.session_of("a") == session
-    assert scene.calls("a") == ["acquire acquired"]
-
-
-@pytest.mark.long
 def test_an_agent_that_is_frozen_two_intervals_longer_is_a_loss_in_time(own_scene: Scene) -> None:
     """The freeze is as long as the room, so belief has ended; the judges of the scene see no overlap."""
     scene = own_scene
@@ -109,7 +97,6 @@ def test_an_agent_that_is_frozen_two_intervals_longer_is_a_loss_in_time(own_scen
     until(lambda: scene.session_of("a"), "a has a new session")
 
 
-@pytest.mark.long
 def test_without_a_ttl_silence_ends_belief_and_no_other_node_leads(own_scene: Scene) -> None:
     scene = own_scene
     scene.leader("a", session={"ttl": "none"})
@@ -122,7 +109,6 @@ def test_without_a_ttl_silence_ends_belief_and_no_other_node_leads(own_scene: Sc
     scene.wait_leader()
 
 
-@pytest.mark.long
 def test_a_start_without_consul_waits_for_it(own_scene: Scene) -> None:
     """A starting Consul may apply a create whose client has given up, and the TTL ends that session."""
     scene = own_scene
@@ -136,7 +122,6 @@ def test_a_start_without_consul_waits_for_it(own_scene: Scene) -> None:
     scene.wait_no_orphan("a")
 
 
-@pytest.mark.long
 def test_a_waiter_outlives_an_outage_and_leads_when_the_key_is_free(own_scene: Scene) -> None:
     scene = own_scene
     a = scene.leader("a", session=ROOMY)
@@ -149,7 +134,6 @@ def test_a_waiter_outlives_an_outage_and_leads_when_the_key_is_free(own_scene: S
     assert scene.wait_leader() == "b"
 
 
-@pytest.mark.long
 def test_an_agent_that_lost_all_its_data_is_a_loss_and_a_new_start(dev_scene: Scene) -> None:
     """A -dev agent keeps nothing over a restart, so the session and the key are gone."""
     scene = dev_scene
@@ -162,7 +146,6 @@ def test_an_agent_that_lost_all_its_data_is_a_loss_and_a_new_start(dev_scene: Sc
     scene.forgets = True
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("fault", ["reset", "refuse", "silence"])
 def test_a_fault_of_the_network_within_room_costs_nothing(scene: Scene, fault: str) -> None:
     a = scene.leader("a", consul={"address": scene.proxy.url}, session=ROOMY)
@@ -187,7 +170,6 @@ def test_a_fault_of_the_network_within_room_costs_nothing(scene: Scene, fault: s
     assert scene.calls("a") == ["acquire acquired"]
 
 
-@pytest.mark.long
 def test_silence_towards_one_node_hands_over_to_the_other_without_overlap(scene: Scene) -> None:
     """The other node leads once Consul has ended the session, and the silent node's on_lose ends before."""
     scene.leader("a", consul={"address": scene.proxy.url}, session={"ttl": "1s"})

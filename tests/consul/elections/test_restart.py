@@ -14,7 +14,6 @@ from tests.consul.elections.crash import (
     flag_of,
     forget_accepted,
     refile,
-    rewrite,
     session_in_force,
     spoil,
     state_of,
@@ -28,7 +27,7 @@ from tests.support.supervisor import Supervisor, until
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("broken", ["\n  - broken: [\n", "\x00", "\nelections: twice\n"])
+@pytest.mark.parametrize("broken", ["\n  - broken: [\n", "\nelections: twice\n"])
 def test_a_broken_file_with_a_state_dir_of_its_own_still_winds_up(scene: Scene, broken: str) -> None:
     config = scene.config({scene.name: scene.election("a")}) | {"state_dir": str(scene.folder / "own")}
     a = scene.nodes["a"] = Supervisor(scene.folder / "a", config)
@@ -81,9 +80,7 @@ def test_another_spelling_of_the_same_state_dir_keeps_the_tenure(scene: Scene, o
 
 
 @pytest.mark.long
-def test_records_in_a_former_state_dir_are_wound_up_even_if_the_file_is_bad(
-    scene: Scene,
-) -> None:
+def test_records_in_a_former_state_dir_are_wound_up_even_if_the_file_is_bad(scene: Scene) -> None:
     a = scene.leader("a")
     crash(scene, "a")
     forget_accepted(a)
@@ -182,18 +179,6 @@ def test_a_pause_during_the_wind_up_is_kept(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_an_item_that_has_ended_cannot_be_paused(scene: Scene) -> None:
-    a = scene.leader("a")
-    crash(scene, "a")
-    refile(a, scene.config({"other": scene.election("a", key=f"{scene.name}/other")}))
-    a.start()
-    a.wait_line("role", item=scene.name, role="stopped")
-    code, why = operate(a, "pause", scene.name)
-    assert code == 2 and "no such election or semaphore, there are other" in why
-    assert operate(a, "pause", "--all") == (0, "")
-
-
-@pytest.mark.long
 def test_a_record_of_another_consul_is_reported(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader("a", consul={"address": scene.proxy.url})
@@ -209,7 +194,7 @@ def test_a_record_of_another_consul_is_reported(scene: Scene) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("after_s", [0.08, 0.12, 0.16, 0.2, 0.3])
+@pytest.mark.parametrize("after_s", [0.08, 0.2])
 def test_a_stop_that_comes_while_the_supervisor_starts_is_in_order(scene: Scene, after_s: float) -> None:
     a = scene.leader("a")
     crash(scene, "a")
@@ -222,49 +207,20 @@ def test_a_stop_that_comes_while_the_supervisor_starts_is_in_order(scene: Scene,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("touched", ["unreadable", "renamed host"])
-def test_a_hook_that_a_crash_left_running_is_ended_even_if_the_record_is_bad(
-    scene: Scene, touched: str
-) -> None:
+def test_a_hook_that_a_crash_left_running_is_ended_even_if_the_record_is_bad(scene: Scene) -> None:
     scene.overlap = scene.forgets = True  # the record does not name the tenure
     a = scene.node("a", on_acquire=[scene.hook("a", "acquire", "sleep 3")])
     scene.wait(node="a", event="acquire", stage="begin")
     a.wait_line("hook-started", event_kind="acquire")
     crash(scene, "a")
     scene.excuse("a")
-    if touched == "unreadable":
-        spoil(a, scene.name)
-    else:
-        rewrite(a, scene.name, host="old-name")
+    spoil(a, scene.name)
     a.start()
     scene.wait(node="a", event="lose", stage="end")
     time.sleep(3)
     ends = [each.at for each in scene.records(node="a", event="acquire", stage="end")]
     began = [each.at for each in scene.records(node="a", event="acquire", stage="begin")]
     assert len(ends) < len(began), "the one that was interrupted never came to its end"
-
-
-@pytest.mark.long
-def test_processes_of_a_failed_last_resort_are_left_alone_by_a_restart(scene: Scene) -> None:
-    """Such a process may be the power-off that is due in a minute."""
-    a = scene.leader(
-        "a",
-        on_lose=[scene.hook("a", "lose", "exit 1")],
-        on_lose_failure=[
-            scene.hook("a", "lose-failure", "setsid sleep 303 >/dev/null 2>&1 & sleep 0.2; exit 1")
-        ],
-        session={"lock_delay": "6s"},
-    )
-    scene.restarts = True
-    a.signal(signal.SIGTERM)
-    assert a.wait() == 1
-    (sleeper,) = [p for p in scene.processes() if "303" in p.cmdline()]
-    a.start()
-    a.wait_line("role", role="stuck")
-    assert sleeper.is_running()
-    sleeper.kill()
-    assert a.stop() == 1
-    scene.excuse("a")
 
 
 # --- changed records and broken disks ---------------------------------------------------------------

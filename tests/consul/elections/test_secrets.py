@@ -6,7 +6,6 @@ then searched for them, as they are and as base64.
 
 import base64
 import http.client
-import json
 import os
 import pwd
 import shutil
@@ -361,18 +360,3 @@ def test_the_trace_of_a_bug_shows_no_secret(tmp_path: Path) -> None:
     done = run_program(BUGGY_DAEMON.format(words=words), str(file))
     assert done.returncode == BUG and "ValueError: cannot use Config(" in done.stderr
     assert not secret_in(done.stderr, (MARK, PATH, QUERY, HEADER, BODY, SIGNING, HOOK_ENV)), done.stderr
-
-
-def test_every_line_of_a_life_is_one_json_object(scene: Scene, guarded: Guarded) -> None:
-    """Hooks may write any bytes."""
-    secret = guarded.token_of(write(scene.key) + guarded.sessions_rule()).secret
-    body = "echo out; echo '{\"event\": \"x\"}' >&2; printf '\\033[31m\\377 no newline'"
-    a = scene.leader("a", consul={"token": secret}, on_acquire=[scene.hook("a", "acquire", body)])
-    assert a.stop() == 0
-    lines = [json.loads(text) for text in a.log_text.splitlines()]
-    events = {line["event"] for line in lines}
-    assert {"started", "role", "hook-started", "hook-output", "hook-succeeded", "stopping"} < events
-    assert lines[-1]["event"] == "stopped"
-    outputs = [(line["stream"], line["text"]) for line in a.lines("hook-output")]
-    assert ("stdout", "out") in outputs and ("stderr", '{"event": "x"}') in outputs
-    assert ("stdout", "\\x1b[31m\ufffd no newline") in outputs, outputs

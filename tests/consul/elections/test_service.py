@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.consul.elections.scene import LASTING, ROOM_S, Scene
-from tests.consul.elections.test_reload import item, reload
+from tests.consul.elections.test_reload import item
 from tests.consul.semaphores.scene import SlotScene
 from tests.support.consul import Agent, free_ports
 from tests.support.dns import addresses
@@ -163,19 +163,6 @@ def test_the_next_process_takes_the_instance_over(named: Named) -> None:
     until(lambda: a.lines("request", kind="pass service"), "the check passes again")
 
 
-def test_an_instance_of_an_earlier_life_is_removed_at_the_start(named: Named) -> None:
-    """The process that crashed left no record, as after the loss of its state."""
-    a = named.leader("a")
-    named.scene.kill("a")
-    for path in (a.folder / "state").rglob("*.journal"):
-        path.unlink()
-    a.start()
-    named.scene.restarts = named.scene.overlap = True
-    until(lambda: named.ids("a") == [], "the instance is removed")
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it holds again")
-    named.wait([NODES["a"]])
-
-
 def critical_within_its_ttl(named: Named) -> None:
     """Wait until nobody is named; the check is critical, and Consul keeps the instance for a minute."""
     began = time.monotonic()
@@ -218,29 +205,6 @@ def test_an_instance_of_another_program_is_left_alone(named: Named) -> None:
     agent.call("PUT", f"/agent/service/deregister/{theirs}")
     named.wait([NODES["a"]])
     until(lambda: why not in item(a)["warnings"], "the notice is over")
-
-
-def test_a_reload_adds_changes_and_removes_the_service(named: Named) -> None:
-    named.scene.lasting()
-    a = named.scene.leader("a", **{**named.how("a"), "service": None})
-    consul = {"address": named.fleet.agent("a").url}
-
-    def change(service: dict[str, object] | None) -> None:
-        a.rewrite(named.scene.config({named.scene.name: named.scene.item("a", service=service)}, consul))
-        code, told = reload(a)
-        assert code == 0, told
-
-    change(named.settings("a"))
-    named.wait([NODES["a"]])
-    change(named.settings("a", address="10.0.0.9"))
-    named.wait(["10.0.0.9"])
-    former, named.name = named.name, f"{named.name[:40]}-other"
-    change(named.settings("a"))
-    named.wait([NODES["a"]])
-    assert named.fleet.by_http(former) == [] and len(named.ids("a")) == 1
-    change(None)
-    named.wait([])
-    assert named.ids("a") == [] and named.scene.calls("a") == ["acquire acquired"]
 
 
 def test_two_elections_may_have_one_name(named: Named) -> None:

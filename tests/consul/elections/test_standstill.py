@@ -39,23 +39,6 @@ def test_a_holder_that_was_stopped_beyond_its_room_runs_on_lose_first(scene: Sce
 
 
 @pytest.mark.long
-def test_a_session_that_ended_while_consul_was_stopped_was_released_by_no_node(own_scene: Scene) -> None:
-    """Both processes are stopped, because a renewal that waits for Consul could keep the session alive."""
-    scene = own_scene
-    terms = {"ttl": "1s", "lock_delay": "20s"}
-    a = scene.leader("a", session=terms, on_acquire=None, on_lose=None)
-    session = scene.session_of("a")
-    with stopped(a):
-        scene.agent.freeze()
-        passes(2.1)
-        scene.agent.thaw()
-        until(lambda: session not in {one["ID"] for one in scene.sessions()}, "the session has ended")
-    a.wait_line("role", role="waiting")
-    told = [(line["level"], line["reason"]) for line in a.lines("role", role="losing")]
-    assert told in ([("warning", "session-invalidated")], [("warning", "lock-gone")])
-
-
-@pytest.mark.long
 def test_nothing_follows_an_on_acquire_that_ended_during_a_stop_on_old_news(scene: Scene) -> None:
     a = scene.node(
         "a", on_acquire=[scene.hook("a", "acquire", "sleep 0.5"), scene.hook("a", "second")], **LONG

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from tests.consul.elections.scene import Scene
-from tests.support.supervisor import PATIENCE_S, assert_none_left, until
+from tests.support.supervisor import assert_none_left
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -28,33 +28,6 @@ def test_a_second_signal_kills_running_hooks_and_exits_1(scene: Scene) -> None:
     assert not scene.records(event="lose", stage="end")
     assert_none_left(scene.processes)
     assert a.lines("interrupted") and a.lines("stopped", clean=False)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("role", ["holder", "waiter", "newcomer"])
-@pytest.mark.parametrize("away", ["down", "frozen"])
-def test_a_stop_without_consul_is_bounded_and_in_order(own_scene: Scene, role: str, away: str) -> None:
-    """Each remaining request is sent once, and the TTL ends the session if Consul does not receive them."""
-    scene = own_scene
-    scene.excuse("a")
-    if role == "waiter":
-        session = scene.agent.session_create(TTL="600s")
-        assert scene.agent.acquire(scene.key, session)
-        a = scene.waiter("a")
-    if role == "holder":
-        a = scene.leader("a")
-    end, back = (
-        (scene.agent.kill, scene.agent.start) if away == "down" else (scene.agent.freeze, scene.agent.thaw)
-    )
-    end()
-    if role == "newcomer":
-        a = scene.node("a")
-        a.wait_line("started")
-    assert a.stop(within_s=PATIENCE_S) == 0
-    assert scene.calls("a") == (["acquire acquired", "lose shutdown"] if role == "holder" else [])
-    back()
-    scene.agent.wait_ready()
-    until(lambda: not scene.sessions_of("a"), "the session is gone")
 
 
 def test_a_stop_among_thousands_of_reloads_takes_effect(scene: Scene) -> None:

@@ -131,16 +131,6 @@ def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passe
     assert began.session != session
 
 
-@pytest.mark.long
-def test_a_check_that_consul_does_not_know_is_reported_and_waited_for(either_scene: Scene) -> None:
-    scene = either_scene
-    a = scene.node("a", session={"node_checks": [scene.name]})
-    line = a.wait_line("consul-refused", kinds=["create session"])
-    assert "Missing check" in line["why"] and line["level"] == "error"
-    scene.register_check(scene.name)
-    assert scene.wait_leader() == "a"
-
-
 @pytest.mark.parametrize("behavior", ["release", "delete"])
 def test_a_stop_keeps_value_and_flags_with_either_behavior(scene: Scene, behavior: str) -> None:
     """Consul deletes a key only when the session ends while it holds, and the release comes before that."""

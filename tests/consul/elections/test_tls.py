@@ -241,12 +241,7 @@ def test_a_webhook_has_tls_of_its_own(scene: Scene, tls_agent: TlsAgent, pki: Pk
     url = f"{tls_agent.tls_url}/v1/kv/{unique}/hook-"
     hooks = [
         {"name": "good", "webhook": f"{url}good", "method": "PUT", "tls": pki.tls()},
-        {
-            "name": "bad",
-            "webhook": f"{url}bad",
-            "method": "PUT",
-            "tls": pki.tls(ca_file="stranger-ca.pem"),
-        },
+        {"name": "bad", "webhook": f"{url}bad", "method": "PUT", "tls": pki.tls(ca_file="stranger-ca.pem")},
     ]
     a = scene.leader("a", on_change=hooks)
     failed = a.wait_line("hook-failed", hook="bad")["detail"]

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,41 +65,4 @@ def test_a_typo_or_an_unknown_user_keeps_a_node_ineligible_until_both_are_mended
     a.wait_line("hooks-can-start")  # the supervisor checks by itself some ten seconds later
     a.wait_line("role", role="holding")
     scene.excuse("a")  # this on_lose records nothing
-    assert a.stop() == 0
-
-
-@pytest.mark.long
-def test_an_adopted_holder_warns_of_a_hook_that_cannot_start_and_goes_on(
-    scene: Scene, tmp_path: Path
-) -> None:
-    scene.lasting()
-    scene.restarts = True
-    demote = tmp_path / "demote"
-    demote.write_text("#!/bin/sh\n")
-    demote.chmod(0o755)
-    a = scene.leader("a", on_lose=[{"exec": [str(demote)], "timeout": "900ms", "kill_after": "100ms"}])
-    scene.kill("a")
-    demote.rename(tmp_path / "elsewhere")
-    a.start()
-    a.wait_line("hook-cannot-start", effect="this node goes on leading: correct this before a loss")
-    until(lambda: only_item(status(a))["holds"], "it is adopted")
-    (tmp_path / "elsewhere").rename(demote)
-    assert a.stop() == 0
-
-
-@pytest.mark.long
-def test_a_path_that_hangs_affects_only_the_items_that_name_it(
-    scene: Scene, tmp_path: Path, hangs: Callable[[Path], None]
-) -> None:
-    script = tmp_path / "script"
-    hangs(script)
-    good, bad = f"{scene.name}-good", f"{scene.name}-bad"
-    lose = {"exec": [str(script)], "timeout": "900ms", "kill_after": "100ms"}
-    hooks = {"on_acquire": [], "on_lose": [lose], "on_change": []}
-    items = {bad: {**scene.item("a"), **hooks, "key": bad}, good: {**scene.item("a"), "key": good}}
-    a = scene.node("a", items=items)
-    a.wait_line("role", role="holding", item=good)
-    told = a.wait_line("hook-cannot-start")
-    assert told["item"] == bad and told["why"] == f"{script} did not answer within 5 s"
-    assert not a.lines("role", role="holding", item=bad)
     assert a.stop() == 0

@@ -9,6 +9,7 @@ import pytest
 
 from supervisor.lock_command.guard import NAME
 from tests.consul.locks.lockers import SHORT, SLEEP, Lockers, children, is_alive
+from tests.support.captured import captured
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
 
 
@@ -52,7 +53,7 @@ def test_the_arguments_of_the_command_are_its_own(lockers: Lockers) -> None:
 def test_options_may_stand_behind_the_key(lockers: Lockers) -> None:
     argv = [*COMMAND, "lock", lockers.key, "--wait", "0", "--verbose", "--", "true"]
     environ = {**ENVIRON, "CONSUL_HTTP_ADDR": lockers.agent.url}
-    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, env=environ, timeout=PATIENCE_S)
+    done = captured(argv, cwd=ROOT, env=environ, timeout=PATIENCE_S)
     assert done.returncode == 0 and f"holding {lockers.key}" in done.stderr
 
 
@@ -60,7 +61,7 @@ def test_options_may_stand_behind_the_key(lockers: Lockers) -> None:
     "arguments", [["lock", "a"], ["lock", "a", "--"], ["lock", "a", "true"], ["lock", "--", "true"]]
 )
 def test_without_a_key_or_a_command_nothing_runs(arguments: list[str]) -> None:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=ROOT, env=ENVIRON)
+    done = captured([*COMMAND, *arguments], cwd=ROOT, env=ENVIRON)
     assert done.returncode == 2 and done.stderr.startswith("usage: consul-supervisor lock")
 
 

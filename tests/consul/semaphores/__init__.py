@@ -1,7 +1,6 @@
 """Semaphores from outside: real supervisors, a real Consul, real hooks.
 
     scene.py          some supervisors on one prefix, their records, and the promises at the end
-    judges.py         at most ``limit`` holders at once, tokens that grow
     consul_lock.py    ``consul lock -n`` on the same prefix
     fleet.py          nodes that all have one of the example files
     round.py          twenty supervisors, three slots, and faults from a seed; ``__main__`` plays it

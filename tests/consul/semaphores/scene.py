@@ -125,10 +125,6 @@ class SlotScene(Scene):
         """Write ``.lock`` as it stands, with the flags of a semaphore unless others are given."""
         return self.agent.kv_put(self.key, value, **{"flags": FLAGS, **query})
 
-    def delete_all(self) -> None:
-        """Delete all keys, as ``consul kv delete -recurse`` does."""
-        assert self.agent.call("DELETE", f"/kv/{self.name}/?recurse").status == 200
-
     # --- the end ---------------------------------------------------------------------------------
 
     def judge(self) -> None:

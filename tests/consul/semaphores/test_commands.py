@@ -105,8 +105,5 @@ def test_a_slot_is_not_handed_over(scene: SlotScene) -> None:
     a = scene.holder("a")
     done = command("step-down", scene.name, "--to", "b", "--socket", str(a.folder / "control.sock"))
     why = "--to is for elections: a slot goes to the contender that is first in line"
-    assert (done.returncode, done.stderr) == (
-        1,
-        f"consul-supervisor: cannot step-down {scene.name}: {why}\n",
-    )
+    assert (done.returncode, done.stderr) == (1, f"consul-supervisor: cannot step-down {scene.name}: {why}\n")
     scene.wait_holders("a")

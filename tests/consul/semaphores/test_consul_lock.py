@@ -1,6 +1,5 @@
 """``consul lock -n=3`` and supervisors share three slots."""
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from tests.consul.semaphores.consul_lock import HOOK, Locker, tenures_of_all
 from tests.consul.semaphores.scene import FLAGS, SlotScene
+from tests.support.captured import captured
 from tests.support.consul import BINARY
 from tests.support.patience import patient
 from tests.support.supervisor import PATIENCE_S, until
@@ -103,7 +103,7 @@ def test_consul_lock_refuses_another_limit_beside_our_record(
     scene.excuse("lock")  # the refused consul lock leaves its session and its contender key behind
     address = f"-http-addr={scene.agent.host}:{scene.agent.port}"
     command = [str(BINARY), "lock", address, f"-n={limit}", f"-name={scene.name}-lock", scene.name, "true"]
-    refused = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    refused = captured(command, cwd=tmp_path)
     assert refused.returncode == 1
     assert f"semaphore limit conflict (lock: 3, local: {limit})" in refused.stderr
     assert a.running and scene.holders() == ["a"]

@@ -14,6 +14,8 @@ from tests.support.consul import Agent
 from tests.support.staging import staged
 from tests.support.supervisor import until
 
+pytestmark = pytest.mark.long
+
 FIVE = ("a", "b", "c", "d", "e")
 
 MakeFleet = Callable[[str, Mapping[str, str]], Fleet]
@@ -78,7 +80,6 @@ def ask(fleet: Fleet, *names: str) -> None:
         (fleet.run(name) / "app-restart").touch()
 
 
-@pytest.mark.long
 def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_node_once(restart: Fleet) -> None:
     """When all nodes are restarted, no node is left in line."""
     assert not restart.in_line("service/app-restart")
@@ -94,21 +95,6 @@ def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_node_once(rest
     until(lambda: not restart.in_line("service/app-restart"), "the line is empty")
 
 
-@pytest.mark.long
-def test_a_restart_that_is_requested_again_meanwhile_is_done_afterwards(make_fleet: MakeFleet) -> None:
-    """A package that was installed in between would otherwise wait for the next restart."""
-    restart = running(make_fleet, {"rejoin_delay: 30s": "rejoin_delay: 4s"})
-    slow = restart.run("a") / "app-is-slow"
-    slow.touch()
-    ask(restart, "a")
-    restart.wait("down", 1)
-    ask(restart, "a")
-    slow.unlink()
-    restart.wait("up", 2)
-    until(lambda: not wanted(restart), "nobody wants a restart any more")
-
-
-@pytest.mark.long
 def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fleet) -> None:
     """Other nodes go on once the node works again, or once the operator removes its file."""
     for name in restart.nodes:
@@ -128,7 +114,6 @@ def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fl
     until(lambda: not wanted(restart), "nobody wants a restart any more")
 
 
-@pytest.mark.long
 def test_a_supervisor_that_is_stopped_amid_a_restart_keeps_the_slot_until_the_service_is_up(
     restart: Fleet,
 ) -> None:
@@ -150,7 +135,6 @@ def test_a_supervisor_that_is_stopped_amid_a_restart_keeps_the_slot_until_the_se
     assert restart.journal() == [*of_first, ("down", second), ("up", second)]
 
 
-@pytest.mark.long
 def test_a_supervisor_that_crashes_amid_a_restart_repeats_it_in_its_own_slot(restart: Fleet) -> None:
     """The restart is not repeated when the file that requests it is gone."""
     for name in restart.nodes:
@@ -212,7 +196,6 @@ def finish(fleet: Fleet, *names: str) -> None:
         (fleet.run(name) / "may-end").touch()
 
 
-@pytest.mark.long
 def test_at_most_three_nodes_rebuild_at_once_and_each_node_once(rebuild: Fleet) -> None:
     finish(rebuild, *FIVE)
     rebuild.wait("end", 5)
@@ -221,7 +204,6 @@ def test_at_most_three_nodes_rebuild_at_once_and_each_node_once(rebuild: Fleet) 
     assert rebuild.most_at_once("begin", "end") == 3
 
 
-@pytest.mark.long
 def test_a_rebuild_outlives_a_crash_of_the_supervisor(rebuild: Fleet) -> None:
     """The rebuild goes on in its slot, and the slot is freed when it has ended."""
     first, *others = rebuild.nodes_that("begin")
@@ -238,7 +220,6 @@ def test_a_rebuild_outlives_a_crash_of_the_supervisor(rebuild: Fleet) -> None:
     assert rebuild.most_at_once("begin", "end") == 3
 
 
-@pytest.mark.long
 def test_a_rebuild_is_stopped_before_its_slot_is_freed(rebuild: Fleet) -> None:
     first = rebuild.nodes_that("begin")[0]
     assert rebuild.nodes[first].stop() == 0
@@ -276,7 +257,6 @@ class Cron:
         return ran
 
 
-@pytest.mark.long
 def test_the_job_runs_on_two_of_many_nodes_and_each_node_has_its_turn(make_fleet: MakeFleet) -> None:
     """One holder after the other is stopped: the job never runs on three nodes, and soon on two again."""
     fleet = make_fleet("cron-on-two", {})

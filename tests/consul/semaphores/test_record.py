@@ -74,36 +74,6 @@ def test_an_empty_record_with_the_flags_of_a_semaphore_is_new(scene: SlotScene) 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["no JSON", "flags of another", "held as a lock"])
-def test_a_holder_whose_record_becomes_no_semaphores_holds_to_the_end_of_its_room(
-    scene: SlotScene, kind: str
-) -> None:
-    """The record no longer shows the holders, so a holder has no contact and other nodes take no slot."""
-    scene.limit = 1
-    a = scene.holder("a")
-    d = scene.waiter("d")
-    session, spoiled_at = scene.session_of("a"), boottime()
-    other = held_as_lock(scene) if kind == "held as a lock" else ""
-    if not other:
-        put(scene, kind)
-    before = scene.agent.kv_get(scene.key)
-    assert "is left alone" in a.wait_line("notice")["why"]
-    lost = scene.wait(node="a", event="lose", stage="end")
-    assert (lost.session, lost.reason) == (session, "lease-expired")
-    assert spoiled_at + ROOM_S - patient(1.5) < lost.at < spoiled_at + ROOM_S + patient(1)
-    time.sleep(QUIET_S)
-    assert scene.agent.kv_get(scene.key) == before and not scene.calls("d")
-    until(lambda: not scene.sessions_of("a") or session not in scene.sessions_of("a"), "a has left")
-    if other:
-        scene.agent.session_destroy(other)
-    deleted_at = boottime()
-    scene.agent.kv_delete(scene.key)
-    # A node in line beside a record that is gone cannot know the holders, so it waits.
-    assert scene.next_begin("d").at >= deleted_at + PRUNE_DELAY_S - TICK_S
-    assert d.running
-
-
-@pytest.mark.long
 def test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay(scene: SlotScene) -> None:
     scene.full()
     deleted_at = boottime()
@@ -152,20 +122,6 @@ def test_a_holder_by_the_requests_of_consuls_guide_counts(scene: SlotScene) -> N
     ended_at = boottime()
     scene.agent.session_destroy(session)
     assert scene.next_begin("a").at >= ended_at + PRUNE_DELAY_S - TICK_S
-
-
-@pytest.mark.long
-def test_a_holder_that_an_operator_removes_loses_at_once_and_no_other_one(scene: SlotScene) -> None:
-    scene.full()
-    scene.overlap = True  # the next holder may act before on_lose has ended
-    session = scene.session_of("b")
-    holders = {each: True for each in scene.lock()["Holders"] if each != session}
-    scene.edit(Holders=holders)
-    lost = scene.wait(node="b", event="lose", stage="begin")
-    assert (lost.session, lost.reason, lost.time_left) == (session, "slot-removed", 0)
-    scene.wait_holders("a", "c", "d")
-    until(lambda: scene.line() == ["b"], "b stands in line again")
-    assert scene.calls("a") == scene.calls("c") == ["acquire acquired"]
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from tests.consul.elections.scene import boottime
+from tests.consul.elections.test_operator import operate
 from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, TICK_S, SlotScene
 from tests.support.patience import patient
 from tests.support.supervisor import until
@@ -150,3 +151,20 @@ def test_a_frozen_holder_that_loses_its_key_keeps_its_slot_for_the_prune_delay(
 
 
 # --- crash and restart -----------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again(scene: SlotScene) -> None:
+    a, _, _, d = scene.full()
+    scene.waiter("e")
+    key, session = scene.contender_key("d"), scene.session_of("d")
+    assert operate(d, "pause", scene.name) == (0, "")
+    scene.wait_gone(key, within_s=5)
+    until(lambda: session not in scene.sessions_of("d"), "its session is gone", within_s=5)
+    assert scene.line() == ["e"] and d.lines("role", role="paused")
+    assert a.stop() == 0
+    scene.wait_holders("b", "c", "e")
+    assert operate(d, "resume", scene.name) == (0, "")
+    until(lambda: scene.line() == ["d"], "d stands in line again", within_s=5)
+    assert scene.nodes["b"].stop() == 0
+    scene.wait_holders("c", "d", "e")

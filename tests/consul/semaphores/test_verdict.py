@@ -52,10 +52,6 @@ def test_one_holder_more_than_the_limit_is_wrong() -> None:
     assert seen.broken == ["3.00 3 act and 2 may: a since 10, b since 11, c since 12"]
 
 
-def test_a_late_begin_in_the_slot_of_another_holder_is_wrong() -> None:
-    assert verdict(begin(1, "a", 10), begin(2, "c", 12), begin(3, "b", 11)).broken
-
-
 def test_a_slot_taken_under_a_lower_limit_counts_although_a_later_one_was_not() -> None:
     lines = (told("limit", 0, token=5, limit=1), told("limit", 0.5, token=12, limit=2))
     assert verdict(*lines, begin(1, "c", 13), begin(2, "a", 10)).broken == []
@@ -63,28 +59,10 @@ def test_a_slot_taken_under_a_lower_limit_counts_although_a_later_one_was_not() 
     assert seen.broken[0] == "3.00 2 act and 1 may: a since 10, b since 11"
 
 
-def test_a_token_that_does_not_grow_with_the_slots_is_wrong() -> None:
-    assert not verdict(begin(1, "b", 11), begin(2, "a", 10)).broken, "whose hook was slower"
-    seen = verdict(*TWO, over(3, "a"), begin(4, "c", 9))
-    assert seen.broken == ["token 9 of c came after 10 of a"]
-
-
 @pytest.mark.parametrize(("at", "wrong"), [(4.9, True), (5.1, False)])
 def test_a_killed_holder_counts_to_the_end_of_its_room(at: float, wrong: bool) -> None:
     seen = verdict(*TWO, told("killed", 2.0, "a"), begin(at, "c", 12))
     assert bool(seen.broken) is wrong
-
-
-def test_a_killed_holder_that_is_back_in_time_counts_until_its_on_lose_has_ended() -> None:
-    back = (*TWO, told("killed", 2.0, "a"), told("started", 4.0, "a"))
-    assert verdict(*back, begin(9, "c", 12)).broken
-    assert not verdict(*back, over(8, "a"), begin(9, "c", 12)).broken
-
-
-def test_a_holder_that_is_back_too_late_counts_only_if_it_was_adopted() -> None:
-    late = (*TWO, told("killed", 2.0, "a"), told("started", 6.0, "a"))
-    assert not verdict(*late, begin(9, "c", 12)).broken
-    assert verdict(*late, begin(7, "a", 10, "adopted"), begin(9, "c", 12)).broken
 
 
 def test_a_lower_limit_counts_for_later_slots_and_evicts_no_holder() -> None:
@@ -99,11 +77,6 @@ def test_a_higher_limit_counts_from_its_index_and_not_beyond_that_of_the_files()
     assert verdict(*lines).broken
     assert not verdict(*lines, told("limit", 2.1, token=14, limit=5)).broken
     assert verdict(told("limit", 0, token=5, limit=5), *TWO, begin(3, "c", 12)).broken
-
-
-def test_a_record_that_was_deleted_begins_with_the_limit_of_the_files() -> None:
-    lines = (told("limit", 0, token=5, limit=1), told("lock-deleted", 0.5, token=6), *TWO)
-    assert not verdict(*lines).broken
 
 
 def test_each_slot_that_is_idle_too_long_is_wrong() -> None:

@@ -81,21 +81,6 @@ def test_the_lease_runs_down_in_silence_and_then_health_is_red(own_scene: Scene)
 
 
 @pytest.mark.long
-def test_health_is_red_while_a_record_cannot_be_written(scene: Scene) -> None:
-    node = scene.leader("a")
-    reader = Reader(node)
-    (record,) = node.state_dir.glob(f"{scene.name}*")
-    assert reader.ask("/healthz").status == 200
-    record.unlink()
-    record.mkdir()
-    assert reader.ask_socket(f"/v1/pause/{scene.name}", "POST").status == 409
-    found = reader.ask("/healthz")
-    assert found.status == 503 and found.json["troubles"][0].startswith(f"{scene.name} cannot be recorded: ")
-    record.rmdir()
-    until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
-
-
-@pytest.mark.long
 def test_the_status_of_a_semaphore_shows_its_slots(slots: SlotScene) -> None:
     nodes = [Reader(node) for node in slots.full()]
     item = until(lambda: (i := nodes[3].item(slots.name))["holders"][2:] and i, "d knows all holders")
@@ -106,33 +91,6 @@ def test_the_status_of_a_semaphore_shows_its_slots(slots: SlotScene) -> None:
     )  # fmt: skip
     assert nodes[0].ask(f"/holder/{slots.name}").status == 200
     assert nodes[3].ask(f"/holder/{slots.name}").status == 503
-
-
-@pytest.mark.long
-def test_an_item_that_is_gone_from_the_file_is_wound_up_and_its_successor_waits(
-    scene: Scene, tmp_path: Path
-) -> None:
-    body = f"until [ -e {tmp_path}/on ]; do sleep 0.02; done"
-    lose = scene.hook("a", "lose", body, timeout="9s")
-    node = scene.leader("a", on_lose=[lose], session={"lock_delay": "30s"})
-    node.kill()
-    changed = scene.election("a", key=f"{scene.name}/other", session={"lock_delay": "30s"})
-    text = json.dumps(scene.config({scene.name: changed, "next": {**changed, "key": scene.key}}))
-    node.config_path.write_text(text)
-    scene.restarts = True
-    node.start()
-    until(lambda: len(node.lines("hook-started", event_kind="lose")) == 1, "on_lose runs")
-    until(lambda: len(node.lines("http")) == 2, "it listens again")
-    reader = Reader(node)
-    items = {each["name"]: each for each in reader.status()["items"]}
-    assert set(items) == {scene.name, "next"}
-    assert items[scene.name]["role"] == "losing" and "wound up" in items[scene.name]["warnings"][0]
-    why = f"waits until {scene.name} has ended, which has the same name or key"
-    assert items["next"]["role"] == "waiting" and items["next"]["warnings"] == [why]
-    assert reader.ask("/leader/next").status == 503
-    (tmp_path / "on").touch()
-    until(lambda: reader.item("next")["holds"], "the next begins")
-    assert reader.item("next")["warnings"] == []
 
 
 def test_over_tcp_nothing_can_be_changed(scene: Scene) -> None:
@@ -188,9 +146,7 @@ def test_a_port_that_is_taken_costs_no_leadership_and_is_taken_when_it_is_free(s
     assert Reader(node).ask(f"/leader/{scene.name}").status == 200
 
 
-def test_a_reload_changes_the_served_items_and_moves_the_listener(
-    scene: Scene,
-) -> None:
+def test_a_reload_changes_the_served_items_and_moves_the_listener(scene: Scene) -> None:
     node = scene.leader("a")
     reader = Reader(node)
     observed = {"contend": False, "key": f"{scene.name}/new"}

@@ -485,14 +485,7 @@ def test_the_reason_of_a_loss_is_the_one_that_became_known_last() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"rests_until": 110.0},
-        {"paused": True},
-        {"ineligible": True},
-        {},
-    ],
-    ids=str,
+    "changes", [{"rests_until": 110.0}, {"paused": True}, {"ineligible": True}, {}], ids=str
 )
 def test_a_waiter_is_healthy(changes: dict[str, Any]) -> None:
     assert Stage(**changes).code("/healthz") == 200

@@ -70,11 +70,7 @@ class Faults:
     """The plan of one simulation, and the functions that carry it out."""
 
     def __init__(
-        self,
-        machines: tuple[Machine, ...],
-        cluster: Cluster,
-        schedule: Schedule,
-        figures: Figures,
+        self, machines: tuple[Machine, ...], cluster: Cluster, schedule: Schedule, figures: Figures
     ) -> None:
         self._machines = machines
         self._cluster = cluster

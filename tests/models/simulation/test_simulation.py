@@ -1,4 +1,4 @@
-"""Ten seeds, two hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
+"""Ten seeds, a hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
 
 from collections import Counter
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.models.simulation.scenario import (
 )
 from tests.models.simulation.totals import result_of
 
-SEEDS = range(1, 201)
+SEEDS = range(1, 101)
 BATCH = 10
 QUICK = 1  # batches in `make test`; any one batch has fail-overs, adoptions and semaphores
 

@@ -54,94 +54,71 @@ def python(program: str, *arguments: str) -> Command:
 # --- the input of a hook ------------------------------------------------------------------------
 
 
-def test_a_hook_sees_every_fact_in_its_environment_and_on_standard_input() -> None:
+async def test_a_hook_sees_every_fact_in_its_environment_and_on_standard_input() -> None:
     program = "import json, os, sys; print(json.dumps([json.loads(sys.stdin.read()), dict(os.environ)]))"
     losing = {"event": "lose", "reason": Reason.LEASE_EXPIRED, "previous_leader": None, "attempt": 3}
-
-    async def main() -> None:
-        async with trial() as one:
-            rival_at = one.hooks._clock() + 60
-            assert await one.run(python(program), **losing, rival_at=rival_at) == (True, "exit 0")
-        document, environ = json.loads(one.text()[0])
-        time_left, at = document.pop("time_left"), document.pop("time")
-        assert document == FACTS
-        assert datetime.fromisoformat(at).timestamp() == pytest.approx(time.time(), abs=PATIENCE_S)
-        assert environ.pop("CONSUL_SUPERVISOR_TIME") == at
-        assert 60 - 20 < time_left <= 60
-        assert environ.pop("CONSUL_SUPERVISOR_TIME_LEFT") == str(time_left)
-        ours = {name: value for name, value in environ.items() if name.startswith("CONSUL_SUPERVISOR_")}
-        text = {name: "" if value is None else str(value) for name, value in FACTS.items()}
-        assert ours == {f"CONSUL_SUPERVISOR_{name.upper()}": value for name, value in text.items()}
-
-    asyncio.run(main())
+    async with trial() as one:
+        rival_at = one.hooks._clock() + 60
+        assert await one.run(python(program), **losing, rival_at=rival_at) == (True, "exit 0")
+    document, environ = json.loads(one.text()[0])
+    time_left, at = document.pop("time_left"), document.pop("time")
+    assert document == FACTS
+    assert datetime.fromisoformat(at).timestamp() == pytest.approx(time.time(), abs=PATIENCE_S)
+    assert environ.pop("CONSUL_SUPERVISOR_TIME") == at
+    assert 60 - 20 < time_left <= 60
+    assert environ.pop("CONSUL_SUPERVISOR_TIME_LEFT") == str(time_left)
+    ours = {name: value for name, value in environ.items() if name.startswith("CONSUL_SUPERVISOR_")}
+    text = {name: "" if value is None else str(value) for name, value in FACTS.items()}
+    assert ours == {f"CONSUL_SUPERVISOR_{name.upper()}": value for name, value in text.items()}
 
 
-def test_a_hook_inherits_all_variables_except_the_daemons_own() -> None:
+async def test_a_hook_inherits_all_variables_except_the_daemons_own() -> None:
     environ = {
         "PATH": os.environ["PATH"],
         "CONSUL_HTTP_TOKEN": "secret",
         "NOTIFY_SOCKET": "/n",
         "WATCHDOG_USEC": "1",
     }
-
-    async def main() -> None:
-        async with trial({**environ, "SITE": "berlin"}) as one:
-            await one.run("env")
-        names = {line.partition("=")[0] for line in one.text()}
-        assert {"PATH", "SITE"} <= names
-        assert not names & {"CONSUL_HTTP_TOKEN", "NOTIFY_SOCKET", "WATCHDOG_USEC"}
-
-    asyncio.run(main())
+    async with trial({**environ, "SITE": "berlin"}) as one:
+        await one.run("env")
+    names = {line.partition("=")[0] for line in one.text()}
+    assert {"PATH", "SITE"} <= names
+    assert not names & {"CONSUL_HTTP_TOKEN", "NOTIFY_SOCKET", "WATCHDOG_USEC"}
 
 
-def test_a_hooks_own_variables_replace_inherited_ones_and_never_the_facts() -> None:
+async def test_a_hooks_own_variables_replace_inherited_ones_and_never_the_facts() -> None:
     own = (("SITE", "paris"), ("CONSUL_SUPERVISOR_LEADER", "forged"))
-
-    async def main() -> None:
-        async with trial({**os.environ, "SITE": "berlin"}) as one:
-            await one.run(shell('echo "$SITE $CONSUL_SUPERVISOR_LEADER"', env=own))
-        assert one.text() == ["paris node-1"]
-
-    asyncio.run(main())
+    async with trial({**os.environ, "SITE": "berlin"}) as one:
+        await one.run(shell('echo "$SITE $CONSUL_SUPERVISOR_LEADER"', env=own))
+    assert one.text() == ["paris node-1"]
 
 
-def test_a_hook_may_ignore_an_input_larger_than_any_pipe() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            assert await one.run("exit 0", leader=b"x" * 512_000) == (True, "exit 0")
-
-    asyncio.run(main())
+async def test_a_hook_may_ignore_an_input_larger_than_any_pipe() -> None:
+    async with trial() as one:
+        assert await one.run("exit 0", leader=b"x" * 512_000) == (True, "exit 0")
 
 
-def test_a_large_value_is_whole_on_standard_input() -> None:
+async def test_a_large_value_is_whole_on_standard_input() -> None:
     program = """
 import json, os, sys
 print(len(json.load(sys.stdin)['leader']), 'CONSUL_SUPERVISOR_LEADER' in os.environ)
 """
-
-    async def main() -> None:
-        async with trial() as one:
-            await one.run(python(program), leader=b"x" * 512_000)
-        assert one.text() == ["512000 False"]
-
-    asyncio.run(main())
+    async with trial() as one:
+        await one.run(python(program), leader=b"x" * 512_000)
+    assert one.text() == ["512000 False"]
 
 
-def test_a_hook_runs_in_a_group_of_its_own_and_has_no_descriptor_of_ours(tmp_path: Path) -> None:
+async def test_a_hook_runs_in_a_group_of_its_own_and_has_no_descriptor_of_ours(tmp_path: Path) -> None:
     program = """
 import os
 descriptors = sorted(int(fd) for fd in os.listdir("/proc/self/fd"))[:-1]  # without that of the listing itself
 print(os.getpid() == os.getpgrp(), descriptors)
 """
-
-    async def main() -> None:
-        with (tmp_path / "ours").open("w") as ours:
-            os.set_inheritable(ours.fileno(), True)  # our parent may have left us such a descriptor
-            async with trial() as one:
-                await one.run(python(program))
-        assert one.text() == ["True [0, 1, 2]"]
-
-    asyncio.run(main())
+    with (tmp_path / "ours").open("w") as ours:
+        os.set_inheritable(ours.fileno(), True)  # our parent may have left us such a descriptor
+        async with trial() as one:
+            await one.run(python(program))
+    assert one.text() == ["True [0, 1, 2]"]
 
 
 @pytest.mark.parametrize("cwd", [None, "/"])
@@ -169,20 +146,16 @@ def test_a_hook_begins_with_default_signals_even_if_the_daemon_ignores_or_blocks
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def test_a_command_is_looked_up_in_the_path_that_it_gets(tmp_path: Path) -> None:
+async def test_a_command_is_looked_up_in_the_path_that_it_gets(tmp_path: Path) -> None:
     program = tmp_path / "only-here"
     program.write_text("#!/bin/sh\necho $0\n")
     program.chmod(0o755)
     path = (("PATH", f"{tmp_path}:/usr/bin:/bin"),)
-
-    async def main() -> None:
-        async with trial() as one:
-            await one.run(Command(("only-here",), env=path))
-            missing = await one.run(Command(("only-here",)), attempt=2)
-        assert one.text() == [str(program)]
-        assert missing == (False, "cannot start: No such file or directory: only-here")
-
-    asyncio.run(main())
+    async with trial() as one:
+        await one.run(Command(("only-here",), env=path))
+        missing = await one.run(Command(("only-here",)), attempt=2)
+    assert one.text() == [str(program)]
+    assert missing == (False, "cannot start: No such file or directory: only-here")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
@@ -199,13 +172,10 @@ os._exit(0 if output == b"input said\\n" else 1)
     assert subprocess.run(["sh", "-c", command], check=False, timeout=PATIENCE_S).returncode == 0
 
 
-def test_a_command_runs_in_its_folder(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with trial() as one:
-            await one.run(shell("pwd", cwd=str(tmp_path)))
-        assert one.text() == [str(tmp_path)]
-
-    asyncio.run(main())
+async def test_a_command_runs_in_its_folder(tmp_path: Path) -> None:
+    async with trial() as one:
+        await one.run(shell("pwd", cwd=str(tmp_path)))
+    assert one.text() == [str(tmp_path)]
 
 
 # --- the end of a hook --------------------------------------------------------------------------
@@ -221,15 +191,12 @@ def test_a_command_runs_in_its_folder(tmp_path: Path) -> None:
         ("kill -40 $$", False, "killed by signal 40"),
     ],
 )
-def test_the_detail_says_how_a_command_ended(text: str, ok: bool, detail: str) -> None:
-    async def main() -> None:
-        async with trial() as one:
-            assert await one.run(f"ulimit -c 0; {text}") == (ok, detail)
-
-    asyncio.run(main())
+async def test_the_detail_says_how_a_command_ended(text: str, ok: bool, detail: str) -> None:
+    async with trial() as one:
+        assert await one.run(f"ulimit -c 0; {text}") == (ok, detail)
 
 
-def test_a_command_that_cannot_be_started_is_reported_with_the_reason(tmp_path: Path) -> None:
+async def test_a_command_that_cannot_be_started_is_reported_with_the_reason(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")
     commands = {
@@ -240,219 +207,165 @@ def test_a_command_that_cannot_be_started_is_reported_with_the_reason(tmp_path: 
         Command(("/bin/true", "a\0b")): "embedded null byte",
         Command(("/bin/true", "x" * 200_000)): "Argument list too long: /bin/true",
     }
-
-    async def main() -> None:
-        async with trial() as one:
-            for command, why in commands.items():
-                started = one.start(command)
-                assert one.hooks.running == 1
-                one.kill(started)
-                assert await one.outcome(started) == (False, f"cannot start: {why}")
-
-    asyncio.run(main())
+    async with trial() as one:
+        for command, why in commands.items():
+            started = one.start(command)
+            assert one.hooks.running == 1
+            one.kill(started)
+            assert await one.outcome(started) == (False, f"cannot start: {why}")
 
 
-def test_a_hook_that_takes_too_long_gets_term() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            assert await one.run("trap 'echo bye; exit 0' TERM; sleep 60 & wait", timeout_s=0.2) == (
-                False,
-                "timed out after 0.2s",
-            )
-        assert one.text() == ["bye"]
-
-    asyncio.run(main())
+async def test_a_hook_that_takes_too_long_gets_term() -> None:
+    async with trial() as one:
+        assert await one.run("trap 'echo bye; exit 0' TERM; sleep 60 & wait", timeout_s=0.2) == (
+            False,
+            "timed out after 0.2s",
+        )
+    assert one.text() == ["bye"]
 
 
-def test_a_hook_that_ignores_term_is_killed() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            call = shell("trap '' TERM; while :; do sleep 1; done", kill_after_s=0.1)
-            assert await one.run(call, timeout_s=0.1) == (False, "timed out after 0.1s, ignored TERM")
-
-    asyncio.run(main())
+async def test_a_hook_that_ignores_term_is_killed() -> None:
+    async with trial() as one:
+        call = shell("trap '' TERM; while :; do sleep 1; done", kill_after_s=0.1)
+        assert await one.run(call, timeout_s=0.1) == (False, "timed out after 0.1s, ignored TERM")
 
 
-def test_a_stopped_process_still_acts_on_term() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            call = shell("trap 'echo bye; exit 0' TERM; kill -STOP $$; sleep 60 & wait", kill_after_s=10)
-            assert await one.run(call, timeout_s=0.3) == (False, "timed out after 0.3s")
-        assert one.text() == ["bye"]
-
-    asyncio.run(main())
+async def test_a_stopped_process_still_acts_on_term() -> None:
+    async with trial() as one:
+        call = shell("trap 'echo bye; exit 0' TERM; kill -STOP $$; sleep 60 & wait", kill_after_s=10)
+        assert await one.run(call, timeout_s=0.3) == (False, "timed out after 0.3s")
+    assert one.text() == ["bye"]
 
 
-def test_a_hook_without_kill_after_is_killed_right_after_term() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            ok, detail = await one.run(shell("trap '' TERM; sleep 60", kill_after_s=0.0), timeout_s=0.1)
-            assert (ok, detail.partition(",")[0]) == (False, "timed out after 0.1s")
-
-    asyncio.run(main())
+async def test_a_hook_without_kill_after_is_killed_right_after_term() -> None:
+    async with trial() as one:
+        ok, detail = await one.run(shell("trap '' TERM; sleep 60", kill_after_s=0.0), timeout_s=0.1)
+        assert (ok, detail.partition(",")[0]) == (False, "timed out after 0.1s")
 
 
 # --- the process group of a hook ----------------------------------------------------------------
 
 
-def test_processes_left_in_a_hooks_group_are_killed_before_its_end_is_reported() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            text = (
-                "trap '' TERM; (trap '' TERM; sleep 61) & (sleep 62 & echo $!) & echo $!; sleep 0.1; exit 0"
-            )
-            ended = await one.end(one.start(text))
-            left = [int(line) for line in one.text()]
-            assert len(left) == 2 and not any(map(alive, left))
-            assert ended.detail == "exit 0"
-
-    asyncio.run(main())
+async def test_processes_left_in_a_hooks_group_are_killed_before_its_end_is_reported() -> None:
+    async with trial() as one:
+        text = "trap '' TERM; (trap '' TERM; sleep 61) & (sleep 62 & echo $!) & echo $!; sleep 0.1; exit 0"
+        ended = await one.end(one.start(text))
+        left = [int(line) for line in one.text()]
+        assert len(left) == 2 and not any(map(alive, left))
+        assert ended.detail == "exit 0"
 
 
-def test_after_term_the_whole_group_has_kill_after_to_end_in_order() -> None:
+async def test_after_term_the_whole_group_has_kill_after_to_end_in_order() -> None:
     """TERM ends a shell at once, and the processes that it has started must keep their time to end."""
     slow = "trap 'sleep 0.3; echo saved; exit' TERM; echo ready; while :; do sleep 0.05; done"
-
-    async def main() -> None:
-        async with trial() as one:
-            started = one.start(shell(f'sh -c "{slow}"; true', kill_after_s=10))
-            await one.says("ready")
-            one.kill(started)
-            assert await one.outcome(started) == (False, "stopped")
-        assert one.text() == ["ready", "saved"]
-
-    asyncio.run(main())
+    async with trial() as one:
+        started = one.start(shell(f'sh -c "{slow}"; true', kill_after_s=10))
+        await one.says("ready")
+        one.kill(started)
+        assert await one.outcome(started) == (False, "stopped")
+    assert one.text() == ["ready", "saved"]
 
 
-def test_after_term_the_rest_of_a_dead_leaders_group_is_killed() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            text = "sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.1; done'; true"
-            started = one.start(shell(text, kill_after_s=0.3))
-            await one.until(lambda: one.text() or None)
-            one.kill(started)
-            assert await one.outcome(started) == (False, "stopped, ignored TERM")
-            assert not alive(int(one.text()[0]))
-
-    asyncio.run(main())
+async def test_after_term_the_rest_of_a_dead_leaders_group_is_killed() -> None:
+    async with trial() as one:
+        text = "sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.1; done'; true"
+        started = one.start(shell(text, kill_after_s=0.3))
+        await one.until(lambda: one.text() or None)
+        one.kill(started)
+        assert await one.outcome(started) == (False, "stopped, ignored TERM")
+        assert not alive(int(one.text()[0]))
 
 
-def test_a_process_that_left_the_group_and_holds_the_pipes_delays_no_end() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            ended = await one.end(
-                one.start("echo before; setsid sleep 300 & echo $!; sleep 0.2", timeout_s=100)
-            )
-            assert ended.detail == "exit 0"
-            pid = int(one.text()[1])
-            try:
-                assert one.text()[0] == "before"
-                assert alive(pid), "a process that left the group is not killed"
-            finally:
-                os.kill(pid, signal.SIGKILL)
-
-    asyncio.run(main())
+async def test_a_process_that_left_the_group_and_holds_the_pipes_delays_no_end() -> None:
+    async with trial() as one:
+        ended = await one.end(one.start("echo before; setsid sleep 300 & echo $!; sleep 0.2", timeout_s=100))
+        assert ended.detail == "exit 0"
+        pid = int(one.text()[1])
+        try:
+            assert one.text()[0] == "before"
+            assert alive(pid), "a process that left the group is not killed"
+        finally:
+            os.kill(pid, signal.SIGKILL)
 
 
 # --- kill ---------------------------------------------------------------------------------------
 
 
-def test_kill_ends_a_hook_and_ignores_hooks_that_ended_or_never_began() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            started = one.start("sleep 60")
-            one.kill(started)
-            one.kill(started)
-            assert await one.outcome(started) == (False, "stopped")
-            one.kill(started)
-            one.kill(replace(started, attempt=2))
-            await asyncio.sleep(0.05)
-            assert len(one.ends) == 1
-
-    asyncio.run(main())
+async def test_kill_ends_a_hook_and_ignores_hooks_that_ended_or_never_began() -> None:
+    async with trial() as one:
+        started = one.start("sleep 60")
+        one.kill(started)
+        one.kill(started)
+        assert await one.outcome(started) == (False, "stopped")
+        one.kill(started)
+        one.kill(replace(started, attempt=2))
+        await asyncio.sleep(0.05)
+        assert len(one.ends) == 1
 
 
-def test_a_kill_after_the_exit_does_not_change_the_reported_end() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            before = set(psutil.Process().children())
-            started = one.start("exit 0")
-            (child,) = set(psutil.Process().children()) - before
-            while child.status() != psutil.STATUS_ZOMBIE:
-                pass  # without the loop, which must not see the end before the kill
-            one.kill(started)
-            one.kill_all()
-            assert await one.outcome(started) == (True, "exit 0")
-
-    asyncio.run(main())
+async def test_a_kill_after_the_exit_does_not_change_the_reported_end() -> None:
+    async with trial() as one:
+        before = set(psutil.Process().children())
+        started = one.start("exit 0")
+        (child,) = set(psutil.Process().children()) - before
+        while child.status() != psutil.STATUS_ZOMBIE:
+            pass  # without the loop, which must not see the end before the kill
+        one.kill(started)
+        one.kill_all()
+        assert await one.outcome(started) == (True, "exit 0")
 
 
-def test_kill_all_ends_even_hooks_that_ignore_term_and_reports_each() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            text = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
-            started = [one.start(shell(text, kill_after_s=100), attempt=attempt) for attempt in range(1, 4)]
-            run = one.start_run("trap '' TERM; echo ready; while :; do sleep 0.1; done", stop_timeout_s=100)
-            await one.until(lambda: len(one.text()) == 4 or None)
-            one.kill(started[0])
-            one.kill_all()
-            assert [await one.outcome(each) for each in started] == [(False, "stopped")] * 3
-            assert (await one.end(run)).detail == "stopped"
-
-    asyncio.run(main())
+async def test_kill_all_ends_even_hooks_that_ignore_term_and_reports_each() -> None:
+    async with trial() as one:
+        text = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
+        started = [one.start(shell(text, kill_after_s=100), attempt=attempt) for attempt in range(1, 4)]
+        run = one.start_run("trap '' TERM; echo ready; while :; do sleep 0.1; done", stop_timeout_s=100)
+        await one.until(lambda: len(one.text()) == 4 or None)
+        one.kill(started[0])
+        one.kill_all()
+        assert [await one.outcome(each) for each in started] == [(False, "stopped")] * 3
+        assert (await one.end(run)).detail == "stopped"
 
 
-def test_close_ends_running_hooks_and_returns_when_each_end_is_reported() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            started = one.start("sleep 60")
-            await one.hooks.close()
-            assert [end.started for end in one.ends] == [started]
-
-    asyncio.run(main())
+async def test_close_ends_running_hooks_and_returns_when_each_end_is_reported() -> None:
+    async with trial() as one:
+        started = one.start("sleep 60")
+        await one.hooks.close()
+        assert [end.started for end in one.ends] == [started]
 
 
 # --- many hooks, and long output ----------------------------------------------------------------
 
 
-def test_a_hundred_hooks_at_once_end_each_with_its_own_result() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            threads = psutil.Process().num_threads()
-            started = [one.start(f"echo out; exit {attempt % 2}", attempt=attempt) for attempt in range(100)]
-            assert one.hooks.running == 100
-            assert psutil.Process().num_threads() == threads
-            for each in started:
-                assert await one.outcome(each) == ((True, "exit 0"), (False, "exit 1"))[each.attempt % 2]
-        assert one.text() == ["out"] * 100
-
-    asyncio.run(main())
+async def test_a_hundred_hooks_at_once_end_each_with_its_own_result() -> None:
+    async with trial() as one:
+        threads = psutil.Process().num_threads()
+        started = [one.start(f"echo out; exit {attempt % 2}", attempt=attempt) for attempt in range(100)]
+        assert one.hooks.running == 100
+        assert psutil.Process().num_threads() == threads
+        for each in started:
+            assert await one.outcome(each) == ((True, "exit 0"), (False, "exit 1"))[each.attempt % 2]
+    assert one.text() == ["out"] * 100
 
 
-def test_the_output_of_a_hook_is_logged_line_by_line_with_its_origin() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            await one.run(r"echo one; printf 'two\377\033[1m' ; echo three >&2")
-        assert one.text("stdout") == ["one", "two\ufffd\\x1b[1m"]
-        assert one.text("stderr") == ["three"]
-        origins = {(line.item, line.hook, line.transition) for line in one.lines}
-        assert origins == {("namenode", "on_acquire[0]", CONTEXT.transition)}
-
-    asyncio.run(main())
+async def test_the_output_of_a_hook_is_logged_line_by_line_with_its_origin() -> None:
+    async with trial() as one:
+        await one.run(r"echo one; printf 'two\377\033[1m' ; echo three >&2")
+    assert one.text("stdout") == ["one", "two\ufffd\\x1b[1m"]
+    assert one.text("stderr") == ["three"]
+    origins = {(line.item, line.hook, line.transition) for line in one.lines}
+    assert origins == {("namenode", "on_acquire[0]", CONTEXT.transition)}
 
 
-def test_lines_are_logged_while_the_hook_still_runs() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            one.start("echo early; sleep 60")
-            await one.says("early")
-            assert one.ends == []
-
-    asyncio.run(main())
+async def test_lines_are_logged_while_the_hook_still_runs() -> None:
+    async with trial() as one:
+        one.start("echo early; sleep 60")
+        await one.says("early")
+        assert one.ends == []
 
 
 @pytest.mark.parametrize("flood", ["yes", "cat /dev/zero", "yes | tr -d '\\n'", "yes '' "])
-def test_a_flood_neither_stalls_the_loop_nor_fills_the_log(flood: str) -> None:
+async def test_a_flood_neither_stalls_the_loop_nor_fills_the_log(flood: str) -> None:
     async def turns(one: Trial) -> int:
         count = 0
         while not one.ends:
@@ -460,38 +373,29 @@ def test_a_flood_neither_stalls_the_loop_nor_fills_the_log(flood: str) -> None:
             count += 1
         return count
 
-    async def main() -> None:
-        async with trial() as one:
-            one.start(flood, timeout_s=0.5)
-            assert await turns(one) > 50
-        assert len(one.lines) <= 1002
-        assert sum(len(line.text) for line in one.lines) < 20_000
-
-    asyncio.run(main())
+    async with trial() as one:
+        one.start(flood, timeout_s=0.5)
+        assert await turns(one) > 50
+    assert len(one.lines) <= 1002
+    assert sum(len(line.text) for line in one.lines) < 20_000
 
 
-def test_a_long_output_does_not_block_the_hook_that_writes_it() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            program = "import sys; sys.stdout.write('x' * 10_000_000); print('written', file=sys.stderr)"
-            assert await one.run(python(program)) == (True, "exit 0")
-        assert one.text("stderr") == ["written"]
-        (line,) = one.text()
-        assert line.startswith("x" * 4096) and line.endswith(f" … ({10_000_000 - 4096} bytes cut)")
-
-    asyncio.run(main())
+async def test_a_long_output_does_not_block_the_hook_that_writes_it() -> None:
+    async with trial() as one:
+        program = "import sys; sys.stdout.write('x' * 10_000_000); print('written', file=sys.stderr)"
+        assert await one.run(python(program)) == (True, "exit 0")
+    assert one.text("stderr") == ["written"]
+    (line,) = one.text()
+    assert line.startswith("x" * 4096) and line.endswith(f" … ({10_000_000 - 4096} bytes cut)")
 
 
-def test_output_written_just_before_the_exit_is_not_lost() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            await one.run(python("print('x' * 60 + '\\n' * 1, end='')\nfor n in range(900): print(n)"))
-        assert one.text()[1:] == [str(number) for number in range(900)]
-
-    asyncio.run(main())
+async def test_output_written_just_before_the_exit_is_not_lost() -> None:
+    async with trial() as one:
+        await one.run(python("print('x' * 60 + '\\n' * 1, end='')\nfor n in range(900): print(n)"))
+    assert one.text()[1:] == [str(number) for number in range(900)]
 
 
-def test_a_process_that_outlives_sigkill_is_reported_in_time_and_reaped_later() -> None:
+async def test_a_process_that_outlives_sigkill_is_reported_in_time_and_reaped_later() -> None:
     """A debugger keeps the dead process for a while, which looks like a wait in the kernel (state D)."""
     hook = """
 import ctypes, os, time
@@ -505,64 +409,56 @@ assert ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), None, None) == 0  # PT
 print("attached", flush=True)
 time.sleep(300)
 """
-
-    async def main() -> None:
-        async with trial() as one:
-            started = one.start(python(hook), timeout_s=100)
-            (pid,) = await one.until(lambda: one.text() or None)
-            with subprocess.Popen([sys.executable, "-c", debugger, pid], stdout=subprocess.PIPE) as attached:
-                assert attached.stdout is not None and attached.stdout.readline() == b"attached\n"
-                one.kill(started)
-                assert await one.outcome(started) == (False, "stopped, ignored TERM")
-                assert one.hooks.running == 0 and psutil.pid_exists(int(pid))
-                attached.kill()
-            await one.until(lambda: None if psutil.pid_exists(int(pid)) else True)
-
-    asyncio.run(main())
+    async with trial() as one:
+        started = one.start(python(hook), timeout_s=100)
+        (pid,) = await one.until(lambda: one.text() or None)
+        with subprocess.Popen([sys.executable, "-c", debugger, pid], stdout=subprocess.PIPE) as attached:
+            assert attached.stdout is not None and attached.stdout.readline() == b"attached\n"
+            one.kill(started)
+            assert await one.outcome(started) == (False, "stopped, ignored TERM")
+            assert one.hooks.running == 0 and psutil.pid_exists(int(pid))
+            attached.kill()
+        await one.until(lambda: None if psutil.pid_exists(int(pid)) else True)
 
 
-def test_a_child_that_could_not_be_watched_is_ended_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_that_could_not_be_watched_is_ended_and_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The process has no descriptor left after the spawn."""
 
     def refuse(pid: int) -> int:
         raise OSError(24, "Too many open files")
 
-    async def main() -> None:
-        async with trial() as one:
-            monkeypatch.setattr(os, "pidfd_open", refuse)
-            assert await one.run("sleep 60") == (False, "cannot start: Too many open files")
-            monkeypatch.undo()
-
-    asyncio.run(main())
+    async with trial() as one:
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+        assert await one.run("sleep 60") == (False, "cannot start: Too many open files")
+        monkeypatch.undo()
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
-def test_a_child_that_epoll_cannot_watch_is_ended_and_not_started_again(
+async def test_a_child_that_epoll_cannot_watch_is_ended_and_not_started_again(
     monkeypatch: pytest.MonkeyPatch, nth: int
 ) -> None:
     """epoll may refuse each of the child's descriptors, and such a child has begun, so on_lose is due."""
     calls = 0
+    loop = asyncio.get_running_loop()
+    add_reader = loop.add_reader
 
-    async def main() -> HookEnded:
-        loop = asyncio.get_running_loop()
-        add_reader = loop.add_reader
+    def short(fd: int, *call: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == nth:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        add_reader(fd, *call)
 
-        def short(fd: int, *call: Any) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == nth:
-                raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
-            add_reader(fd, *call)
-
-        async with trial() as one:
-            monkeypatch.setattr(loop, "add_reader", short)
-            assert await one.run("sleep 60") == (False, "cannot start: Cannot allocate memory")
-            monkeypatch.undo()
-            [end] = one.ends
-            assert isinstance(end, HookEnded)
-            return end
-
-    assert asyncio.run(main()).began and calls == nth
+    async with trial() as one:
+        monkeypatch.setattr(loop, "add_reader", short)
+        assert await one.run("sleep 60") == (False, "cannot start: Cannot allocate memory")
+        monkeypatch.undo()
+        [end] = one.ends
+        assert isinstance(end, HookEnded)
+        got = end
+    assert got.began and calls == nth
 
 
 def test_exit_statuses_are_read_even_if_sigchld_was_ignored_at_the_start() -> None:

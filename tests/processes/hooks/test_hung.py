@@ -1,7 +1,6 @@
 """Programs and folders on a hung file system: such a hook hangs alone, and the daemon goes on."""
 
 import asyncio
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from supervisor.hooks.attempts import TOO_MANY_LEFT
 from supervisor.hooks.spawn import launched
 from supervisor.hooks.unkillable import UNKILLABLE_MAX
 from tests.processes.hooks.trial import shell, trial
+from tests.support.captured import captured
 from tests.support.hung import hung, needs_root, stuck
 from tests.support.patience import PATIENCE_S
 
@@ -53,31 +53,25 @@ def reached(far: Path, near: Path, way: str) -> Command:
 @pytest.mark.parametrize(
     "way", ["program", "symlink", "interpreter", "PATH", "cwd", "relative", "user", "cwd and user"]
 )
-def test_a_start_that_hangs_before_its_program_runs_hangs_only_its_own_child(
+async def test_a_start_that_hangs_before_its_program_runs_hangs_only_its_own_child(
     way: str, far: Path, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        async with trial() as one:
-            with hung(far):
-                began_at = time.monotonic()
-                started = one.start(reached(far, tmp_path, way), timeout_s=2.0)
-                assert await one.run("exit 0", attempt=2) == (True, "exit 0")
-                assert time.monotonic() - began_at < AT_ONCE_S
-                ok, detail = await one.outcome(started)
-                assert not ok and detail.startswith("timed out after 2s")
-
-    asyncio.run(main())
+    async with trial() as one:
+        with hung(far):
+            began_at = time.monotonic()
+            started = one.start(reached(far, tmp_path, way), timeout_s=2.0)
+            assert await one.run("exit 0", attempt=2) == (True, "exit 0")
+            assert time.monotonic() - began_at < AT_ONCE_S
+            ok, detail = await one.outcome(started)
+            assert not ok and detail.startswith("timed out after 2s")
 
 
-def test_a_hook_with_a_user_does_not_search_its_tools_on_a_hung_path(far: Path) -> None:
-    async def main() -> None:
-        async with trial({"PATH": f"{far}:/usr/bin:/bin"}) as one:
-            with hung(far):
-                began_at = time.monotonic()
-                assert await one.run(shell("exit 0", user="nobody", group="nogroup")) == (True, "exit 0")
-                assert time.monotonic() - began_at < AT_ONCE_S
-
-    asyncio.run(main())
+async def test_a_hook_with_a_user_does_not_search_its_tools_on_a_hung_path(far: Path) -> None:
+    async with trial({"PATH": f"{far}:/usr/bin:/bin"}) as one:
+        with hung(far):
+            began_at = time.monotonic()
+            assert await one.run(shell("exit 0", user="nobody", group="nogroup")) == (True, "exit 0")
+            assert time.monotonic() - began_at < AT_ONCE_S
 
 
 @pytest.mark.parametrize("name", ["hook", "a=b"])
@@ -86,43 +80,39 @@ def test_a_launched_program_runs_as_if_it_had_been_started_directly(name: str, t
     program.write_text('#!/bin/sh\necho "$0|$*|$(pwd)|$A"; exit 7\n')
     program.chmod(0o755)
     argv = launched([str(program), "x y", "--"], str(tmp_path))
-    done = subprocess.run(argv, env={"A": "1", "PATH": "/bin"}, capture_output=True, text=True, check=False)
+    done = captured(argv, env={"A": "1", "PATH": "/bin"})
     assert (done.returncode, done.stdout) == (7, f"{program}|x y --|{tmp_path}|1\n")
 
 
-def test_checks_that_outlive_sigkill_are_bounded_and_go_on_once_they_end(
+async def test_checks_that_outlive_sigkill_are_bounded_and_go_on_once_they_end(
     monkeypatch: pytest.MonkeyPatch, far: Path
 ) -> None:
     """Each such check keeps a process and a descriptor, and on_lose needs both."""
     monkeypatch.setattr(commands, "KILL_GRACE_S", 0.02)
     check = Command((str(far / "hook"),), kill_after_s=0.01)
+    async with trial() as one:
+        numbers = iter(range(1, 1000))
 
-    async def main() -> None:
-        async with trial() as one:
-            numbers = iter(range(1, 1000))
+        async def outcome(event: str) -> tuple[bool, str]:
+            number = next(numbers)
+            return await one.run(check, timeout_s=0.05, event=event, name="n", attempt=number)
 
-            async def outcome(event: str) -> tuple[bool, str]:
-                number = next(numbers)
-                return await one.run(check, timeout_s=0.05, event=event, name="n", attempt=number)
-
-            async def leaves_one(event: str) -> None:
-                """Run a check or a hook until its process has hung before its time was up."""
-                async with asyncio.timeout(PATIENCE_S):
-                    while "processes of it are left" not in (await outcome(event))[1]:
-                        pass
-
-            with stuck(far):
-                for _ in range(UNKILLABLE_MAX):
-                    await leaves_one("check")
-                assert await outcome("check") == (False, f"cannot start: {TOO_MANY_LEFT}")
-                await leaves_one("lose")  # on_lose is always tried
-
-            async def passes() -> bool:
-                number = next(numbers)
-                return (await one.run(check, timeout_s=5.0, event="check", name="n", attempt=number))[0]
-
+        async def leaves_one(event: str) -> None:
+            """Run a check or a hook until its process has hung before its time was up."""
             async with asyncio.timeout(PATIENCE_S):
-                while not await passes():
-                    await asyncio.sleep(0.01)
+                while "processes of it are left" not in (await outcome(event))[1]:
+                    pass
 
-    asyncio.run(main())
+        with stuck(far):
+            for _ in range(UNKILLABLE_MAX):
+                await leaves_one("check")
+            assert await outcome("check") == (False, f"cannot start: {TOO_MANY_LEFT}")
+            await leaves_one("lose")  # on_lose is always tried
+
+        async def passes() -> bool:
+            number = next(numbers)
+            return (await one.run(check, timeout_s=5.0, event="check", name="n", attempt=number))[0]
+
+        async with asyncio.timeout(PATIENCE_S):
+            while not await passes():
+                await asyncio.sleep(0.01)

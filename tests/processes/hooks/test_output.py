@@ -125,19 +125,15 @@ class CountingLines(Lines):
 
 
 @pytest.mark.parametrize("flood", [["yes"], ["cat", "/dev/zero"]])
-def test_a_flood_of_output_is_read_at_a_limited_pace(flood: list[str]) -> None:
+async def test_a_flood_of_output_is_read_at_a_limited_pace(flood: list[str]) -> None:
     """Reading all that a child can write would take a core, and other items need it."""
-
-    async def main() -> None:
-        lines = CountingLines(lambda text: None, LineBudget(Clock()))
-        with subprocess.Popen(flood, stdout=subprocess.PIPE, bufsize=0) as child:
-            assert child.stdout is not None
-            began_at = time.monotonic()
-            drain = Drain(os.dup(child.stdout.fileno()), lines)
-            await asyncio.sleep(patient(0.3))
-            paced = (time.monotonic() - began_at) / DRAIN_PAUSE_S
-            assert 0 < lines.reads <= paced + LINES_MAX
-            child.kill()
-            drain.close()
-
-    asyncio.run(main())
+    lines = CountingLines(lambda text: None, LineBudget(Clock()))
+    with subprocess.Popen(flood, stdout=subprocess.PIPE, bufsize=0) as child:
+        assert child.stdout is not None
+        began_at = time.monotonic()
+        drain = Drain(os.dup(child.stdout.fileno()), lines)
+        await asyncio.sleep(patient(0.3))
+        paced = (time.monotonic() - began_at) / DRAIN_PAUSE_S
+        assert 0 < lines.reads <= paced + LINES_MAX
+        child.kill()
+        drain.close()

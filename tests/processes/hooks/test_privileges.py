@@ -30,62 +30,47 @@ REFUSAL = "cannot start: only root may run a hook as another user or group"
         ({"group": "daemon"}, [0, DAEMON.gr_gid]),
     ],
 )
-def test_a_hook_runs_as_its_user_and_group_or_not_at_all(
+async def test_a_hook_runs_as_its_user_and_group_or_not_at_all(
     settings: dict[str, str], expected: list[int]
 ) -> None:
     """The kernel shows user, group and supplementary groups."""
-
-    async def main() -> None:
-        async with trial() as one:
-            text = "id -u; id -g; sed -n 's/^Groups:[[:space:]]*//p' /proc/self/status"
-            ok, detail = await one.run(shell(text, **settings))
-        if IS_ROOT:
-            assert (ok, [int(number) for number in " ".join(one.text()).split()]) == (True, expected)
-        else:
-            assert not ok and detail.startswith(REFUSAL)
-
-    asyncio.run(main())
+    async with trial() as one:
+        text = "id -u; id -g; sed -n 's/^Groups:[[:space:]]*//p' /proc/self/status"
+        ok, detail = await one.run(shell(text, **settings))
+    if IS_ROOT:
+        assert (ok, [int(number) for number in " ".join(one.text()).split()]) == (True, expected)
+    else:
+        assert not ok and detail.startswith(REFUSAL)
 
 
-def test_a_hook_with_a_user_sees_that_users_home_and_may_read_its_input() -> None:
+async def test_a_hook_with_a_user_sees_that_users_home_and_may_read_its_input() -> None:
     call = shell('echo "$USER $LOGNAME $HOME $SHELL"; wc -c < /dev/stdin', user=NOBODY.pw_name)
-
-    async def main() -> None:
-        async with trial() as one:
-            ok, detail = await one.run(call)
-        if IS_ROOT:
-            assert one.text()[0] == f"{NOBODY.pw_name} {NOBODY.pw_name} {NOBODY.pw_dir} {NOBODY.pw_shell}"
-            assert int(one.text()[1]) > 100
-        else:
-            assert not ok and detail.startswith(REFUSAL)
-
-    asyncio.run(main())
+    async with trial() as one:
+        ok, detail = await one.run(call)
+    if IS_ROOT:
+        assert one.text()[0] == f"{NOBODY.pw_name} {NOBODY.pw_name} {NOBODY.pw_dir} {NOBODY.pw_shell}"
+        assert int(one.text()[1]) > 100
+    else:
+        assert not ok and detail.startswith(REFUSAL)
 
 
-def test_a_hook_with_the_daemons_own_user_needs_no_rights() -> None:
+async def test_a_hook_with_the_daemons_own_user_needs_no_rights() -> None:
     ours = pwd.getpwuid(os.geteuid()).pw_name
-
-    async def main() -> None:
-        async with trial() as one:
-            await one.run(shell("id -un", user=ours))
-        assert one.text() == [ours]
-
-    asyncio.run(main())
+    async with trial() as one:
+        await one.run(shell("id -un", user=ours))
+    assert one.text() == [ours]
 
 
-def test_an_unknown_user_or_group_is_refused_by_name() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            assert await one.run(shell("true", user="no-such-user")) == (
-                False,
-                "cannot start: unknown user 'no-such-user': add the user, or correct user",
-            )
-            assert await one.run(shell("true", group="no-such-group")) == (
-                False,
-                "cannot start: unknown group 'no-such-group': add the group, or correct group",
-            )
-
-    asyncio.run(main())
+async def test_an_unknown_user_or_group_is_refused_by_name() -> None:
+    async with trial() as one:
+        assert await one.run(shell("true", user="no-such-user")) == (
+            False,
+            "cannot start: unknown user 'no-such-user': add the user, or correct user",
+        )
+        assert await one.run(shell("true", group="no-such-group")) == (
+            False,
+            "cannot start: unknown group 'no-such-group': add the group, or correct group",
+        )
 
 
 def test_without_setpriv_the_refusal_says_what_to_install(
@@ -161,20 +146,18 @@ def test_a_directory_of_users_that_hangs_fails_the_hook_after_a_second(directory
     assert not ok and f"did not answer for '{NOBODY.pw_name}' within 1 s" in detail
 
 
-def test_the_loop_goes_on_while_a_user_is_looked_up_and_the_hook_can_be_stopped(directory: Path) -> None:
+async def test_the_loop_goes_on_while_a_user_is_looked_up_and_the_hook_can_be_stopped(
+    directory: Path,
+) -> None:
     """A directory of users that hangs would otherwise stop every other item for a second."""
     directory.touch()
-
-    async def main() -> None:
-        async with trial() as one:
-            started_at = asyncio.get_running_loop().time()
-            start = one.start(shell("true", user=NOBODY.pw_name))
-            await asyncio.sleep(0.01)
-            assert asyncio.get_running_loop().time() - started_at < 1.0 and one.ends == []
-            one.kill(start)
-            assert await one.outcome(start) == (False, "stopped before it could start")
-
-    asyncio.run(main())
+    async with trial() as one:
+        started_at = asyncio.get_running_loop().time()
+        start = one.start(shell("true", user=NOBODY.pw_name))
+        await asyncio.sleep(0.01)
+        assert asyncio.get_running_loop().time() - started_at < 1.0 and one.ends == []
+        one.kill(start)
+        assert await one.outcome(start) == (False, "stopped before it could start")
 
 
 def test_a_missing_user_is_no_fault_before_its_hook_runs() -> None:

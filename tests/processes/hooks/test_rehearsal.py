@@ -22,7 +22,6 @@ from supervisor.core.lease import lease_of, lose_terms
 from supervisor.formats.templates import PREFIX
 from supervisor.hooks.reasons import REASONS
 from supervisor.hooks.rehearsal import SESSION, hooks_by_place
-from tests.processes.hooks.test_privileges import DAEMON, IS_ROOT, NOBODY, REFUSAL
 from tests.processes.hooks.test_webhook import Receiver, receiver, status
 from tests.processes.hooks.trial import alive
 from tests.support.pages import HOOKS, rows
@@ -168,23 +167,6 @@ def test_a_hook_does_not_inherit_what_the_daemon_withholds(tmp_path: Path) -> No
     assert output(done) == ["kept none none none own"]
 
 
-@pytest.mark.parametrize(
-    ("rights", "expected"),
-    [
-        ({"user": NOBODY.pw_name}, [NOBODY.pw_uid, NOBODY.pw_gid]),
-        ({"group": "daemon"}, [0, DAEMON.gr_gid]),
-    ],
-)
-def test_a_hook_runs_as_its_user_and_group_or_not_at_all(
-    tmp_path: Path, rights: dict[str, str], expected: list[int]
-) -> None:
-    done = tried(written(tmp_path, {"on_lose": [{"shell": "id -u; id -g", **rights}]}), "on_lose[0]")
-    if IS_ROOT:
-        assert (done.returncode, list(map(int, output(done)))) == (OK, expected)
-    else:
-        assert done.returncode == FAILED and REFUSAL in done.stderr
-
-
 def test_what_a_hook_leaves_in_its_process_group_is_killed(tmp_path: Path) -> None:
     hook = {"shell": "sleep 600 & echo $!"}
     done = tried(written(tmp_path, {"on_lose": [hook]}), "on_lose[0]")
@@ -237,12 +219,6 @@ def test_each_failure_is_1_with_its_reason(tmp_path: Path) -> None:
     assert failed(tmp_path, exec=["true"], user="no-such-user")[0] == (
         "failed: cannot start: unknown user 'no-such-user': add the user, or correct user"
     )
-
-
-def test_a_hook_that_takes_too_long_gets_term_and_then_kill(tmp_path: Path) -> None:
-    assert failed(tmp_path, shell="sleep 600", timeout="200ms")[0] == "failed: timed out after 0.2s"
-    hook = {"shell": "trap '' TERM; while :; do sleep 600; done", "timeout": "200ms", "kill_after": "300ms"}
-    assert failed(tmp_path, **hook)[0] == "failed: timed out after 0.2s, ignored TERM"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)

@@ -1,6 +1,5 @@
 """The run child, which lives while this node leads, and never longer than the daemon."""
 
-import asyncio
 import signal
 import time
 
@@ -23,51 +22,39 @@ from tests.support.programs import run_program
         (Command(("/bin/true",), cwd="/absent"), "cannot start: No such file or directory: /absent"),
     ],
 )
-def test_a_run_child_that_ends_by_itself_is_reported_with_its_exit(command: Command, detail: str) -> None:
-    async def main() -> None:
-        async with trial() as one:
-            started = one.start_run(command)
-            began = not detail.startswith("cannot start")
-            assert await one.end(started) == RunEnded(started, detail, began)
-
-    asyncio.run(main())
-
-
-def test_a_run_child_gets_the_input_of_a_hook_and_its_lines_are_named_run() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            await one.end(one.start_run('echo "$CONSUL_SUPERVISOR_FENCING_TOKEN"; cat'))
-        assert one.text()[0] == "4711" and one.text()[1].startswith('{"event": "acquire", ')
-        assert {line.hook for line in one.lines} == {"run"}
-
-    asyncio.run(main())
+async def test_a_run_child_that_ends_by_itself_is_reported_with_its_exit(
+    command: Command, detail: str
+) -> None:
+    async with trial() as one:
+        started = one.start_run(command)
+        began = not detail.startswith("cannot start")
+        assert await one.end(started) == RunEnded(started, detail, began)
 
 
-def test_stop_run_ends_a_run_child_with_term() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            started = one.start_run("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
-            await one.says("ready")
-            one.stop_run(started)
-            one.stop_run(started)
-            assert await one.end(started) == RunEnded(started, "stopped")
-            one.stop_run(started)
-        assert one.text() == ["ready", "bye"]
-
-    asyncio.run(main())
+async def test_a_run_child_gets_the_input_of_a_hook_and_its_lines_are_named_run() -> None:
+    async with trial() as one:
+        await one.end(one.start_run('echo "$CONSUL_SUPERVISOR_FENCING_TOKEN"; cat'))
+    assert one.text()[0] == "4711" and one.text()[1].startswith('{"event": "acquire", ')
+    assert {line.hook for line in one.lines} == {"run"}
 
 
-def test_stop_run_kills_a_run_child_after_stop_timeout() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            started = one.start_run(
-                "trap '' TERM; echo ready; while :; do sleep 0.05; done", stop_timeout_s=0.2
-            )
-            await one.says("ready")
-            one.stop_run(started)
-            assert await one.end(started) == RunEnded(started, "stopped, ignored TERM")
+async def test_stop_run_ends_a_run_child_with_term() -> None:
+    async with trial() as one:
+        started = one.start_run("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+        await one.says("ready")
+        one.stop_run(started)
+        one.stop_run(started)
+        assert await one.end(started) == RunEnded(started, "stopped")
+        one.stop_run(started)
+    assert one.text() == ["ready", "bye"]
 
-    asyncio.run(main())
+
+async def test_stop_run_kills_a_run_child_after_stop_timeout() -> None:
+    async with trial() as one:
+        started = one.start_run("trap '' TERM; echo ready; while :; do sleep 0.05; done", stop_timeout_s=0.2)
+        await one.says("ready")
+        one.stop_run(started)
+        assert await one.end(started) == RunEnded(started, "stopped, ignored TERM")
 
 
 def test_a_run_child_dies_with_the_process_that_started_it() -> None:

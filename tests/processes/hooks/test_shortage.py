@@ -4,7 +4,6 @@ import asyncio
 import os
 import pwd
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.settings import Command, Hook, Run, Webhook
 from tests.processes.hooks.test_webhook import receiver
 from tests.processes.hooks.trial import CONTEXT, Trial, shell, trial
+from tests.support.captured import captured
 
 ROOT = Path(__file__).parents[3]
 SHORT = "cannot start: Too many open files"
@@ -47,148 +47,113 @@ async def delayed(one: Trial) -> None:
     await one.until(lambda: one.delayed or None)
 
 
-def test_a_hook_waits_for_descriptors_and_then_runs_to_its_end() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            with no_descriptors():
-                started = one.start("exit 0")
-                await delayed(one)
-                await asyncio.sleep(0.12)  # longer than a pause, so that the start is retried more than once
-                assert one.hooks.running == 1 and not one.ends
-            assert await one.end(started) == HookEnded(started, True, "exit 0")
-            assert one.delayed == [(started, "Too many open files")]
-
-    asyncio.run(main())
+async def test_a_hook_waits_for_descriptors_and_then_runs_to_its_end() -> None:
+    async with trial() as one:
+        with no_descriptors():
+            started = one.start("exit 0")
+            await delayed(one)
+            await asyncio.sleep(0.12)  # longer than a pause, so that the start is retried more than once
+            assert one.hooks.running == 1 and not one.ends
+        assert await one.end(started) == HookEnded(started, True, "exit 0")
+        assert one.delayed == [(started, "Too many open files")]
 
 
-def test_a_program_that_is_being_written_runs_when_it_is_written(tmp_path: Path) -> None:
+async def test_a_program_that_is_being_written_runs_when_it_is_written(tmp_path: Path) -> None:
     script = tmp_path / "hook"
     script.write_text("#!/bin/sh\nexit 3\n")
     script.chmod(0o755)
-
-    async def main() -> None:
-        async with trial() as one:
-            with script.open("a"):
-                started = one.start(Command((str(script),)))
-                await delayed(one)
-            assert await one.end(started) == HookEnded(started, False, "exit 3")
-            assert one.delayed == [(started, f"Text file busy: {script}")]
-
-    asyncio.run(main())
+    async with trial() as one:
+        with script.open("a"):
+            started = one.start(Command((str(script),)))
+            await delayed(one)
+        assert await one.end(started) == HookEnded(started, False, "exit 3")
+        assert one.delayed == [(started, f"Text file busy: {script}")]
 
 
 @pytest.mark.parametrize("event", ["lose", "lose-failure"])
-def test_hooks_that_end_a_tenure_have_reserved_descriptors(event: str) -> None:
-    async def main() -> None:
-        async with trial() as one:
-            with no_descriptors():
-                for number in (1, 2, 3):
-                    assert await one.run("exit 0", event=event, attempt=number) == (True, "exit 0")
-            assert not one.delayed
-
-    asyncio.run(main())
+async def test_hooks_that_end_a_tenure_have_reserved_descriptors(event: str) -> None:
+    async with trial() as one:
+        with no_descriptors():
+            for number in (1, 2, 3):
+                assert await one.run("exit 0", event=event, attempt=number) == (True, "exit 0")
+        assert not one.delayed
 
 
-def test_the_user_of_on_lose_is_looked_up_on_reserved_descriptors() -> None:
+async def test_the_user_of_on_lose_is_looked_up_on_reserved_descriptors() -> None:
     call = shell("exit 0", user=pwd.getpwuid(os.geteuid()).pw_name)
-
-    async def main() -> None:
-        async with trial() as one:
-            with no_descriptors():
-                assert await one.run(call, event="lose") == (True, "exit 0")
-
-    asyncio.run(main())
+    async with trial() as one:
+        with no_descriptors():
+            assert await one.run(call, event="lose") == (True, "exit 0")
 
 
-def test_several_hooks_that_end_tenures_run_at_once_on_reserved_descriptors() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            with no_descriptors():
-                started = [one.start("sleep 0.1", event="lose", attempt=number) for number in range(1, 6)]
-                assert [(await one.outcome(each))[0] for each in started] == [True] * 5
-            assert not one.delayed
-
-    asyncio.run(main())
+async def test_several_hooks_that_end_tenures_run_at_once_on_reserved_descriptors() -> None:
+    async with trial() as one:
+        with no_descriptors():
+            started = [one.start("sleep 0.1", event="lose", attempt=number) for number in range(1, 6)]
+            assert [(await one.outcome(each))[0] for each in started] == [True] * 5
+        assert not one.delayed
 
 
-def test_a_webhook_waits_for_descriptors_and_is_then_sent_once() -> None:
-    async def main() -> None:
-        async with receiver() as there, trial() as one:
-            with no_descriptors():
-                started = one.start(Webhook(f"{there.origin}/hook"))
-                await delayed(one)
-            assert await one.outcome(started) == (True, "204 No Content")
-            assert one.delayed == [(started, "Too many open files")] and len(there.received) == 1
-
-    asyncio.run(main())
+async def test_a_webhook_waits_for_descriptors_and_is_then_sent_once() -> None:
+    async with receiver() as there, trial() as one:
+        with no_descriptors():
+            started = one.start(Webhook(f"{there.origin}/hook"))
+            await delayed(one)
+        assert await one.outcome(started) == (True, "204 No Content")
+        assert one.delayed == [(started, "Too many open files")] and len(there.received) == 1
 
 
-def test_a_hook_that_cannot_start_within_its_timeout_has_never_begun() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            with no_descriptors():
-                began_at = time.monotonic()
-                started = one.start("exit 0", timeout_s=0.3)
-                assert await one.end(started) == HookEnded(started, False, SHORT, began=False)
-                assert time.monotonic() - began_at >= 0.2
-
-    asyncio.run(main())
+async def test_a_hook_that_cannot_start_within_its_timeout_has_never_begun() -> None:
+    async with trial() as one:
+        with no_descriptors():
+            began_at = time.monotonic()
+            started = one.start("exit 0", timeout_s=0.3)
+            assert await one.end(started) == HookEnded(started, False, SHORT, began=False)
+            assert time.monotonic() - began_at >= 0.2
 
 
-def test_the_timeout_of_a_delayed_hook_counts_from_its_first_start() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            with no_descriptors():
-                began_at = time.monotonic()
-                started = one.start("sleep 60", timeout_s=1.0)
-                await delayed(one)
-                await asyncio.sleep(0.5)
-            assert await one.outcome(started) == (False, "timed out after 1s")
-            assert time.monotonic() - began_at < 1.4
-
-    asyncio.run(main())
+async def test_the_timeout_of_a_delayed_hook_counts_from_its_first_start() -> None:
+    async with trial() as one:
+        with no_descriptors():
+            began_at = time.monotonic()
+            started = one.start("sleep 60", timeout_s=1.0)
+            await delayed(one)
+            await asyncio.sleep(0.5)
+        assert await one.outcome(started) == (False, "timed out after 1s")
+        assert time.monotonic() - began_at < 1.4
 
 
-def test_a_delayed_start_does_not_begin_after_its_deadline() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            begin_by = time.clock_gettime(time.CLOCK_BOOTTIME) + 0.2
-            hook = StartHook(Hook("on_acquire[0]", shell("exit 0"), 60.0), 1, CONTEXT, begin_by)
-            run = StartRun(Run(shell("exit 0")), CONTEXT, begin_by)
-            with no_descriptors():
-                one.hooks.start(hook)
-                one.hooks.start_run(run)
-                assert await one.end(hook) == HookEnded(hook, False, SHORT, began=False)
-                assert await one.end(run) == RunEnded(run, SHORT, began=False)
-
-    asyncio.run(main())
+async def test_a_delayed_start_does_not_begin_after_its_deadline() -> None:
+    async with trial() as one:
+        begin_by = time.clock_gettime(time.CLOCK_BOOTTIME) + 0.2
+        hook = StartHook(Hook("on_acquire[0]", shell("exit 0"), 60.0), 1, CONTEXT, begin_by)
+        run = StartRun(Run(shell("exit 0")), CONTEXT, begin_by)
+        with no_descriptors():
+            one.hooks.start(hook)
+            one.hooks.start_run(run)
+            assert await one.end(hook) == HookEnded(hook, False, SHORT, began=False)
+            assert await one.end(run) == RunEnded(run, SHORT, began=False)
 
 
-def test_a_kill_ends_a_hook_and_a_run_child_that_cannot_start() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            with no_descriptors():
-                hook, run = one.start("exit 0", timeout_s=60), one.start_run("exit 0")
-                assert len(one.delayed) == 2
-                one.kill(hook)
-                one.kill(hook)
-                one.stop_run(run)
-                said = "stopped before it could start"
-                assert await one.end(hook) == HookEnded(hook, False, said, began=False)
-                assert await one.end(run) == RunEnded(run, said, began=False)
-
-    asyncio.run(main())
+async def test_a_kill_ends_a_hook_and_a_run_child_that_cannot_start() -> None:
+    async with trial() as one:
+        with no_descriptors():
+            hook, run = one.start("exit 0", timeout_s=60), one.start_run("exit 0")
+            assert len(one.delayed) == 2
+            one.kill(hook)
+            one.kill(hook)
+            one.stop_run(run)
+            said = "stopped before it could start"
+            assert await one.end(hook) == HookEnded(hook, False, said, began=False)
+            assert await one.end(run) == RunEnded(run, said, began=False)
 
 
-def test_kill_all_ends_a_hook_that_cannot_start() -> None:
-    async def main() -> None:
-        async with trial() as one:
-            with no_descriptors():
-                started = one.start("exit 0", timeout_s=60)
-                one.kill_all()
-                assert not (await one.end(started)).began
-
-    asyncio.run(main())
+async def test_kill_all_ends_a_hook_that_cannot_start() -> None:
+    async with trial() as one:
+        with no_descriptors():
+            started = one.start("exit 0", timeout_s=60)
+            one.kill_all()
+            assert not (await one.end(started)).began
 
 
 NO_PROCESSES = """
@@ -221,12 +186,9 @@ asyncio.run(main())
 def test_on_lose_waits_for_processes_and_then_runs() -> None:
     """The limit applies to another user, because root has none."""
     as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    done = subprocess.run(
+    done = captured(
         [*(as_nobody if os.geteuid() == 0 else []), sys.executable, "-c", NO_PROCESSES],
         cwd=ROOT,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.stdout == "['Resource temporarily unavailable: /bin/sh'] exit 0\n", done.stderr

@@ -15,6 +15,7 @@ import trustme
 
 from supervisor.config import load
 from supervisor.preflight.file_modes import FAR_STATE, audit
+from tests.support.captured import captured
 from tests.support.consul import Agent
 from tests.support.hung import hung
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, until
@@ -95,11 +96,8 @@ class NodeFiles:
     def checked(self, uid: int) -> list[str]:
         """Return the warnings of ``check``, which still succeeds, run by this user."""
         as_another = [sys.executable, "-c", AS_ANOTHER, f"{uid}"]
-        done = subprocess.run(
+        done = captured(
             [*(as_another if uid != os.geteuid() else COMMAND), "check", str(self.config)],
-            capture_output=True,
-            text=True,
-            check=False,
             cwd=ROOT,
             env={**ENVIRON, "PYTHONDONTWRITEBYTECODE": "1"},
         )

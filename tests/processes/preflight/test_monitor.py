@@ -60,53 +60,45 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 @needs_root
-def test_probes_that_outlive_sigkill_are_bounded_and_go_on_once_they_end(
+async def test_probes_that_outlive_sigkill_are_bounded_and_go_on_once_they_end(
     monkeypatch: pytest.MonkeyPatch, program: Path, tmp_path: Path
 ) -> None:
     """One more such process every ten seconds would leave on_lose none by the next day."""
     monkeypatch.setattr(monitors, "PROBE_S", 0.1)
     monkeypatch.setattr(monitors, "MENDED_S", 0.02)
     config, checked = config_with(program, tmp_path), list[HooksChecked]()
+    before, monitor = len(children()), hook_monitor(checked.append)
+    again, timed = 0, monitor._probe
 
-    async def main() -> None:
-        before, monitor = len(children()), hook_monitor(checked.append)
-        again, timed = 0, monitor._probe
+    async def counted() -> bool:
+        nonlocal again
+        again += 1
+        return await timed()
 
-        async def counted() -> bool:
-            nonlocal again
-            again += 1
-            return await timed()
-
-        monkeypatch.setattr(monitor, "_probe", counted)
-        with stuck(program.parent):
-            alone = len(children())
-            monitor.follow(config)
-            await until(lambda: again >= HUNG_MAX + 5)
-            assert len(children()) == alone + HUNG_MAX
-            [first] = checked
-            assert [fault.hook for fault in first.faults] == ["on_lose[0]"]
-        await until(lambda: checked[-1] == HooksChecked("namenode", ()))
-        monitor.close()
-        await until(lambda: len(children()) == before)
-
-    asyncio.run(main())
+    monkeypatch.setattr(monitor, "_probe", counted)
+    with stuck(program.parent):
+        alone = len(children())
+        monitor.follow(config)
+        await until(lambda: again >= HUNG_MAX + 5)
+        assert len(children()) == alone + HUNG_MAX
+        [first] = checked
+        assert [fault.hook for fault in first.faults] == ["on_lose[0]"]
+    await until(lambda: checked[-1] == HooksChecked("namenode", ()))
+    monitor.close()
+    await until(lambda: len(children()) == before)
 
 
-def test_a_child_that_is_killed_before_its_answer_finds_no_fault(
+async def test_a_child_that_is_killed_before_its_answer_finds_no_fault(
     program: Path, tmp_path: Path, hangs: Callable[[Path], None]
 ) -> None:
     """The kernel's OOM killer may end the child."""
     hangs(program)
     config, checked = config_with(program, tmp_path), list[HooksChecked]()
-
-    async def main() -> None:
-        before, monitor = children(), hook_monitor(checked.append)
-        monitor.follow(config)
-        await until(lambda: children() != before)
-        (child,) = [each for each in children() if each not in before]
-        child.kill()
-        await until(lambda: bool(checked))
-        monitor.close()
-
-    asyncio.run(main())
+    before, monitor = children(), hook_monitor(checked.append)
+    monitor.follow(config)
+    await until(lambda: children() != before)
+    (child,) = [each for each in children() if each not in before]
+    child.kill()
+    await until(lambda: bool(checked))
+    monitor.close()
     assert checked == [HooksChecked("namenode", ())]

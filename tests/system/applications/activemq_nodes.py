@@ -4,7 +4,6 @@ import shutil
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -80,9 +79,7 @@ class Brokers:
             self._exits = exits.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._exits.close()
 
     def _install(self) -> None:

@@ -11,11 +11,11 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
 
+from tests.support.captured import captured
 from tests.support.supervisor import Supervisor, kill_all, until
 
 MASK = 24
@@ -48,7 +48,7 @@ class Machine:
 
     def run(self, *argv: str) -> str:
         """Run a command on the machine and return its output."""
-        done = subprocess.run(self.inside(*argv), capture_output=True, text=True, check=False)
+        done = captured(self.inside(*argv))
         assert done.returncode == 0, f"{argv} on {self.name}: {done.stderr}"
         return done.stdout
 
@@ -105,9 +105,7 @@ class Network:
         self._switch.run("ip", "link", "set", "bridge", "up")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._exits.close()
 
     def plug(self, name: str, address: str) -> Machine:

@@ -1,25 +1,24 @@
-"""Nodes of the PostgreSQL example on one machine, and a write to them."""
+"""Nodes of the PostgreSQL example on one machine, a writing client, a probe of each node, and their judge."""
 
 import os
-import pwd
 import shutil
 import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import psutil
 
+from tests.support.captured import captured
 from tests.support.consul import HOST, free_ports
 from tests.support.supervisor import Supervisor, until
-from tests.system.applications import database
-from tests.system.applications.database import Client, Probe, Refused
 from tests.system.applications.stage import EXAMPLES, Stage
+from tests.system.applications.writes import Background, Write, tenures
 
 EXAMPLE = EXAMPLES / "postgresql"
 BIN = Path("/usr/lib/postgresql/15/bin")
@@ -47,6 +46,12 @@ host replication replicator 127.0.0.1/32 scram-sha-256
 host postgres replicator 127.0.0.1/32 scram-sha-256
 host postgres app 127.0.0.1/32 trust
 """
+
+T = TypeVar("T")
+
+
+class Refused(Exception):
+    """The database has refused a command."""
 
 
 class Connection:
@@ -126,7 +131,7 @@ def make_template(folder: Path) -> None:
 def as_owner(*argv: str | Path, input: str = "") -> str:
     """Run a command as the user postgres and return its output."""
     command = ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--init-groups", *map(str, argv)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, input=input, cwd="/")
+    done = captured(command, input=input, cwd="/")
     assert done.returncode == 0, done
     return done.stdout
 
@@ -263,33 +268,157 @@ class Reaper:
         self._process.wait()
 
 
-class PostgresDatabase(database.Database[PostgresNode, Connection]):
-    """A number of nodes; the first has the cluster, the others have nothing."""
+class Line:
+    """A connection that is made when it is needed, and kept while it works."""
+
+    def __init__(self, options: str = "") -> None:
+        self._options = options
+        self._connection: Connection | None = None
+
+    def ask(self, port: int, query: str) -> None:
+        """Run a query there; raise Refused when it fails, and OSError when there is no answer."""
+        if self._connection is None:
+            self._connection = Connection(port, self._options)
+        self._connection.ask(query)
+
+    def hang_up(self) -> None:
+        """Close the connection, so that the next query makes another one."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+class Probe:
+    """A loop that tries to write to one node all the time, whether or not the node leads.
+
+    Its writes need no standby.
+    """
+
+    def __init__(self, node: PostgresNode) -> None:
+        self.taken: list[Write] = []
+        self._node = node
+        self._line = Line(LOCAL)
+        self.background = Background(self._try, self._line.hang_up)
+
+    def _try(self) -> None:
+        sent = time.monotonic()
+        try:
+            self._line.ask(self._node.port, f"INSERT INTO probes VALUES ('{self._node.name}')")
+            self.taken.append(Write(self._node.name, sent, time.monotonic()))
+        except Refused:
+            pass
+        except OSError:
+            self._line.hang_up()
+        time.sleep(PROBE_S)
+
+
+class Client:
+    """A client that writes one number after the other to the leading node, and records the confirmed ones.
+
+    A primary confirms a number when a standby has it as well. After a refusal or an error the client
+    waits ten times as long before it looks for the leader again.
+    """
+
+    def __init__(self, leader: Callable[[], PostgresNode | None]) -> None:
+        self.confirmed: list[tuple[int, str]] = []  # the number, the node
+        self._leader = leader
+        self._number = 0
+        self._node: PostgresNode | None = None
+        self._line = Line()
+        self.background = Background(self._step, self._hang_up)
+
+    def _step(self) -> None:
+        time.sleep(PACE_S)
+        try:
+            self._node = self._node or self._leader()
+            if self._node is not None:
+                self._number += 1
+                self._line.ask(self._node.port, f"INSERT INTO numbers VALUES ({self._number})")
+                self.confirmed.append((self._number, self._node.name))
+                return
+        except (OSError, Refused):
+            pass
+        self._hang_up()
+        time.sleep(10 * PACE_S)
+
+    def _hang_up(self) -> None:
+        self._node = None
+        self._line.hang_up()
+
+    def by(self, node: PostgresNode) -> int:
+        """Return how many numbers this node has confirmed."""
+        return sum(name == node.name for _, name in list(self.confirmed))
+
+
+class PostgresDatabase:
+    """A number of nodes, the client and the probes, which write while the ``with`` block lasts.
+
+    The first node has the cluster, the others have nothing.
+    """
 
     def __init__(self, stage: Stage, template: Path, home: Path, count: int) -> None:
+        self._agent = stage.agent
         self._home = home
         ports = free_ports(count)
-        nodes = []
+        self.nodes: list[PostgresNode] = []
         for name, port in zip("abc", ports, strict=False):
             (home / name).mkdir()
             shutil.chown(home / name, OWNER)
-            nodes.append(PostgresNode(stage, home / name, port, ports))
-        as_owner("/usr/bin/cp", "-a", template / "data", nodes[0].data)
-        super().__init__(stage.agent, KEY, nodes)
-        self.client = Client(self.leader, lambda node: Connection(node.port), write, PACE_S)
-        self.probes = [_probe(node) for node in nodes]
+            self.nodes.append(PostgresNode(stage, home / name, port, ports))
+        as_owner("/usr/bin/cp", "-a", template / "data", self.nodes[0].data)
+        self.client = Client(self.leader)
+        self.probes = [Probe(node) for node in self.nodes]
+        self._backgrounds = [self.client.background, *(probe.background for probe in self.probes)]
 
     def __enter__(self) -> Self:
         self._reaper = Reaper(self._home)
-        return super().__enter__()
+        for background in self._backgrounds:
+            background.start()
+        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for node in self.nodes:
             node.die()
         self._reaper.close()
-        super().__exit__(kind, error, trace)
+        for background in self._backgrounds:
+            background.end()
+
+    def wait(self, condition: Callable[[], T], what: str) -> T:
+        """Wait until the condition is true; fail with the account of all nodes when that does not happen."""
+        try:
+            return until(condition, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.account()}") from None
+
+    def account(self) -> str:
+        """Return a description of all nodes, for the text of a failure."""
+        return "\n".join(node.account() for node in self.nodes)
+
+    def leader(self) -> PostgresNode | None:
+        """Return the node that has the key."""
+        entry = self._agent.kv_get(KEY)
+        if entry is None or not entry["Session"]:
+            return None
+        return next(node for node in self.nodes if node.address == entry["Value"].decode())
+
+    def wait_leader(self, but: PostgresNode | None = None) -> PostgresNode:
+        """Wait for a node that leads and has finished on_acquire, and return it."""
+
+        def leading() -> PostgresNode | None:
+            entry, node = self._agent.kv_get(KEY), self.leader()
+            if entry is None or node is None or node is but:
+                return None
+            held = node.supervisor.lines("role", role="holding", session=entry["Session"])
+            return node if held else None
+
+        found = self.wait(leading, "a leader")
+        assert found is not None
+        return found
+
+    def wait_confirmed(self, node: PostgresNode, count: int = 20) -> None:
+        """Wait until this node has confirmed ``count`` more writes."""
+        before = self.client.by(node)
+        self.wait(lambda: self.client.by(node) > before + count, f"{node.name} confirms")
 
     def led_by_first(self) -> Sequence[PostgresNode]:
         """Start all nodes; return them when the first leads, the others follow, and commits are confirmed."""
@@ -314,37 +443,20 @@ class PostgresDatabase(database.Database[PostgresNode, Connection]):
 
     def lost(self, node: PostgresNode) -> list[int]:
         """Return the confirmed numbers that this node does not have."""
-        return sorted(set(self.client.numbers()) - set(map(int, node.ask("SELECT number FROM numbers"))))
+        confirmed = {number for number, _ in list(self.client.confirmed)}
+        return sorted(confirmed - set(map(int, node.ask("SELECT number FROM numbers"))))
 
     def judge(self, former: PostgresNode, new: PostgresNode) -> None:
-        """Assert, beside the general judgement, that the new leader is a primary."""
-        super().judge(former, new)
+        """Assert that one node after the other accepted writes, and that the new primary has lost none."""
+        expected = [former.name] if new is former else [former.name, new.name]
+        assert tenures([probe.taken for probe in self.probes]) == expected, self.account()
+        assert self.client.by(former) and self.client.by(new)
+        assert not self.lost(new)
         assert [node.name for node in self.nodes if node.is_primary()] == [new.name]
-
-
-def _probe(node: PostgresNode) -> Probe[Connection]:
-    """Return a probe whose writes need no standby."""
-    return Probe(
-        node,
-        lambda: Connection(node.port, LOCAL),
-        lambda connection: connection.ask(f"INSERT INTO probes VALUES ('{node.name}')"),
-        PROBE_S,
-    )
-
-
-def write(connection: Connection, number: int) -> bool:
-    """Write the number; the primary answers when a standby has it as well."""
-    connection.ask(f"INSERT INTO numbers VALUES ({number})")
-    return True
-
-
-def owner_id() -> int:
-    """Return the user id of postgres."""
-    return pwd.getpwnam(OWNER).pw_uid
 
 
 def make_home(folder: Path) -> Path:
     """Make a folder that the user postgres can enter."""
-    os.chown(folder, owner_id(), -1)
+    shutil.chown(folder, OWNER)
     folder.chmod(0o755)
     return folder

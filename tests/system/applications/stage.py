@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import yaml
@@ -80,9 +79,7 @@ class Stage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._exits.close()
 
     def program(self, name: str, argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Program:

@@ -9,7 +9,6 @@ import itertools
 import socket
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from tests.support.background import Worker
@@ -44,9 +43,7 @@ class Connection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

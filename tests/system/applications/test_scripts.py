@@ -1,10 +1,10 @@
 """Shellcheck reads the scripts of the examples and of the set-up, because users copy them."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.supervisor import ROOT
 
 FIRST_LINES = ("#!/bin/sh", "#!/bin/bash", "#!/usr/bin/env bash")
@@ -22,5 +22,5 @@ def test_the_scripts_of_the_examples_are_found() -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_shellcheck_accepts_the_scripts(script: Path) -> None:
-    ran = subprocess.run(["shellcheck", str(script)], check=False, capture_output=True, text=True)
+    ran = captured(["shellcheck", str(script)])
     assert ran.returncode == 0, ran.stdout + ran.stderr

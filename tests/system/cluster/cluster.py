@@ -7,7 +7,6 @@ it.
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from tests.system.cluster.consul import ConsulNode
@@ -41,10 +40,8 @@ class Cluster:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.network.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self.network.__exit__(*error)
         for process in (*self.programs, *self.clients.values(), *self.servers.values()):
             if process.running:
                 process.wait()  # killed with its network, so there is nothing to stop

@@ -8,12 +8,12 @@ cannot meet, and nothing is left of a run even after a kill -9.
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
+
+from tests.support.captured import captured
 
 SWITCH = "switch"
 INSIDE = "CLUSTER_NETWORK_IS_OWN"  # set in the process that `enter` starts
@@ -70,9 +70,7 @@ class Network:
         _ip("-n", SWITCH, "link", "set", "bridge", "up")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for name in self._addresses:
             self.kill(name)
         for name in (*self._addresses, SWITCH):
@@ -137,7 +135,7 @@ def _nft(name: str, rules: str) -> None:
 
 
 def _run(argv: Sequence[str], text: str = "") -> str:
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    done = captured(argv, input=text)
     if done.returncode != 0:
         raise CannotRun(f"`{' '.join(argv)}` failed: {done.stderr.strip()}")
     return done.stdout

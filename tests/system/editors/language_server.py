@@ -11,7 +11,6 @@ import select
 import subprocess
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from tests.support.supervisor import PATIENCE_S, ROOT
@@ -56,9 +55,7 @@ class LanguageServer:
         self._send({"method": "workspace/didChangeConfiguration", "params": {"settings": SETTINGS}})
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._process is not None
         with self._process as process:  # closes its pipes
             process.kill()

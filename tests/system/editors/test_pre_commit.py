@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.captured import captured
 from tests.system.packaging.builds import COMMAND_S, clean_environ, copy_tree, run
 
 PRE_COMMIT = "pre-commit==4.6.0"
@@ -62,11 +63,8 @@ class Repository:
 
     def commit(self) -> subprocess.CompletedProcess[str]:
         """Make a commit and return its result, with the output of git and the hook on standard error."""
-        return subprocess.run(
+        return captured(
             ["git", "commit", "--message", "change"],
-            check=False,
-            capture_output=True,
-            text=True,
             cwd=self.folder,
             env={**clean_environ(), **self._environ},
             timeout=COMMAND_S,

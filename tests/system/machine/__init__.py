@@ -11,7 +11,6 @@ The map, one line a module:
     pair.py         two of them, for the databases of the examples
     fleet.py        two of them, with Ansible before them
     trio.py         three of them, each with a server of Consul, for a rolling upgrade
-    hung.py         a file system that does not answer
 
 `make test-systemd` runs it. A machine has a network of its own: loopback, or the bridge of its group.
 """

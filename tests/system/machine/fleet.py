@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from tests.support.captured import captured
 from tests.support.supervisor import ROOT, until
 from tests.system.machine.machine import Machine
 from tests.system.machine.node import UNIT
@@ -93,11 +93,8 @@ class Fleet(Pair):
         inventory = self.folder / "inventory.yml"
         hosts = {"consul_supervisor": {"hosts": dict.fromkeys(self.machines, {}), "vars": variables}}
         inventory.write_text(yaml.safe_dump(hosts))
-        ran = subprocess.run(
+        ran = captured(
             [str(ANSIBLE / "ansible-playbook"), "-i", str(inventory), "playbooks/site.yml", *options],
-            check=False,
-            capture_output=True,
-            text=True,
             cwd=EXAMPLE,
             env={**os.environ, **self._ansible_environ()},
             timeout=PLAY_S,

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from tests.support.consul import BINARY
@@ -54,9 +53,7 @@ class Group:
             self._exits = self._exits.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._exits.close()
 
     def _build(self) -> None:

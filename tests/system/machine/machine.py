@@ -16,11 +16,11 @@ import subprocess
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
 
+from tests.support.captured import captured
 from tests.support.supervisor import until
 
 TREES = Path(__file__).resolve().parents[3] / ".cache" / "machine"
@@ -82,9 +82,7 @@ class Machine:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._end()
 
     def _mount(self) -> None:
@@ -165,11 +163,8 @@ class Machine:
             return Ran(command, 1, "", "the machine is not up")
         variables = (f"{name}={value}" for name, value in {**ENVIRON, **(environ or {})}.items())
         entered = ["nsenter", "--all", f"--target={leader}", "--"]
-        return subprocess.run(
+        return captured(
             [*entered, "/usr/bin/env", "-i", "--chdir=/", *variables, *command],
-            check=False,
-            capture_output=True,
-            text=True,
             stdin=subprocess.DEVNULL,
             timeout=within_s,
         )

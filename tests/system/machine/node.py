@@ -120,8 +120,7 @@ class Node:
     def wait_holds(self) -> str:
         """Return the session that holds the first election, as soon as its on_acquire is recorded as done."""
         return until(
-            lambda: self.holder() if self.status.startswith("holds 1") else "",
-            f"it holds\n{self.log_text()}",
+            lambda: self.holder() if self.status.startswith("holds 1") else "", f"it holds\n{self.log_text()}"
         )
 
     def wait_new_process(self, old: int) -> int:

@@ -2,10 +2,10 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.captured import captured
 from tests.system.machine.machine import Machine
 from tests.system.packaging.builds import copy_tree
 
@@ -24,13 +24,8 @@ def make_package(folder: Path, version: str = "") -> Path:
         module.write_text(
             re.sub(r'(?m)^__version__ = ".*"$', f'__version__ = "{version}"', module.read_text())
         )
-    ran = subprocess.run(
-        [str(tree / "debian" / "build.sh")],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=BUILD_S,
-        env={**os.environ, "PYTHON": sys.executable},
+    ran = captured(
+        [str(tree / "debian" / "build.sh")], timeout=BUILD_S, env={**os.environ, "PYTHON": sys.executable}
     )
     assert ran.returncode == 0, ran.stderr
     return tree / ran.stdout.strip()

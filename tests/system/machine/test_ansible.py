@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.supervisor import until
-from tests.system.machine.fleet import (
-    COMMAND,
-    EVENTS,
-    SESSION,
-    Fleet,
-    events,
-    hook,
-)
+from tests.system.machine.fleet import COMMAND, EVENTS, SESSION, Fleet, events, hook
 from tests.system.machine.fleet import variables as fleet_variables
 
 FOLDER = "/etc/consul-supervisor"

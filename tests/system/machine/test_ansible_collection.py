@@ -1,11 +1,11 @@
 """The example as a collection: it is clean by Ansible's own rules, and can be built, installed and played."""
 
 import os
-import subprocess
 import tarfile
 from pathlib import Path
 
 import supervisor
+from tests.support.captured import captured
 from tests.system.machine.fleet import ANSIBLE, EXAMPLE
 
 NAME = "consul_supervisor.consul_supervisor"
@@ -19,11 +19,8 @@ def run(program: str, *arguments: str, folder: Path = EXAMPLE, home: Path | None
     """
     homes = {"ANSIBLE_HOME": str(home), "ANSIBLE_COLLECTIONS_PATH": str(home)} if home else {}
     path = f"{ANSIBLE}:{os.environ['PATH']}"
-    ran = subprocess.run(
+    ran = captured(
         [str(ANSIBLE / program), *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
         cwd=folder,
         env={**os.environ, "PATH": path, "PYTHONWARNINGS": "", "NO_COLOR": "1", **homes},
         timeout=RUN_S,

@@ -3,7 +3,7 @@
 import signal
 
 from tests.support.supervisor import until
-from tests.system.machine.node import CONFIG, UNIT, Node, record
+from tests.system.machine.node import UNIT, Node, record
 
 FROZEN_S = 40.0  # WatchdogSec, RestartSec and a start; the rest is patience
 
@@ -31,16 +31,6 @@ def test_a_restart_keeps_what_the_node_holds_and_a_stop_hands_over(node: Node) -
     node.stop()
     assert node.events() == ["acquire acquired", "lose shutdown"]
     assert node.holder() == ""
-
-
-def test_a_restart_by_another_state_dir_winds_up_what_is_on_record_in_the_former(node: Node) -> None:
-    """The new file names another state_dir: the tenure on record ends with on_lose, and a new one begins."""
-    session = node.start_holding()
-    node.machine.write(CONFIG, f"state_dir: /var/lib/{UNIT}/other\n{node.machine.read(CONFIG)}")
-    node.machine.run("systemctl", "restart", UNIT)
-    until(lambda: len(node.events()) == 3, f"it leads again: {node.events()}\n{node.log_text()}", 60.0)
-    assert node.wait_holds() != session
-    assert node.events() == ["acquire acquired", "lose shutdown", "acquire acquired"]
 
 
 def test_a_restart_in_the_midst_of_a_hook_begins_that_hook_again(node: Node) -> None:
@@ -73,37 +63,3 @@ def test_a_frozen_supervisor_that_lost_meanwhile_runs_on_lose_when_it_is_back(no
     until(lambda: node.pid not in (0, before), "systemd has killed what stood still", FROZEN_S)
     node.wait_event("lose crashed")
     assert node.events() == ["acquire acquired", "lose crashed"]
-
-
-def test_a_supervisor_frozen_in_its_stop_is_killed_and_left_to_the_next_start(node: Node) -> None:
-    node.drop_in("[Service]\nTimeoutStopSec=2s\n")
-    slow = {"shell": f"{record('begin')}; sleep 8; {record('end')}", "timeout": "10s"}
-    node.start_holding(app=node.election(on_lose=[slow]))
-    node.machine.did(f"systemctl stop --no-block {UNIT}")
-    node.wait_event("begin shutdown")
-    node.kill(signal.SIGSTOP)
-    until(lambda: node.pid == 0, "systemd has killed what stood still", FROZEN_S)
-    assert node.holder()
-    began = node.events().count("begin shutdown")
-    node.start()
-    until(lambda: node.events().count("begin shutdown") > began, "on_lose runs again", 10.0)
-
-
-def test_a_full_disk_keeps_a_tenure_from_beginning_and_no_loss_from_its_end(node: Node) -> None:
-    node.machine.did(f"mkdir -p /var/lib/{UNIT}; mount -t tmpfs -o size=256k tmpfs /var/lib/{UNIT}")
-    fill = f"dd if=/dev/zero of=/var/lib/{UNIT}/full bs=4k status=none || true"
-    node.machine.did(fill)
-    node.configure(app=node.election())
-    node.start()
-    until(lambda: "No space left" in node.log_text(), "the log says so", 10.0)
-    assert node.events() == []
-    node.machine.did(f"rm /var/lib/{UNIT}/full")
-    session = node.wait_holds()
-    node.machine.did(fill)
-    before = node.pid
-    node.destroy(session)
-    node.wait_event("lose session-invalidated")
-    node.kill(signal.SIGKILL)
-    node.wait_new_process(before)
-    node.stop()
-    assert node.events() == ["acquire acquired", "lose session-invalidated"]

@@ -1,7 +1,7 @@
 """Redis and PostgreSQL as Debian packages them, set up on two machines by the READMEs of the examples.
 
-Their services, users and folders are Debian's, and our unit's sandbox applies. tests/system/applications
-shows what a failover promises, with more nodes in less time.
+Their services, users and folders are Debian's, and our unit's sandbox applies. What the scripts decide with
+more nodes is shown by tests/system/applications and tests/processes/test_redis_failover.py.
 """
 
 import os

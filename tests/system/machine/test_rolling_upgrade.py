@@ -86,22 +86,6 @@ def test_a_rolling_upgrade_of_three_machines_moves_the_lock_once(trio: Trio) -> 
     show("a rolling upgrade", columns(table))
 
 
-def test_members_leaves_a_paused_node_out_and_goes_on_naming_a_paused_holder(trio: Trio) -> None:
-    holder = trio.wait_candidates()
-    paused, third = others(trio, holder)
-    trio.did(paused, "pause app --reason 'disk swap'")
-    trio.wait_members(third, {holder: "holder", third: "candidate"})
-    shown = trio.did(third, "members app")
-    assert shown.startswith("app: election service/app/leader, 1 holder, 1 candidate\n")
-    assert "(ineligible, paused, resting, stopped, an observer) has no session" in shown
-    show(f"{paused} is paused", shown)
-    assert trio.role(paused) == "paused"
-    trio.did(holder, "pause app")
-    assert trio.members(third)[holder] == "holder" and trio.role(holder) == "holding"
-    trio.did(holder, "resume app")
-    trio.did(paused, "resume app")
-
-
 def test_members_names_a_candidate_that_is_cut_off_until_its_session_ends(trio: Trio) -> None:
     holder = trio.wait_candidates()
     cut = others(trio, holder, trio.leading_server())[0]

@@ -1,6 +1,5 @@
 """Start, status line, stop and reboot, as systemd sees them."""
 
-import json
 import shutil
 import signal
 
@@ -176,36 +175,3 @@ def test_a_priority_finds_a_loss_that_no_operator_requested(node: Node) -> None:
     until(lambda: node.journal("-p", "warning", "CONSUL_SUPERVISOR_ROLE=losing"), "the loss is logged")
     (lost,) = node.journal("-p", "warning", "CONSUL_SUPERVISOR_EVENT=role")
     assert lost["MESSAGE"] == "app: losing (session-invalidated), was holding"
-
-
-def test_the_journal_gets_json_on_request(node: Node) -> None:
-    node.start_holding()
-    node.machine.write(CONFIG, f"log: {{format: json}}\n{node.machine.read(CONFIG)}")
-    node.machine.did(f"systemctl reload {UNIT}")
-    reloaded = until(
-        lambda: [line for line in node.log_text().splitlines() if '"event": "reloaded"' in line], "it is told"
-    )
-    assert json.loads(reloaded[0])["process"] == "log.format: auto -> json"
-
-
-def test_a_journald_that_stands_still_or_is_away_delays_nothing(node: Node) -> None:
-    """A hook writes more than the socket of journald takes. The log keeps it until journald goes on."""
-    chatty = "i=0; while [ $i -lt 900 ]; do i=$((i+1)); printf '%0300d\\n' $i; done"
-    hooks = [{"shell": chatty, "timeout": "8s"}, {"shell": record("lose")}]
-    node.start_holding(app=node.election(on_lose=hooks))
-    before = node.pid
-    node.machine.did("systemctl kill -s STOP systemd-journald")
-    try:
-        node.machine.did(f"{COMMAND} step-down app || true")  # no other node takes over
-        node.wait_event("lose step-down")
-    finally:
-        node.machine.did("systemctl kill -s CONT systemd-journald")
-    until(lambda: node.log("hook-succeeded", hook="on_lose[1]"), "journald has the last line")
-    assert [int(line["text"]) for line in node.log("hook-output")] == list(range(1, 901))
-
-    node.machine.did(f"systemctl stop {' '.join(JOURNALD)}")
-    node.machine.did(f"{COMMAND} pause app")
-    node.machine.did(f"systemctl start {' '.join(JOURNALD)}")
-    node.machine.did(f"{COMMAND} resume app")
-    until(lambda: node.log("command", verb="resume"), "a new journald gets the next lines")
-    assert node.pid == before

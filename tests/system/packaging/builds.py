@@ -2,10 +2,11 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.support.captured import captured
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = "schemas/config.schema.json"
@@ -40,15 +41,7 @@ def build(source: Path, target: Path, kind: str, environ: Mapping[str, str] | No
 
 def run(*argv: str, cwd: Path, environ: Mapping[str, str] | None = None, within_s: float = COMMAND_S) -> str:
     """Run a command that must end with 0, and return its output."""
-    ran = subprocess.run(
-        argv,
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**clean_environ(), **(environ or {})},
-        timeout=within_s,
-    )
+    ran = captured(argv, cwd=cwd, env={**clean_environ(), **(environ or {})}, timeout=within_s)
     assert ran.returncode == 0, f"{argv}:\n{ran.stdout}\n{ran.stderr}"
     return ran.stdout
 

@@ -2,12 +2,12 @@
 
 import functools
 import os
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.captured import captured
 from tests.system.packaging.builds import ROOT, clean_environ
 
 ASKED = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
@@ -47,9 +47,7 @@ def _candidates(version: str) -> Iterator[Path]:
 def _is(version: str, path: Path) -> bool:
     if not os.access(path, os.X_OK):
         return False
-    ran = subprocess.run(
-        [str(path), "-c", ASKED], check=False, capture_output=True, text=True, env=clean_environ()
-    )
+    ran = captured([str(path), "-c", ASKED], env=clean_environ())
     return ran.returncode == 0 and ran.stdout.strip() == version
 
 

@@ -5,7 +5,6 @@ tests/system/machine/test_package.py installs it on booted machines.
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 import supervisor
 from docs import completion, man
+from tests.support.captured import captured
 from tests.system.packaging.builds import ROOT, SCHEMA, clean_environ, copy_tree, run
 
 NAME = f"consul-supervisor_{supervisor.__version__}-1_all.deb"
@@ -78,12 +78,8 @@ def test_the_units_paths_are_those_of_the_package(package: Path, tmp_path: Path)
 
 def test_lintian_finds_no_error(package: Path) -> None:
     """Unused overrides fail as well, so that each override stays true."""
-    ran = subprocess.run(
-        ["lintian", "--allow-root", "--fail-on", "error", "--display-info", str(package)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=170,
+    ran = captured(
+        ["lintian", "--allow-root", "--fail-on", "error", "--display-info", str(package)], timeout=170
     )
     assert ran.returncode == 0 and "unused-override" not in ran.stdout, ran.stdout + ran.stderr
 
@@ -104,11 +100,8 @@ def test_missing_packages_for_the_build_are_named(tmp_path: Path) -> None:
         found = shutil.which(tool)
         assert found is not None
         (tmp_path / "bin" / tool).symlink_to(found)
-    ran = subprocess.run(
+    ran = captured(
         [str(ROOT / "debian" / "build.sh")],
-        check=False,
-        capture_output=True,
-        text=True,
         env={**clean_environ(), "PATH": str(tmp_path / "bin")},
         timeout=60,
     )

@@ -39,9 +39,7 @@ READ_SCHEMA = (
 )
 
 
-def test_the_running_python_is_tested_and_the_others_that_are_here(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_the_running_python_is_tested_and_the_others_that_are_here(capfd: pytest.CaptureFixture[str]) -> None:
     """An absent Python is only reported, because a machine need not have every one."""
     absent = sorted({*promised()} - {*found()})
     with capfd.disabled():  # visible although the test passes, even from a worker

@@ -10,6 +10,7 @@ import pytest
 
 import supervisor
 from release import SDIST, WHEEL, requirements, tested
+from tests.support.captured import captured
 from tests.system.packaging.builds import COMMAND_S, clean_environ, run
 from tests.system.packaging.conftest import Built
 from tests.system.packaging.interpreters import found
@@ -29,15 +30,7 @@ def install(folder: Path, python: str, venv: Path) -> subprocess.CompletedProces
     """Install into a new venv by the command at the head of the requirements."""
     run(python, "-m", "venv", str(venv), cwd=folder)
     command = (folder / requirements.NAME).read_text().splitlines()[1].removeprefix("# pip ").split()
-    return subprocess.run(
-        [str(venv / "bin" / "pip"), *command],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=clean_environ(),
-        timeout=COMMAND_S,
-    )
+    return captured([str(venv / "bin" / "pip"), *command], cwd=folder, env=clean_environ(), timeout=COMMAND_S)
 
 
 @pytest.mark.parametrize("version", found())

@@ -14,6 +14,7 @@ import pytest
 
 import supervisor
 from release import WHEEL, single_file
+from tests.support.captured import captured
 from tests.support.consul import Agent
 from tests.support.supervisor import PATIENCE_S, until
 from tests.system.packaging.builds import ROOT, run
@@ -64,14 +65,8 @@ class Carried:
         self.environ = {"PATH": path, "HOME": str(self.home), "TMPDIR": str(self.temporary), **places}
 
     def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(self.file), *arguments],
-            check=False,
-            capture_output=True,
-            text=True,
-            cwd=self.home,
-            env=self.environ | environ,
-            timeout=PATIENCE_S,
+        return captured(
+            [str(self.file), *arguments], cwd=self.home, env=self.environ | environ, timeout=PATIENCE_S
         )
 
     def upgrade(self) -> None:
@@ -181,9 +176,7 @@ def test_an_older_python_is_named(file: Path, tmp_path: Path) -> None:
     older = (
         f"import runpy, sys; sys.version_info = (3, 9, 2); runpy.run_path({str(file)!r}, run_name='__main__')"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", older], check=False, capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    ran = captured([sys.executable, "-c", older], timeout=PATIENCE_S)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr == "consul-supervisor needs Python 3.11 or later, and this is 3.9\n"
 

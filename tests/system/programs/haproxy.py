@@ -6,7 +6,6 @@ import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from tests.support.consul import HOST
@@ -57,9 +56,7 @@ class HAProxy:
         until(self._listens, f"HAProxy listens\n{self._config.read_text()}{self._log.read_text()}")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._process is not None
         self._process.kill()
         self._process.wait(PATIENCE_S)

@@ -56,8 +56,7 @@ SHELLS = {
         ),
     ),
     "fish": Shell(
-        ("fish",),
-        ("fish/config.fish", "set fish_greeting\nfunction fish_prompt; echo -n '%%% '; end\n"),
+        ("fish",), ("fish/config.fish", "set fish_greeting\nfunction fish_prompt; echo -n '%%% '; end\n")
     ),
 }
 

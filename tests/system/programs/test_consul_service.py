@@ -7,13 +7,13 @@ import re
 import signal
 import socket
 import struct
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.consul.elections.scene import boottime
+from tests.support.captured import captured
 from tests.support.consul import BINARY, HOST, Agent, free_ports
 from tests.support.pages import ROOT
 from tests.support.staging import staged
@@ -96,16 +96,14 @@ def register(scene: BalancedScene) -> None:
         file = scene.folder / f"namenode-{node.name}.hcl"
         file.write_text(text)
         argv = [str(BINARY), "services", "register", f"-http-addr={scene.agent.url}", str(file)]
-        ran = subprocess.run(argv, check=False, capture_output=True, text=True)
+        ran = captured(argv)
         assert ran.returncode == 0, ran.stderr
 
 
 def test_an_agent_takes_the_example_as_its_configuration(tmp_path: Path) -> None:
     (tmp_path / "namenode.hcl").write_text(EXAMPLE.read_text())
     (tmp_path / "agent.json").write_text('{"data_dir": "/nowhere", "bind_addr": "127.0.0.1"}')
-    ran = subprocess.run(
-        [str(BINARY), "validate", str(tmp_path)], check=False, capture_output=True, text=True
-    )
+    ran = captured([str(BINARY), "validate", str(tmp_path)])
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 

@@ -2,13 +2,13 @@
 
 import http.client
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.consul import HOST, Agent, free_ports
 from tests.support.staging import staged
 from tests.support.supervisor import PATIENCE_S, command, until
@@ -36,7 +36,7 @@ def haproxy(scene: BalancedScene, tmp_path: Path) -> Iterator[HAProxy]:
 
 
 def test_the_example_is_a_file_that_haproxy_takes() -> None:
-    ran = subprocess.run([PROGRAM, "-c", "-f", str(EXAMPLE)], check=False, capture_output=True, text=True)
+    ran = captured([PROGRAM, "-c", "-f", str(EXAMPLE)])
     assert ran.returncode == 0 and "WARNING" not in ran.stderr, ran.stderr
 
 

@@ -1,13 +1,13 @@
 """The man pages as man and mandoc of Debian read them: without a warning, and with all that they say."""
 
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from docs import man
+from tests.support.captured import captured
 from tests.support.supervisor import PATIENCE_S
 
 READERS = {
@@ -19,7 +19,7 @@ PAGES = ("consul-supervisor.1", "consul-supervisor.yaml.5")
 
 def output(*argv: str) -> tuple[str, str]:
     environ = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "MANWIDTH": "80"}
-    done = subprocess.run(argv, check=False, capture_output=True, text=True, env=environ, timeout=PATIENCE_S)
+    done = captured(argv, env=environ, timeout=PATIENCE_S)
     return done.stdout, done.stderr
 
 

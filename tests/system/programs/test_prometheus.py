@@ -1,7 +1,6 @@
 """Prometheus with our metrics: its linter, its rules, and an alert that fires in earnest."""
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import yaml
 
 from docs.package_index import file_url
 from tests.consul.web.reader import Reader
+from tests.support.captured import captured
 from tests.support.consul import Agent
 from tests.support.pages import REPOSITORY, ROOT, anchors
 from tests.support.proxy import Proxy
@@ -29,9 +29,7 @@ def rules() -> list[dict[str, Any]]:
 
 def promtool(*arguments: str, stdin: str = "") -> str:
     """Return the output of promtool; raise AssertionError when it finds a fault."""
-    ran = subprocess.run(
-        ["promtool", *arguments], input=stdin, capture_output=True, text=True, check=False, timeout=120
-    )
+    ran = captured(["promtool", *arguments], input=stdin, timeout=120)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout + ran.stderr
 

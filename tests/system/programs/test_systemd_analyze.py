@@ -2,10 +2,11 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.support.captured import captured
 
 UNIT = Path(__file__).resolve().parents[3] / "systemd" / "consul-supervisor.service"
 EXPOSURE_MAX = 5.0  # systemd's own scale: 10 is no sandbox, 5 and more is MEDIUM
@@ -17,13 +18,7 @@ def exposure(unit: str, folder: Path) -> float:
     file.write_text(unit)
     analyze = shutil.which("systemd-analyze")
     assert analyze is not None, "cannot look at the unit: systemd-analyze is missing (package systemd)"
-    ran = subprocess.run(
-        [analyze, "security", "--offline=true", "--no-pager", str(file)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ran = captured([analyze, "security", "--offline=true", "--no-pager", str(file)], timeout=60)
     found = re.search(r"Overall exposure level for .*: ([0-9.]+) ", ran.stdout)
     assert found is not None, ran.stdout + ran.stderr
     return float(found[1])

@@ -2,7 +2,6 @@
 
 import threading
 from http.server import BaseHTTPRequestHandler
-from types import TracebackType
 
 from tests.support.background import Server
 
@@ -20,11 +19,9 @@ class Receiver(Server):
         self.told = 0
         self.over = threading.Event()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.over.set()
-        super().__exit__(kind, error, trace)
+        super().__exit__(*error)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a supervisor or hook that was killed and has hung up."""

@@ -313,10 +313,7 @@ DOUBTFUL = "session: {ttl: 5s, lock_delay: 45s}"
             f"elections: {{a: {{{DOUBTFUL}}}, b: {{}}}}\nsemaphores: {{c: {{limit: 1}}, d: {{limit: 1}}}}",
             "c.yaml: valid, 2 elections, 2 semaphores, 1 warning",
         ),
-        (
-            f"elections: {{a: {{{DOUBTFUL}}}, b: {{{DOUBTFUL}}}}}",
-            "c.yaml: valid, 2 elections, 2 warnings",
-        ),
+        (f"elections: {{a: {{{DOUBTFUL}}}, b: {{{DOUBTFUL}}}}}", "c.yaml: valid, 2 elections, 2 warnings"),
         (
             f'elections: {{"${{EACH}}": {{for_each: [a, b], {DOUBTFUL}}}}}',
             "c.yaml: valid, 2 elections, 1 warning",

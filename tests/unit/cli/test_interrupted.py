@@ -1,10 +1,10 @@
 """Ctrl-C before a command has begun, while its modules are imported, ends it as a later one does."""
 
-import subprocess
 import sys
 
 import pytest
 
+from tests.support.captured import captured
 from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT
 
 # ``consul-supervisor`` to which SIGINT comes when it imports the module of the first argument.
@@ -37,13 +37,7 @@ sys.exit(main())
 def test_ctrl_c_while_a_module_is_imported_ends_a_command_without_a_trace(
     module: str, arguments: tuple[str, ...]
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND, module, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=ENVIRON,
-        timeout=PATIENCE_S,
+    done = captured(
+        [sys.executable, "-c", COMMAND, module, *arguments], cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -24,11 +24,7 @@ def both(file: Path, environ: dict[str, str]) -> ControlSettings:
         ("", {"RUNTIME_DIRECTORY": "/run/a"}, ControlSettings("/run/a/control.sock")),
         ("", {"RUNTIME_DIRECTORY": "/run/a:/run/b"}, ControlSettings("/run/a/control.sock")),
         ("control_group: adm", {}, ControlSettings(DEFAULT, "adm")),
-        (
-            "control_socket: /x/y",
-            {"RUNTIME_DIRECTORY": "/run/a"},
-            ControlSettings("/x/y", configured=True),
-        ),
+        ("control_socket: /x/y", {"RUNTIME_DIRECTORY": "/run/a"}, ControlSettings("/x/y", configured=True)),
     ],
 )
 def test_the_file_comes_first_then_the_folder_of_systemd_then_the_default(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config.environment_file import FILE_BYTES_MAX, parse
+from tests.support.captured import captured
 from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT
 
 FILE = "/etc/default/consul-supervisor"
@@ -68,15 +69,7 @@ def run(tmp_path: Path, *arguments: str, **environ: str) -> subprocess.Completed
     """Run a command of ``consul-supervisor``, whose file of variables is in this folder."""
     (tmp_path / "c.yaml").write_text(CONFIG)
     argv = [sys.executable, "-c", COMMAND, str(tmp_path / "variables"), *arguments]
-    return subprocess.run(
-        argv,
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**ENVIRON, **environ},
-        timeout=PATIENCE_S,
-    )
+    return captured(argv, cwd=ROOT, env={**ENVIRON, **environ}, timeout=PATIENCE_S)
 
 
 def check(tmp_path: Path, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -1,23 +1,13 @@
 """The limiter of requests: a bounded number at a time, and no request is forgotten."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
 from supervisor.consul.limiter import Limiter
 from tests.support.patience import PATIENCE_S
 
 
-def run(play: Coroutine[Any, Any, None]) -> None:
-    async def within() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await play
-
-    asyncio.run(within())
-
-
-def test_requests_beyond_the_limit_wait_in_the_order_of_their_arrival() -> None:
-    async def play() -> None:
+async def test_requests_beyond_the_limit_wait_in_the_order_of_their_arrival() -> None:
+    async with asyncio.timeout(PATIENCE_S):
         limiter, order = Limiter(1), list[int]()
 
         async def take(number: int) -> None:
@@ -34,11 +24,9 @@ def test_requests_beyond_the_limit_wait_in_the_order_of_their_arrival() -> None:
         await asyncio.gather(*waiting)
         assert order == [0, 1, 2]
 
-    run(play())
 
-
-def test_a_permit_whose_waiter_has_given_up_goes_to_the_next() -> None:
-    async def play() -> None:
+async def test_a_permit_whose_waiter_has_given_up_goes_to_the_next() -> None:
+    async with asyncio.timeout(PATIENCE_S):
         limiter = Limiter(1)
         assert limiter.try_acquire()
         first, second = (asyncio.create_task(limiter.acquire(each)) for each in (0.01, 9.0))
@@ -51,5 +39,3 @@ def test_a_permit_whose_waiter_has_given_up_goes_to_the_next() -> None:
         cancelled.cancel()  # with its permit just given
         await asyncio.gather(cancelled, return_exceptions=True)
         assert limiter.try_acquire()
-
-    run(play())

@@ -12,21 +12,7 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.machines.session import ALTERED_RETRY_S
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
-from tests.unit.core.play import (
-    ACQUIRE,
-    CREATE,
-    DESTROY,
-    DOWN,
-    FREE,
-    OURS,
-    READ,
-    RENEW,
-    SILENCE,
-    WATCH,
-    Play,
-    contender,
-    holding,
-)
+from tests.unit.core.play import *
 
 ALTERED = o.SessionAltered("lock-delay 15 s instead of 30 s")
 ASKED = SessionSettings("ours", 9.0, 30.0, node_checks=("one", "two"), service_checks=("three",))
@@ -60,10 +46,7 @@ def unverified(**more: Any) -> Play:
         ({"behavior": "delete"}, "behavior delete instead of release"),
         ({"node_checks": ("serfHealth",)}, "node checks serfHealth instead of one and two"),
         ({"service_checks": ()}, "service checks none instead of three"),
-        (
-            {"ttl_s": None, "lock_delay_s": 0.0},
-            "lock-delay 0 s instead of 30 s, TTL none instead of 9 s",
-        ),
+        ({"ttl_s": None, "lock_delay_s": 0.0}, "lock-delay 0 s instead of 30 s, TTL none instead of 9 s"),
     ],
 )
 def test_each_difference_is_named(has: dict[str, Any], said: str) -> None:

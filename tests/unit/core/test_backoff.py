@@ -11,19 +11,7 @@ from supervisor.core import outcomes as o
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX, ElectionLock
-from tests.unit.core.play import (
-    ACQUIRE,
-    CREATE,
-    INFO,
-    OURS,
-    READ,
-    RIVAL,
-    WATCH,
-    WON,
-    Play,
-    behind,
-    contender,
-)
+from tests.unit.core.play import ACQUIRE, CREATE, INFO, OURS, READ, RIVAL, WATCH, WON, Play, behind, contender
 
 OTHER = o.KeyView(9000, "other", b"them", 3, 9000, 4)
 GUARD_S = 15.002  # the lock-delay of ``behind``'s rival, and Consul's slack

@@ -7,29 +7,7 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from tests.unit.core.play import (
-    ABSENT,
-    ACQUIRE,
-    CREATE,
-    DESTROY,
-    FORBIDDEN,
-    FREE,
-    INFO,
-    OURS,
-    READ,
-    RELEASE,
-    RENEW,
-    RIVAL,
-    SILENCE,
-    WATCH,
-    WON,
-    Play,
-    acquiring,
-    behind,
-    contender,
-    holding,
-    waiting,
-)
+from tests.unit.core.play import *
 
 FREE_AGAIN = o.KeyView(12, "", b"them", 3, 12, 3)
 
@@ -122,12 +100,6 @@ def test_the_age_of_a_read_counts_from_its_request() -> None:
     play.does(0.1, WATCH, FREE, "watch 5")
     play.does(1.1, CREATE, o.Created("s"), "read")
     play.does(2.2, READ, FREE, "read")
-
-
-def test_a_waiter_does_not_try_while_a_rival_holds() -> None:
-    play = behind()
-    play.passes(60.0)
-    assert play.times(ACQUIRE) == play.times(READ) == []
 
 
 # --- refused -------------------------------------------------------------------------------------------
@@ -391,15 +363,6 @@ def test_an_observer_has_no_session_and_stops_at_once() -> None:
 def test_a_contender_stopped_before_it_began_sends_nothing() -> None:
     play = Play(contender())
     play.hears(0.0, e.StopAsked(), "stopped, finished")
-
-
-def test_a_stopped_contender_ignores_every_event() -> None:
-    play = behind()
-    play.happens(1.0, e.StopAsked())
-    play.passes(2.0)
-    assert play.role == "stopped" and play.deadline == float("inf")
-    before = play.contender
-    assert play.on(3.0, WATCH, FREE) == [] and play.contender == before
 
 
 def test_a_holder_stops_in_order() -> None:

@@ -9,13 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from supervisor.core.lease import (
-    ROOM_MIN_S,
-    lease_of,
-    lose_terms,
-    margin_of,
-    sufficient_guard_s,
-)
+from supervisor.core.lease import ROOM_MIN_S, lease_of, lose_terms, margin_of, sufficient_guard_s
 from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings, Webhook
 
 

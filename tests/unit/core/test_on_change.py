@@ -8,20 +8,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.settings import Hook
-from tests.unit.core.play import (
-    ACQUIRE,
-    FREE,
-    OURS,
-    READ,
-    RIVAL,
-    SILENCE,
-    WATCH,
-    WON,
-    Play,
-    contender,
-    hook,
-    waiting,
-)
+from tests.unit.core.play import *
 
 TOLD = (hook("told"),)
 RIVAL_PUT = o.KeyView(10, "rival", b"new", 3, 10, 3)
@@ -154,12 +141,7 @@ def test_on_change_reports_a_value_that_another_program_put() -> None:
     play = waiting(on_change=TOLD, on_acquire=(), on_lose=())
     play.on(0.2, WATCH, FREE)
     play.ends(0.25, "")
-    play.does(
-        0.3,
-        ACQUIRE,
-        WON,
-        "start told#1: leader-changed, holding",
-    )
+    play.does(0.3, ACQUIRE, WON, "start told#1: leader-changed, holding")
     play.ends(0.4, "")
     play.does(0.5, WATCH, OURS, "watch 7 consistently")
     play.does(3.2, "read")

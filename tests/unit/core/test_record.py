@@ -13,30 +13,7 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.step import step
 from supervisor.core.settings import CandidateCheck, ElectionSettings
-from tests.unit.core.play import (
-    ABSENT,
-    ACQUIRE,
-    CREATE,
-    DESTROY,
-    FREE,
-    LOCK_DELAY_S,
-    OURS,
-    READ,
-    RELEASE,
-    RENEW,
-    RIVAL,
-    ROOM_S,
-    RUN,
-    SILENCE,
-    WATCH,
-    WON,
-    Play,
-    acquiring,
-    contender,
-    holding,
-    hook,
-    waiting,
-)
+from tests.unit.core.play import *
 
 
 def left(step: Point, **more: Any) -> Record:
@@ -443,12 +420,6 @@ def test_a_foreign_tenure_gets_its_on_lose_and_its_session_is_left_alone(step: P
 def test_a_foreign_session_is_forgotten() -> None:
     play = started(Point.SESSION, foreign=True)
     assert play.times(CREATE) == [2.0] and not play.times(DESTROY)
-
-
-def test_a_pause_outlives_the_process() -> None:
-    play = started(Point.NONE, paused=True)
-    assert play.role == "paused" and not play.times(CREATE)
-    play.hears(3.0, e.ResumeAsked("n"), "create, waiting")
 
 
 def test_an_election_that_the_file_has_dropped_is_wound_up_and_finished() -> None:

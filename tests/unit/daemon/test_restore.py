@@ -140,11 +140,7 @@ def test_an_unreadable_record_is_wound_up_by_the_last_readable_settings() -> Non
 
 
 def test_a_renamed_election_inherits_the_pause_of_its_key() -> None:
-    found = restore(
-        [RENAMED],
-        {"n": record(Point.SESSION, state={"paused": True})},
-        ORIGIN,
-    )
+    found = restore([RENAMED], {"n": record(Point.SESSION, state={"paused": True})}, ORIGIN)
     assert found.successors[0].contender.paused
 
 

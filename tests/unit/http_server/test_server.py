@@ -3,8 +3,8 @@
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,22 +54,19 @@ class Trial:
         return await asyncio.open_connection("127.0.0.1", self.port)
 
 
-def served(test: Callable[[Trial], Awaitable[None]], limits: Limits = PATIENT) -> None:
-    """Run the test against a server that is closed after it, and check that no client is left."""
-
-    async def run() -> None:
-        trial = Trial(limits)
-        trial.port = await trial.server.listen("127.0.0.1", 0)
-        try:
-            async with asyncio.timeout(HANG_S):
-                await test(trial)
-        finally:
-            await trial.server.close()
-        await asyncio.sleep(0)
-        assert not trial.server.clients
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(run())
+@asynccontextmanager
+async def served(limits: Limits = PATIENT) -> AsyncIterator[Trial]:
+    """Yield a server that is closed in the end, and check that no client is left."""
+    trial = Trial(limits)
+    trial.port = await trial.server.listen("127.0.0.1", 0)
+    try:
+        async with asyncio.timeout(HANG_S):
+            yield trial
+    finally:
+        await trial.server.close()
+    await asyncio.sleep(0)
+    assert not trial.server.clients
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 def request(target: str, *headers: str, method: str = "GET", body: bytes = b"") -> bytes:
@@ -98,8 +95,8 @@ async def closed(streams: Streams) -> bytes:
         writer.close()
 
 
-def test_requests_on_one_connection_are_answered_in_order_even_if_sent_ahead() -> None:
-    async def test(trial: Trial) -> None:
+async def test_requests_on_one_connection_are_answered_in_order_even_if_sent_ahead() -> None:
+    async with served() as trial:
         reader, writer = await trial.connect()
         writer.write(request("/a") + request("/b", method="PUT", body=b"body") + request("/c"))
         assert [await answer(reader) for _ in range(3)] == [(200, b"/a"), (200, b"body"), (200, b"/c")]
@@ -109,19 +106,15 @@ def test_requests_on_one_connection_are_answered_in_order_even_if_sent_ahead() -
         assert await answer(reader) == (200, b"/d")
         writer.close()
 
-    served(test)
 
-
-def test_a_chunked_body_and_expect_100_continue_are_supported() -> None:
-    async def test(trial: Trial) -> None:
+async def test_a_chunked_body_and_expect_100_continue_are_supported() -> None:
+    async with served() as trial:
         reader, writer = await trial.connect()
         writer.write(request("/a", "Transfer-Encoding: chunked", "Expect: 100-continue", method="PUT"))
         assert b" 100 " in await reader.readuntil(b"\r\n\r\n")
         writer.write(b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
         assert await answer(reader) == (200, b"abcde")
         writer.close()
-
-    served(test)
 
 
 @pytest.mark.parametrize(
@@ -136,19 +129,17 @@ def test_a_chunked_body_and_expect_100_continue_are_supported() -> None:
     ],
     ids=["target", "head", "body", "nonsense", "no host", "tls"],
 )
-def test_a_request_that_is_too_large_or_malformed_is_refused_and_disconnected(
+async def test_a_request_that_is_too_large_or_malformed_is_refused_and_disconnected(
     sent: bytes, status: int
 ) -> None:
-    async def test(trial: Trial) -> None:
+    async with served() as trial:
         streams = await trial.connect()
         streams[1].write(sent)
         assert (await closed(streams)).startswith(f"HTTP/1.1 {status} ".encode())
         assert trial.handled == []
 
-    served(test)
 
-
-def test_a_client_that_takes_too_long_for_a_request_is_disconnected() -> None:
+async def test_a_client_that_takes_too_long_for_a_request_is_disconnected() -> None:
     """The time limit covers a head or a body that comes byte by byte, and a silent client."""
 
     async def trickle(trial: Trial, sent: bytes) -> None:
@@ -162,15 +153,13 @@ def test_a_client_that_takes_too_long_for_a_request_is_disconnected() -> None:
             raise AssertionError("the server did not disconnect")
         writer.close()
 
-    async def test(trial: Trial) -> None:
+    async with served(SMALL) as trial:
         slow = [request("/", "A: b", "C: d"), request("/", method="PUT", body=b"x" * 100)]
         await asyncio.gather(*(trickle(trial, sent) for sent in slow), closed(await trial.connect()))
 
-    served(test, SMALL)
 
-
-def test_a_client_that_does_not_read_the_answer_is_disconnected() -> None:
-    async def test(trial: Trial) -> None:
+async def test_a_client_that_does_not_read_the_answer_is_disconnected() -> None:
+    async with served(SMALL) as trial:
         _, writer = await trial.connect()
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(request("/large"))
@@ -180,8 +169,6 @@ def test_a_client_that_does_not_read_the_answer_is_disconnected() -> None:
             await asyncio.sleep(0.01)
         writer.transport.abort()
 
-    served(test, SMALL)
-
 
 async def exchanged(streams: Streams, target: str = "/a") -> None:
     """Send one request, and check its answer."""
@@ -190,10 +177,9 @@ async def exchanged(streams: Streams, target: str = "/a") -> None:
     assert await answer(reader) == (200, target.encode())
 
 
-def test_one_client_too_many_disconnects_the_client_that_was_idle_longest() -> None:
+async def test_one_client_too_many_disconnects_the_client_that_was_idle_longest() -> None:
     """A newcomer is served although all places are taken, and a client that was active meanwhile stays."""
-
-    async def test(trial: Trial) -> None:
+    async with served() as trial:
         first, second, *others = [await trial.connect() for _ in range(4)]
         for each in (first, second, *others):
             await exchanged(each)
@@ -205,11 +191,9 @@ def test_one_client_too_many_disconnects_the_client_that_was_idle_longest() -> N
             await exchanged(each)
             each[1].close()
 
-    served(test)
 
-
-def test_clients_that_never_end_a_request_do_not_keep_newcomers_out() -> None:
-    async def test(trial: Trial) -> None:
+async def test_clients_that_never_end_a_request_do_not_keep_newcomers_out() -> None:
+    async with served() as trial:
         halves = [await trial.connect() for _ in range(4)]
         for _, writer in halves:
             writer.write(b"GET / HTTP/1.1\r\n")
@@ -220,11 +204,9 @@ def test_clients_that_never_end_a_request_do_not_keep_newcomers_out() -> None:
             each[1].close()
         assert [await closed(each) for each in halves] == [b""] * 4
 
-    served(test)
 
-
-def test_one_client_too_many_is_disconnected_while_all_others_await_answers() -> None:
-    async def test(trial: Trial) -> None:
+async def test_one_client_too_many_is_disconnected_while_all_others_await_answers() -> None:
+    async with served() as trial:
         streams = [await trial.connect() for _ in range(4)]
         for _, writer in streams:
             writer.write(request("/wait"))
@@ -239,13 +221,10 @@ def test_one_client_too_many_is_disconnected_while_all_others_await_answers() ->
         for _, writer in (*streams, newcomer):
             writer.close()
 
-    served(test)
 
-
-def test_unread_answers_are_kept_for_a_bounded_number_of_clients() -> None:
+async def test_unread_answers_are_kept_for_a_bounded_number_of_clients() -> None:
     """The client that has been slow for longest is disconnected, and the others get the whole answer."""
-
-    async def test(trial: Trial) -> None:
+    async with served(replace(PATIENT, slow_readers_max=2)) as trial:
         streams = [await trial.connect() for _ in range(3)]
         for _, writer in streams:
             writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -260,13 +239,10 @@ def test_unread_answers_are_kept_for_a_bounded_number_of_clients() -> None:
         for _, writer in streams:
             writer.close()
 
-    served(test, replace(PATIENT, slow_readers_max=2))
 
-
-def test_the_loop_goes_on_between_the_requests_of_a_crowd() -> None:
+async def test_the_loop_goes_on_between_the_requests_of_a_crowd() -> None:
     """Of 400 clients that send requests without end, the server reads few in one turn of the loop."""
-
-    async def test(trial: Trial) -> None:
+    async with served(replace(PATIENT, clients_max=CROWD)) as trial:
         streams = [await trial.connect() for _ in range(CROWD)]
         for _, writer in streams:
             writer.write(request("/a") * 5)
@@ -281,11 +257,9 @@ def test_the_loop_goes_on_between_the_requests_of_a_crowd() -> None:
         for _, writer in streams:
             writer.transport.abort()
 
-    served(test, replace(PATIENT, clients_max=CROWD))
 
-
-def test_a_crowd_that_connects_at_once_is_accepted_a_few_at_a_time() -> None:
-    async def test(trial: Trial) -> None:
+async def test_a_crowd_that_connects_at_once_is_accepted_a_few_at_a_time() -> None:
+    async with served(replace(PATIENT, clients_max=CROWD)) as trial:
         socks = [socket.socket() for _ in range(CROWD)]
         for sock in socks:
             sock.setblocking(False)
@@ -300,11 +274,9 @@ def test_a_crowd_that_connects_at_once_is_accepted_a_few_at_a_time() -> None:
         for sock in socks:
             sock.close()
 
-    served(test, replace(PATIENT, clients_max=CROWD))
 
-
-def test_the_handler_of_a_client_that_has_gone_is_cancelled() -> None:
-    async def test(trial: Trial) -> None:
+async def test_the_handler_of_a_client_that_has_gone_is_cancelled() -> None:
+    async with served() as trial:
         _, writer = await trial.connect()
         writer.write(request("/wait"))
         while not trial.handled:
@@ -312,11 +284,9 @@ def test_the_handler_of_a_client_that_has_gone_is_cancelled() -> None:
         writer.close()
         await trial.cancelled.wait()
 
-    served(test)
 
-
-def test_requests_sent_ahead_of_an_answer_are_bounded() -> None:
-    async def test(trial: Trial) -> None:
+async def test_requests_sent_ahead_of_an_answer_are_bounded() -> None:
+    async with served() as trial:
         _, writer = await trial.connect()
         writer.write(request("/wait"))
         while not trial.handled:
@@ -326,11 +296,9 @@ def test_requests_sent_ahead_of_an_answer_are_bounded() -> None:
         assert writer.transport.get_write_buffer_size() > 10_000_000
         writer.transport.abort()
 
-    served(test)
 
-
-def test_an_answer_that_closes_ends_the_connection() -> None:
-    async def test(trial: Trial) -> None:
+async def test_an_answer_that_closes_ends_the_connection() -> None:
+    async with served() as trial:
         streams = await trial.connect()
         streams[1].write(request("/close") + request("/a"))
         assert (await closed(streams)).endswith(b"bye") and trial.handled == ["/close"]
@@ -338,14 +306,11 @@ def test_an_answer_that_closes_ends_the_connection() -> None:
         streams[1].write(request("/a", "Connection: close"))
         assert (await closed(streams)).endswith(b"/a")
 
-    served(test)
 
-
-def test_a_large_answer_that_ends_the_connection_arrives_whole() -> None:
+async def test_a_large_answer_that_ends_the_connection_arrives_whole() -> None:
     """asyncio sends the last bytes itself and then closes, so the server must not close a second time."""
     complaints: list[dict[str, object]] = []
-
-    async def test(trial: Trial) -> None:
+    async with served() as trial:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
         for received in (
             request("/large", "Connection: close"),
@@ -355,16 +320,13 @@ def test_a_large_answer_that_ends_the_connection_arrives_whole() -> None:
             writer.write(received)
             assert await answer(reader) == (200, b"x" * 50_000_000)
             assert not await closed((reader, writer))
-
-    served(test)
     assert not complaints
 
 
-def test_a_refusal_that_is_read_late_ends_the_connection_once(tmp_path: Path) -> None:
+async def test_a_refusal_that_is_read_late_ends_the_connection_once(tmp_path: Path) -> None:
     """asyncio first sends all that is left, and then closes the connection itself."""
     complaints: list[dict[str, object]] = []
-
-    async def test(trial: Trial) -> None:
+    async with served() as trial:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: complaints.append(context))
         bound = socket.socket(socket.AF_UNIX)
@@ -385,24 +347,20 @@ def test_a_refusal_that_is_read_late_ends_the_connection_once(tmp_path: Path) ->
             while part := await loop.sock_recv(wrong, 1 << 20):
                 received += part
             assert received.count(b" 200 ") == fit and received.count(b" 400 ") == 1
-
-    served(test)
     assert not complaints
 
 
-def test_an_answer_to_head_has_no_body_and_the_connection_goes_on() -> None:
-    async def test(trial: Trial) -> None:
+async def test_an_answer_to_head_has_no_body_and_the_connection_goes_on() -> None:
+    async with served() as trial:
         reader, writer = await trial.connect()
         writer.write(request("/a", method="HEAD") + request("/b"))
         assert b"content-length: 2" in (await reader.readuntil(b"\r\n\r\n")).lower()
         assert await answer(reader) == (200, b"/b")
         writer.close()
 
-    served(test)
 
-
-def test_a_bug_of_the_handler_is_reported_and_ends_the_connection() -> None:
-    async def test(trial: Trial) -> None:
+async def test_a_bug_of_the_handler_is_reported_and_ends_the_connection() -> None:
+    async with served() as trial:
         reported: list[str] = []
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: reported.append(str(context["message"])))
@@ -410,11 +368,9 @@ def test_a_bug_of_the_handler_is_reported_and_ends_the_connection() -> None:
         streams[1].write(request("/bug"))
         assert await closed(streams) == b"" and reported == ["a request's handler failed"]
 
-    served(test)
 
-
-def test_the_server_serves_a_unix_socket(tmp_path: Path) -> None:
-    async def test(trial: Trial) -> None:
+async def test_the_server_serves_a_unix_socket(tmp_path: Path) -> None:
+    async with served() as trial:
         bound = socket.socket(socket.AF_UNIX)
         bound.bind(str(tmp_path / "s"))
         await trial.server.listen_unix(bound)
@@ -423,10 +379,8 @@ def test_the_server_serves_a_unix_socket(tmp_path: Path) -> None:
         assert await answer(reader) == (200, b"/a")
         writer.close()
 
-    served(test)
 
-
-def test_the_peer_of_a_unix_socket_is_known(tmp_path: Path) -> None:
+async def test_the_peer_of_a_unix_socket_is_known(tmp_path: Path) -> None:
     """The peer is this process, so its ids are ours; over TCP the peer is unknown."""
     seen: list[Peer | None] = []
 
@@ -434,7 +388,7 @@ def test_the_peer_of_a_unix_socket_is_known(tmp_path: Path) -> None:
         seen.append(request.peer)
         return HttpAnswer(200)
 
-    async def test(trial: Trial) -> None:
+    async with served() as trial:
         trial.server.handler = note
         bound = socket.socket(socket.AF_UNIX)
         bound.bind(str(tmp_path / "s"))
@@ -447,5 +401,3 @@ def test_the_peer_of_a_unix_socket_is_known(tmp_path: Path) -> None:
             await answer(reader)
             writer.close()
         assert seen == [Peer(os.getpid(), os.geteuid(), os.getegid(), tuple(os.getgroups())), None]
-
-    served(test)

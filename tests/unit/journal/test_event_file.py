@@ -117,9 +117,7 @@ def test_a_file_that_is_full_names_its_machine_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
-    [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/null", path)],
-    ids=["pipe", "folder", "link"],
+    "make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/null", path)], ids=["pipe", "folder", "link"]
 )
 def test_what_is_no_file_is_refused_and_stays(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / NEWER)

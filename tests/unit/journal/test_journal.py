@@ -26,16 +26,11 @@ from supervisor.core.settings import (
     Webhook,
 )
 from supervisor.hooks.abandoned import Group
-from supervisor.journal import (
-    Journal,
-    JournalBusy,
-    MachineIdentity,
-    Recorded,
-    UnreadableRecord,
-)
+from supervisor.journal import Journal, JournalBusy, MachineIdentity, Recorded, UnreadableRecord
 from supervisor.journal.checked_line import content_of, line_of
 from supervisor.journal.format import LEADER_BYTES_MAX, read, settings_line, state_line
 from supervisor.journal.record_file import COMPACT_BYTES, RESERVE
+from tests.support.captured import captured
 
 ROOT = Path(__file__).parents[3]
 HERE = MachineIdentity("machine", "host", "boot")
@@ -472,13 +467,7 @@ def test_a_loss_is_recorded_on_a_full_disk(tmp_path: Path) -> None:
     """The file system has 128 KiB in a mount namespace, and the journal reserves its room at first."""
     namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
     mount = 'mount -t tmpfs -o size=128k none "$1" && exec "$2" -c "$0" "$1"'
-    done = subprocess.run(
-        [*namespace, "sh", "-c", mount, FULL_DISK, tmp_path, sys.executable],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
+    done = captured([*namespace, "sh", "-c", mount, FULL_DISK, tmp_path, sys.executable], cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 

@@ -22,41 +22,33 @@ def as_before() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def test_a_burst_of_one_signal_loses_no_other(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_a_burst_of_one_signal_loses_no_other(capfd: pytest.CaptureFixture[str]) -> None:
     heard: list[str] = []
-
-    async def main() -> None:
-        stopped = asyncio.Event()
-        meanings = {signal.SIGTERM: stopped.set, signal.SIGHUP: lambda: heard.append("reload")}
-        listen(asyncio.get_running_loop(), meanings)
-        for _ in range(BURST):
-            os.kill(os.getpid(), signal.SIGHUP)
-        os.kill(os.getpid(), signal.SIGTERM)
-        async with asyncio.timeout(20):
-            await stopped.wait()
-
-    asyncio.run(main())
+    stopped = asyncio.Event()
+    meanings = {signal.SIGTERM: stopped.set, signal.SIGHUP: lambda: heard.append("reload")}
+    listen(asyncio.get_running_loop(), meanings)
+    for _ in range(BURST):
+        os.kill(os.getpid(), signal.SIGHUP)
+    os.kill(os.getpid(), signal.SIGTERM)
+    async with asyncio.timeout(20):
+        await stopped.wait()
     assert heard == ["reload"]
     assert capfd.readouterr().err == ""
 
 
-def test_each_later_signal_is_handled_again() -> None:
+async def test_each_later_signal_is_handled_again() -> None:
     heard: list[int] = []
+    loop, enough = asyncio.get_running_loop(), asyncio.Event()
 
-    async def main() -> None:
-        loop, enough = asyncio.get_running_loop(), asyncio.Event()
+    def hear() -> None:
+        heard.append(1)
+        if len(heard) < 3:
+            os.kill(os.getpid(), signal.SIGHUP)
+        else:
+            enough.set()
 
-        def hear() -> None:
-            heard.append(1)
-            if len(heard) < 3:
-                os.kill(os.getpid(), signal.SIGHUP)
-            else:
-                enough.set()
-
-        listen(loop, {signal.SIGHUP: hear})
-        os.kill(os.getpid(), signal.SIGHUP)
-        async with asyncio.timeout(20):
-            await enough.wait()
-
-    asyncio.run(main())
+    listen(loop, {signal.SIGHUP: hear})
+    os.kill(os.getpid(), signal.SIGHUP)
+    async with asyncio.timeout(20):
+        await enough.wait()
     assert len(heard) == 3

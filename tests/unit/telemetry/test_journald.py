@@ -316,24 +316,21 @@ def test_the_log_reports_how_many_lines_were_dropped(journal: Journal) -> None:
     assert (whole + dropped, journal.stderr) == (wanted, "") and dropped > 0
 
 
-def test_a_loop_sends_later_what_waits(journal: Journal) -> None:
+async def test_a_loop_sends_later_what_waits(journal: Journal) -> None:
     """Two hundred of these lines need more than the send buffer has."""
     wanted = list(range(200))
-
-    async def written() -> list[int]:
-        writer = JournalWriter(NonBlockingWriter(2), path=journal.path, prefixed=True)
-        for number in wanted:
-            writer.write("info", "hook-output", {"item": number, "text": "x" * 1000})
-        arrived = items(journal.received())
-        assert len(arrived) < len(wanted)
-        ends_at = asyncio.get_running_loop().time() + PATIENCE_S
-        while len(arrived) < len(wanted) and asyncio.get_running_loop().time() < ends_at:
-            await asyncio.sleep(0.01)
-            arrived += items(journal.received())
-        writer.finish()
-        return arrived
-
-    assert asyncio.run(written()) == wanted
+    writer = JournalWriter(NonBlockingWriter(2), path=journal.path, prefixed=True)
+    for number in wanted:
+        writer.write("info", "hook-output", {"item": number, "text": "x" * 1000})
+    arrived = items(journal.received())
+    assert len(arrived) < len(wanted)
+    ends_at = asyncio.get_running_loop().time() + PATIENCE_S
+    while len(arrived) < len(wanted) and asyncio.get_running_loop().time() < ends_at:
+        await asyncio.sleep(0.01)
+        arrived += items(journal.received())
+    writer.finish()
+    got = arrived
+    assert got == wanted
 
 
 def test_the_last_lines_go_to_standard_error_if_journald_stands_still(journal: Journal) -> None:

@@ -211,13 +211,6 @@ def test_an_answer_to_a_request_from_before_the_last_failure_ends_no_trouble() -
     assert written.events() == ["consul-silent", "consul-answers"]
 
 
-def test_an_item_that_never_failed_does_not_end_the_trouble_of_a_removed_one() -> None:
-    """Consul may refuse the token for one key alone."""
-    written = removed_while_it_fails()
-    answered(written, read_sent_at(3.0), WELL)
-    assert written.events() == ["consul-silent"]
-
-
 def test_an_item_that_is_removed_and_added_again_goes_on_with_its_trouble() -> None:
     written = removed_while_it_fails()
     answered(written, renewal(), REFUSED)
@@ -227,16 +220,6 @@ def test_an_item_that_is_removed_and_added_again_goes_on_with_its_trouble() -> N
     answered(written, replace(renewal(), at=4.0), SessionAlive())
     assert written.events() == ["consul-silent", "consul-answers"]
     assert written.lines()[1]["duration_s"] == 4.0
-
-
-def test_a_trouble_that_comes_back_after_a_removal_goes_on() -> None:
-    written = removed_while_it_fails("other")
-    written.now = REPEAT_S + 1
-    answered(written, read_sent_at(REPEAT_S), REFUSED)
-    begin, further = written.lines()
-    assert (further["item"], further["lasts_s"]) == ("other", REPEAT_S + 1)
-    answered(written, read_sent_at(REPEAT_S), WELL)
-    assert written.events() == ["consul-silent", "consul-silent", "consul-answers"]
 
 
 def test_after_a_removal_a_trouble_without_answers_is_forgotten_in_time() -> None:

@@ -15,7 +15,6 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 Step = tuple[str, str]
@@ -82,9 +81,7 @@ class Peer:
         self.port = int(self._process.stdout.readline())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._process:  # closes its pipes and reaps the process
             self._process.kill()
 

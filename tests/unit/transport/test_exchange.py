@@ -132,22 +132,18 @@ def test_an_answer_with_a_delay_is_read_after_the_delay(length: int) -> None:
     assert time.monotonic() - began >= LAG_S
 
 
-def test_a_delay_beyond_the_deadline_is_a_timeout() -> None:
+async def test_a_delay_beyond_the_deadline_is_a_timeout() -> None:
     with Peer(SERVES) as peer:
-
-        async def scenario() -> ExchangeFailed:
-            async with transport(peer.url) as it:
-                late = it.exchange(get(peer.url), timeout_s=LAG_S, fresh=False, delay=lambda: PATIENT_S)
-                return await failure_of(late)
-
-        assert asyncio.run(scenario()).kind is FailureKind.TIMEOUT
+        async with transport(peer.url) as it:
+            late = it.exchange(get(peer.url), timeout_s=LAG_S, fresh=False, delay=lambda: PATIENT_S)
+            assert (await failure_of(late)).kind is FailureKind.TIMEOUT
 
 
-def test_the_callback_of_an_answer_runs_before_the_waiting_task() -> None:
+async def test_the_callback_of_an_answer_runs_before_the_waiting_task() -> None:
     """The callback runs once, and never within the call that sends the request."""
     told: list[str] = []
-
-    async def scenario(url: str) -> None:
+    with Peer(SERVES) as peer:
+        url = peer.url
         async with transport(url) as it:
             for _ in range(2):
                 under_way = it.exchange(
@@ -159,16 +155,13 @@ def test_the_callback_of_an_answer_runs_before_the_waiting_task() -> None:
                 told.append("sent")
                 await under_way
                 told.append("awaited")
-
-    with Peer(SERVES) as peer:
-        asyncio.run(scenario(peer.url))
     assert told == ["sent", "heard", "awaited"] * 2
 
 
-def test_an_answer_may_be_read_before_its_task_begins() -> None:
+async def test_an_answer_may_be_read_before_its_task_begins() -> None:
     """Another loop than asyncio's may read a socket before it begins a task."""
-
-    async def scenario(url: str) -> tuple[bytes, bytes]:
+    with Peer(SERVES) as peer:
+        url = peer.url
         async with transport(url) as it:
             await reads(url)(it)  # so that a connection is kept
             answered = asyncio.Event()
@@ -177,74 +170,65 @@ def test_an_answer_may_be_read_before_its_task_begins() -> None:
             )
             await asyncio.wait_for(answered.wait(), PATIENT_S)
             later = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)
-            return (await early).content, (await later).content
-
-    with Peer(SERVES) as peer:
-        assert asyncio.run(scenario(peer.url)) == (b"one", b"one")
+            got = (await early).content, (await later).content
+        assert got == (b"one", b"one")
 
 
-def test_a_request_sent_by_the_callback_of_an_answer_uses_the_same_connection() -> None:
+async def test_a_request_sent_by_the_callback_of_an_answer_uses_the_same_connection() -> None:
     """A watch is repeated at once, and must not open a connection each time."""
     connections = 0
+    served = asyncio.Event()
 
-    async def scenario() -> list[bytes]:
-        served = asyncio.Event()
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        with suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                head = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
+                writer.write(head + str(connections).encode())
+        writer.close()
+        await writer.wait_closed()
+        served.set()
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal connections
-            connections += 1
-            with suppress(asyncio.IncompleteReadError):
-                while await reader.readuntil(b"\r\n\r\n"):
-                    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
-                    writer.write(head + str(connections).encode())
-            writer.close()
-            await writer.wait_closed()
-            served.set()
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    answers: list[bytes] = []
+    asked: list[asyncio.Task[requests.Response]] = []
+    all_told = asyncio.Event()
 
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        answers: list[bytes] = []
-        asked: list[asyncio.Task[requests.Response]] = []
-        all_told = asyncio.Event()
+    def ask(it: Transport) -> None:
+        def heard(response: requests.Response) -> None:
+            answers.append(response.content)
+            ask(it) if len(answers) < 5 else all_told.set()
 
-        def ask(it: Transport) -> None:
-            def heard(response: requests.Response) -> None:
-                answers.append(response.content)
-                ask(it) if len(answers) < 5 else all_told.set()
+        exchange = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard)
+        asked.append(asyncio.create_task(exchange))
 
-            exchange = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard)
-            asked.append(asyncio.create_task(exchange))
-
-        async with transport(url) as it:
-            ask(it)
-            await all_told.wait()
-            await asyncio.gather(*asked)
-        await served.wait()
-        server.close()
-        return answers
-
-    assert asyncio.run(scenario()) == [b"1"] * 5
+    async with transport(url) as it:
+        ask(it)
+        await all_told.wait()
+        await asyncio.gather(*asked)
+    await served.wait()
+    server.close()
+    assert answers == [b"1"] * 5
 
 
-def test_an_exchange_without_an_answer_calls_no_callback() -> None:
+async def test_an_exchange_without_an_answer_calls_no_callback() -> None:
     heard: list[requests.Response] = []
-
-    async def scenario(url: str) -> ExchangeFailed:
+    with Peer([READ, send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal"), CLOSE]) as peer:
+        url = peer.url
         async with transport(url) as it:
             cut_off = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard.append)
-            return await failure_of(cut_off)
-
-    with Peer([READ, send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal"), CLOSE]) as peer:
-        asyncio.run(scenario(peer.url))
+            await failure_of(cut_off)
     assert heard == []
 
 
-def test_an_answer_that_comes_as_its_task_is_cancelled_calls_no_callback() -> None:
+async def test_an_answer_that_comes_as_its_task_is_cancelled_calls_no_callback() -> None:
     """Both happen in one turn of the loop: first the cancellation, then the bytes."""
     heard: list[requests.Response] = []
     bugs: list[object] = []
-
-    async def scenario(url: str) -> None:
+    with Peer(SERVES) as peer:
+        url = peer.url
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, what: bugs.append(what))
         async with transport(url) as it:
@@ -257,26 +241,21 @@ def test_an_answer_that_comes_as_its_task_is_cancelled_calls_no_callback() -> No
             loop.call_soon(task.cancel)
             with suppress(asyncio.CancelledError):
                 await task
-
-    with Peer(SERVES) as peer:
-        asyncio.run(scenario(peer.url))
     assert (heard, bugs) == ([], [])
 
 
-def test_a_bug_of_a_callback_is_reported_to_the_loop() -> None:
+async def test_a_bug_of_a_callback_is_reported_to_the_loop() -> None:
     """asyncio would take an OSError of the callback for one of the socket, and drop it."""
     bugs: list[object] = []
 
     def fails(response: requests.Response) -> None:
         raise OSError("a bug")
 
-    async def scenario(url: str) -> None:
+    with Peer(SERVES) as peer:
+        url = peer.url
         asyncio.get_running_loop().set_exception_handler(lambda _, what: bugs.append(what["exception"]))
         async with transport(url) as it:
             await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=fails)
-
-    with Peer(SERVES) as peer:
-        asyncio.run(scenario(peer.url))
     assert [str(bug) for bug in bugs] == ["a bug"]
 
 
@@ -290,31 +269,26 @@ def test_a_body_up_to_the_limit_is_returned_and_a_longer_one_refused() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff", b"x" * 3_000_000])
-def test_the_request_arrives_as_requests_prepared_it(body: bytes) -> None:
+async def test_the_request_arrives_as_requests_prepared_it(body: bytes) -> None:
     """Method, target, query, headers and Content-Length arrive unchanged, and the body is not chunked."""
+    arrived: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    async def scenario() -> tuple[bytes, requests.PreparedRequest]:
-        arrived: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        arrived.set_result(head + await reader.readexactly(length))
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-            arrived.set_result(head + await reader.readexactly(length))
-            writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
-            writer.close()
-
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        request = requests.Request(
-            "PUT", url + "/v1/kv/a%2Fb", {"X-Consul-Token": "t"}, data=body, params={"cas": "1"}
-        )
-        async with server, transport(url) as it:
-            prepared = request.prepare()
-            await it.exchange(prepared, timeout_s=PATIENT_S, fresh=True)
-            return await arrived, prepared
-
-    arrived, prepared = asyncio.run(scenario())
-    head, _, received = arrived.partition(b"\r\n\r\n")
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    request = requests.Request(
+        "PUT", url + "/v1/kv/a%2Fb", {"X-Consul-Token": "t"}, data=body, params={"cas": "1"}
+    )
+    async with server, transport(url) as it:
+        prepared = request.prepare()
+        await it.exchange(prepared, timeout_s=PATIENT_S, fresh=True)
+    head, _, received = (await arrived).partition(b"\r\n\r\n")
     assert received == body
     line, *headers = head.decode().split("\r\n")
     assert line == "PUT /v1/kv/a%2Fb?cas=1 HTTP/1.1"
@@ -326,16 +300,12 @@ def test_the_request_arrives_as_requests_prepared_it(body: bytes) -> None:
     }
 
 
-def test_a_header_that_http_forbids_is_reported_without_its_value() -> None:
+async def test_a_header_that_http_forbids_is_reported_without_its_value() -> None:
     request = get("http://127.0.0.1:1/")
     request.headers["X-Consul-Token"] = "s3cret\r\nX-Injected: 1"
     with Peer([HOLD]) as peer:
-
-        async def scenario() -> ExchangeFailed:
-            async with transport(peer.url) as it:
-                return await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
-
-        failure = asyncio.run(scenario())
+        async with transport(peer.url) as it:
+            failure = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
     assert failure.kind is FailureKind.LOCAL
     assert "s3cret" not in f"{failure!r} {failure.__cause__!r}"
 
@@ -356,19 +326,13 @@ def test_reads_share_a_kept_connection_and_each_write_has_its_own() -> None:
         ]
 
 
-def test_concurrent_reads_have_a_connection_each_and_keep_them() -> None:
+async def test_concurrent_reads_have_a_connection_each_and_keep_them() -> None:
     """Many watches wait at the same time, and the next round opens no new connection."""
     with Peer(SERVES) as peer:
-
-        async def scenario() -> None:
-            async with transport(peer.url) as it:
-                for _ in range(2):
-                    requests_ = (
-                        it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(5)
-                    )
-                    await asyncio.gather(*requests_)
-
-        asyncio.run(scenario())
+        async with transport(peer.url) as it:
+            for _ in range(2):
+                requests_ = (it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(5))
+                await asyncio.gather(*requests_)
         assert {number for number, _ in peer.seen()} == {0, 1, 2, 3, 4}
 
 
@@ -414,19 +378,16 @@ def test_a_put_on_a_kept_connection_is_never_repeated() -> None:
 @pytest.mark.parametrize("script", [[READ, CLOSE], [READ, RESET], [READ, send(b"HTTP/1.1"), CLOSE]])
 @pytest.mark.parametrize("prepared", [False, True])
 @pytest.mark.parametrize("method", ["PUT", "GET"])
-def test_a_fresh_exchange_is_never_repeated(script: list[Step], prepared: bool, method: str) -> None:
+async def test_a_fresh_exchange_is_never_repeated(script: list[Step], prepared: bool, method: str) -> None:
     """The rule holds for a new connection, for one that was opened ahead, and for any method."""
     with Peer(script, SERVES) as peer:
-
-        async def scenario() -> ExchangeFailed:
-            async with transport(peer.url) as it:
-                if prepared:
-                    it.prepare()
-                    await ready(it)
-                request = requests.Request(method, peer.url).prepare()
-                return await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
-
-        assert asyncio.run(scenario()).kind is FailureKind.RESET
+        async with transport(peer.url) as it:
+            if prepared:
+                it.prepare()
+                await ready(it)
+            request = requests.Request(method, peer.url).prepare()
+            failure = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
+        assert failure.kind is FailureKind.RESET
         assert peer.seen() == [(0, f"{method} /")]
 
 
@@ -441,48 +402,37 @@ def test_a_fresh_exchange_is_never_repeated(script: list[Step], prepared: bool, 
         pytest.param([READ, answer(b"one"), CLOSE], id="closed"),
     ],
 )
-def test_a_connection_that_cannot_be_kept_is_not_used_again(script: list[Step]) -> None:
+async def test_a_connection_that_cannot_be_kept_is_not_used_again(script: list[Step]) -> None:
     """Bytes beyond an answer must never be taken for the next answer."""
     with Peer(script, SERVES) as peer:
-
-        async def scenario() -> None:
-            async with transport(peer.url) as it:
-                for _ in range(2):
-                    await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
-                    await asyncio.sleep(0.05)
-
-        asyncio.run(scenario())
+        async with transport(peer.url) as it:
+            for _ in range(2):
+                await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
+                await asyncio.sleep(0.05)
         assert peer.seen() == [(0, "GET /"), (1, "GET /")]
 
 
-def test_after_a_failure_no_kept_connection_is_used_again() -> None:
+async def test_after_a_failure_no_kept_connection_is_used_again() -> None:
     """The kept connections lead to the same peer, so the next exchange opens a new one."""
     with Peer([READ, answer(b"one"), HOLD], [READ, answer(b"one"), READ, HOLD], SERVES) as peer:
-
-        async def scenario() -> None:
-            async with transport(peer.url) as it:
-                await asyncio.gather(
-                    *(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(2))
-                )
-                for timeout_s in (0.3, PATIENT_S):
-                    with suppress(ExchangeFailed):
-                        await it.exchange(get(peer.url), timeout_s=timeout_s, fresh=False)
-
-        asyncio.run(scenario())
+        async with transport(peer.url) as it:
+            await asyncio.gather(
+                *(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(2))
+            )
+            for timeout_s in (0.3, PATIENT_S):
+                with suppress(ExchangeFailed):
+                    await it.exchange(get(peer.url), timeout_s=timeout_s, fresh=False)
         assert max(number for number, _ in peer.seen()) == 2
 
 
-def test_a_failed_exchange_is_followed_by_one_on_a_new_connection() -> None:
+async def test_a_failed_exchange_is_followed_by_one_on_a_new_connection() -> None:
     """A late answer must never be taken for that of the next request."""
     with Peer([READ, HOLD], SERVES) as peer:
-
-        async def scenario() -> requests.Response:
-            async with transport(peer.url) as it:
-                late = await failure_of(it.exchange(get(peer.url + "/late"), timeout_s=0.1, fresh=False))
-                assert late.kind is FailureKind.TIMEOUT
-                return await it.exchange(get(peer.url + "/next"), timeout_s=PATIENT_S, fresh=False)
-
-        assert asyncio.run(scenario()).content == b"one"
+        async with transport(peer.url) as it:
+            late = await failure_of(it.exchange(get(peer.url + "/late"), timeout_s=0.1, fresh=False))
+            assert late.kind is FailureKind.TIMEOUT
+            got = await it.exchange(get(peer.url + "/next"), timeout_s=PATIENT_S, fresh=False)
+        assert got.content == b"one"
         assert peer.seen() == [(0, "GET /late"), (1, "GET /next")]
 
 
@@ -498,22 +448,18 @@ async def ready(it: Transport) -> None:
     raise AssertionError("no connection was prepared")
 
 
-def test_a_prepared_connection_serves_one_write_and_no_read() -> None:
+async def test_a_prepared_connection_serves_one_write_and_no_read() -> None:
     """Connections are numbered as they are opened, so the spare is the first although it is used second."""
     with Peer(SERVES) as peer:
-
-        async def scenario() -> None:
-            async with transport(peer.url) as it:
-                it.prepare()
-                it.prepare()
-                await ready(it)
-                it.prepare()
-                await reads(peer.url)(it)
-                await writes(peer.url)(it)
-                assert not it.prepared
-                await writes(peer.url)(it)
-
-        asyncio.run(scenario())
+        async with transport(peer.url) as it:
+            it.prepare()
+            it.prepare()
+            await ready(it)
+            it.prepare()
+            await reads(peer.url)(it)
+            await writes(peer.url)(it)
+            assert not it.prepared
+            await writes(peer.url)(it)
         assert peer.seen() == [(1, "GET /read"), (0, "PUT /write"), (2, "PUT /write")]
 
 
@@ -526,23 +472,19 @@ def test_a_prepared_connection_serves_one_write_and_no_read() -> None:
         pytest.param([answer(b"too many", "429 Too Many Requests"), CLOSE], id="spoke and closed"),
     ],
 )
-def test_a_spare_connection_whose_peer_closed_or_sent_something_is_not_used(script: list[Step]) -> None:
+async def test_a_spare_connection_whose_peer_closed_or_sent_something_is_not_used(script: list[Step]) -> None:
     with Peer(script, SERVES) as peer:
-
-        async def scenario() -> requests.Response:
-            async with transport(peer.url) as it:
-                it.prepare()
-                await asyncio.sleep(patient(0.2))
-                return await writes(peer.url)(it)
-
-        assert asyncio.run(scenario()).content == b"one"
+        async with transport(peer.url) as it:
+            it.prepare()
+            await asyncio.sleep(patient(0.2))
+            assert (await writes(peer.url)(it)).content == b"one"
         assert peer.seen() == [(1, "PUT /write")]
 
 
-def test_a_spare_connection_that_closed_a_moment_ago_is_not_used() -> None:
+async def test_a_spare_connection_that_closed_a_moment_ago_is_not_used() -> None:
     """The loop has had no turn to notice the end, so the socket itself is checked."""
-
-    async def scenario(listener: socket.socket) -> requests.Response:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         loop = asyncio.get_running_loop()
         async with transport(url) as it:
@@ -557,106 +499,83 @@ def test_a_spare_connection_that_closed_a_moment_ago_is_not_used() -> None:
             with sock:
                 await loop.sock_recv(sock, 1000)
                 await loop.sock_sendall(sock, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-                return await writing
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.setblocking(False)
-        assert asyncio.run(scenario(listener)).status_code == 200
+                got = await writing
+        assert got.status_code == 200
 
 
-def test_a_peer_that_answered_before_the_request_gets_no_request() -> None:
+async def test_a_peer_that_answered_before_the_request_gets_no_request() -> None:
     """The peer has refused, and it might act on a request that it still reads."""
     with Peer([answer(b"too many", "429 Too Many Requests"), READ, HOLD]) as peer:
-
-        async def scenario() -> int:
-            dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set(), warn=print)
-            connection = await dialer.dial(Progress(), asyncio.get_running_loop().time() + PATIENT_S)
-            await asyncio.sleep(patient(0.1))
-            exchange = Exchange(put(peer.url))
-            connection.begin(exchange, lambda *released: None)
-            response = await connection.answer(exchange)
-            connection.abort()
-            await asyncio.sleep(0.01)
-            return response.status_code
-
-        assert asyncio.run(scenario()) == 429
+        dialer = Dialer(Endpoint.of(peer.url, Tls()), 1000, set(), warn=print)
+        connection = await dialer.dial(Progress(), asyncio.get_running_loop().time() + PATIENT_S)
+        await asyncio.sleep(patient(0.1))
+        exchange = Exchange(put(peer.url))
+        connection.begin(exchange, lambda *released: None)
+        response = await connection.answer(exchange)
+        connection.abort()
+        await asyncio.sleep(0.01)
+        assert response.status_code == 429
         assert peer.seen() == []
 
 
-def test_an_old_spare_connection_is_closed() -> None:
+async def test_an_old_spare_connection_is_closed() -> None:
     """A firewall may have forgotten the connection, and Consul counts it against its limit."""
     with Peer(SERVES) as peer:
-
-        async def scenario() -> None:
-            async with transport(peer.url, idle_age_max_s=0.5) as it:
-                before = harness.descriptors()
-                it.prepare()
-                await ready(it)
-                await reads(peer.url)(it)
-                assert harness.descriptors() == before + 2
-                await asyncio.sleep(0.5 + patient(0.2))
-                assert harness.descriptors() == before
-                assert not it.prepared
-                await writes(peer.url)(it)
-
-        asyncio.run(scenario())
+        async with transport(peer.url, idle_age_max_s=0.5) as it:
+            before = harness.descriptors()
+            it.prepare()
+            await ready(it)
+            await reads(peer.url)(it)
+            assert harness.descriptors() == before + 2
+            await asyncio.sleep(0.5 + patient(0.2))
+            assert harness.descriptors() == before
+            assert not it.prepared
+            await writes(peer.url)(it)
         assert peer.seen() == [(1, "GET /read"), (2, "PUT /write")]
 
 
-def test_a_spare_connection_at_half_its_age_is_replaced() -> None:
+async def test_a_spare_connection_at_half_its_age_is_replaced() -> None:
     """A contender that prepares each half minute always has a spare connection."""
     with Peer(SERVES) as peer:
-
-        async def scenario() -> None:
-            async with transport(peer.url, idle_age_max_s=2.0) as it:
-                before = harness.descriptors()
-                it.prepare()
-                await ready(it)
-                await asyncio.sleep(1.1)
-                it.prepare()
-                await asyncio.sleep(min(patient(0.2), 0.8))
-                assert it.prepared and harness.descriptors() == before + 1
-                await writes(peer.url)(it)
-
-        asyncio.run(scenario())
+        async with transport(peer.url, idle_age_max_s=2.0) as it:
+            before = harness.descriptors()
+            it.prepare()
+            await ready(it)
+            await asyncio.sleep(1.1)
+            it.prepare()
+            await asyncio.sleep(min(patient(0.2), 0.8))
+            assert it.prepared and harness.descriptors() == before + 1
+            await writes(peer.url)(it)
         assert peer.seen() == [(1, "PUT /write")]
 
 
-def test_a_failure_of_prepare_is_reported_by_the_exchange() -> None:
+async def test_a_failure_of_prepare_is_reported_by_the_exchange() -> None:
     with Peer([HOLD]) as gone:
         pass
-
-    async def scenario() -> ExchangeFailed:
-        async with transport(gone.url) as it:
-            it.prepare()
-            await asyncio.sleep(0.05)
-            return await failure_of(writes(gone.url)(it))
-
-    assert asyncio.run(scenario()).kind is FailureKind.REFUSED
+    async with transport(gone.url) as it:
+        it.prepare()
+        await asyncio.sleep(0.05)
+        assert (await failure_of(writes(gone.url)(it))).kind is FailureKind.REFUSED
 
 
 # --- the end --------------------------------------------------------------------------------------
 
 
-def test_close_ends_exchanges_connections_and_connects() -> None:
+async def test_close_ends_exchanges_connections_and_connects() -> None:
     """Exchanges fail, kept and spare connections close, and a connect under way is given up."""
     with Peer([READ, HOLD], SERVES) as peer:
-
-        async def scenario() -> None:
-            before = harness.descriptors()
-            async with transport(peer.url) as it:
-                waiting = asyncio.create_task(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False))
-                await asyncio.sleep(0.05)
-                await reads(peer.url)(it)
-                it.prepare()
-                await ready(it)
-                assert harness.descriptors() == before + 3
-                it.prepare()
-            assert harness.descriptors() == before
-            failure = await failure_of(waiting)
-            assert str(failure) == f"the connection to 127.0.0.1:{peer.port} was closed on this side"
-
-        asyncio.run(scenario())
+        before = harness.descriptors()
+        async with transport(peer.url) as it:
+            waiting = asyncio.create_task(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False))
+            await asyncio.sleep(0.05)
+            await reads(peer.url)(it)
+            it.prepare()
+            await ready(it)
+            assert harness.descriptors() == before + 3
+            it.prepare()
+        assert harness.descriptors() == before
+        failure = await failure_of(waiting)
+        assert str(failure) == f"the connection to 127.0.0.1:{peer.port} was closed on this side"
 
 
 def test_the_transport_starts_no_thread() -> None:
@@ -683,7 +602,7 @@ asyncio.run(main(sys.argv[1]))
     assert json.loads(ended.stdout) == 1
 
 
-def test_a_connection_whose_peer_half_closes_and_reads_on_is_closed_once() -> None:
+async def test_a_connection_whose_peer_half_closes_and_reads_on_is_closed_once() -> None:
     """A loop that was held up sees both in one turn, and asyncio then closes the connection itself."""
     held_up = threading.Event()
 
@@ -695,17 +614,15 @@ def test_a_connection_whose_peer_half_closes_and_reads_on_is_closed_once() -> No
             while peer.recv(1 << 20):
                 pass
 
-    async def scenario(url: str) -> ExchangeFailed:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        peer = threading.Thread(target=hang_up_and_read, args=(listener,))
+        peer.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         loop = asyncio.get_running_loop()
         async with transport(url) as it:
             loop.call_later(0.1, held_up.set)
             loop.call_later(0.1, time.sleep, 0.5)
             large = requests.Request("PUT", url + "/write", data=b"x" * 4_000_000).prepare()
-            return await failure_of(it.exchange(large, timeout_s=PATIENT_S, fresh=True))
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        peer = threading.Thread(target=hang_up_and_read, args=(listener,))
-        peer.start()
-        failure = asyncio.run(scenario(f"http://127.0.0.1:{listener.getsockname()[1]}"))
+            failure = await failure_of(it.exchange(large, timeout_s=PATIENT_S, fresh=True))
         peer.join()
     assert failure.kind is FailureKind.RESET

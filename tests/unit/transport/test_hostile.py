@@ -169,16 +169,12 @@ def test_an_endless_body_over_tls_is_refused(pki: Pki, script: list[Step]) -> No
         assert failure.kind is FailureKind.TOO_LARGE
 
 
-def test_a_request_that_the_peer_never_reads_ends_at_the_deadline() -> None:
+async def test_a_request_that_the_peer_never_reads_ends_at_the_deadline() -> None:
     """The deadline covers the sending of the body."""
     with Peer([HOLD]) as peer:
-
-        async def write() -> ExchangeFailed:
-            async with transport(peer.url) as it:
-                request = harness.put(peer.url, b"x" * 20_000_000)
-                return await failure_of(it.exchange(request, timeout_s=DEADLINE_S, fresh=True))
-
-        failure = asyncio.run(write())
+        async with transport(peer.url) as it:
+            request = harness.put(peer.url, b"x" * 20_000_000)
+            failure = await failure_of(it.exchange(request, timeout_s=DEADLINE_S, fresh=True))
         assert failure.kind is FailureKind.TIMEOUT
 
 
@@ -199,23 +195,19 @@ def test_no_failure_shows_bytes_of_the_request_or_the_answer() -> None:
             assert "s3cret" not in f"{failure} {failure!r} {failure.__cause__!r}"
 
 
-def test_a_cancelled_exchange_closes_its_connection() -> None:
+async def test_a_cancelled_exchange_closes_its_connection() -> None:
     """Consul would go on counting a connection that is left open."""
     with Peer([READ, HOLD]) as peer:
-
-        async def scenario() -> None:
-            async with transport(peer.url) as it:
-                before = harness.descriptors()
-                task = asyncio.create_task(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False))
-                await asyncio.sleep(patient(0.1))
-                assert harness.descriptors() == before + 1
-                task.cancel()
-                await asyncio.wait([task])
-                await asyncio.sleep(0)
-                assert task.cancelled()
-                assert harness.descriptors() == before
-
-        asyncio.run(scenario())
+        async with transport(peer.url) as it:
+            before = harness.descriptors()
+            task = asyncio.create_task(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False))
+            await asyncio.sleep(patient(0.1))
+            assert harness.descriptors() == before + 1
+            task.cancel()
+            await asyncio.wait([task])
+            await asyncio.sleep(0)
+            assert task.cancelled()
+            assert harness.descriptors() == before
 
 
 def test_the_heartbeat_of_the_harness_sees_a_stall() -> None:

@@ -55,41 +55,31 @@ async def failing_read(port: int, timeout_s: float = PATIENT_S) -> ExchangeFaile
         return await failure_of(it.exchange(request, timeout_s=timeout_s, fresh=True))
 
 
-def test_localhost_is_looked_up_as_the_system_does() -> None:
+async def test_localhost_is_looked_up_as_the_system_does() -> None:
     """This test uses the real getent."""
     with Peer(SERVES) as peer:
-
-        async def scenario() -> bytes:
-            url = f"http://localhost:{peer.port}"
-            async with transport(url) as it:
-                return (await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)).content
-
-        assert asyncio.run(scenario()) == b"one"
+        url = f"http://localhost:{peer.port}"
+        async with transport(url) as it:
+            assert ((await it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)).content) == b"one"
 
 
-def test_an_address_needs_no_look_up(getent: Getent, tmp_path: Path) -> None:
+async def test_an_address_needs_no_look_up(getent: Getent, tmp_path: Path) -> None:
     getent("exit 2")
     with Peer(SERVES) as peer:
-
-        async def scenario() -> None:
-            async with transport(peer.url) as it:
-                await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
-
-        asyncio.run(scenario())
+        async with transport(peer.url) as it:
+            await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
     assert not (tmp_path / "calls").exists()
 
 
-def test_many_exchanges_share_one_look_up_and_its_answer_for_a_while(getent: Getent, tmp_path: Path) -> None:
+async def test_many_exchanges_share_one_look_up_and_its_answer_for_a_while(
+    getent: Getent, tmp_path: Path
+) -> None:
     """100 watches and their renewals must not start a child each."""
     getent("sleep 0.1; " + says("127.0.0.1"))
     with Peer(SERVES) as peer:
-
-        async def scenario() -> None:
-            async with transport(f"http://consul.test:{peer.port}") as it:
-                await asyncio.gather(*(read(it, peer.port) for _ in range(10)))
-                await read(it, peer.port)
-
-        asyncio.run(scenario())
+        async with transport(f"http://consul.test:{peer.port}") as it:
+            await asyncio.gather(*(read(it, peer.port) for _ in range(10)))
+            await read(it, peer.port)
     assert calls(tmp_path) == ["ahosts consul.test"]
 
 
@@ -137,113 +127,86 @@ def test_a_look_up_that_does_not_end_is_killed(getent: Getent, lines: str) -> No
     assert str(failure) == "no answer from consul.test:1 within 0.3 s: still looking up consul.test"
 
 
-def test_an_unknown_name_is_not_looked_up_for_every_retry(getent: Getent, tmp_path: Path) -> None:
+async def test_an_unknown_name_is_not_looked_up_for_every_retry(getent: Getent, tmp_path: Path) -> None:
     """100 elections that retry each second must not start 100 children."""
     getent("exit 2")
-
-    async def scenario() -> None:
-        async with transport("http://consul.test:1") as it:
-            for _ in range(5):
-                request = get("http://consul.test:1")
-                failure = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=False))
-                assert failure.kind is FailureKind.RESOLVE
-
-    asyncio.run(scenario())
+    async with transport("http://consul.test:1") as it:
+        for _ in range(5):
+            request = get("http://consul.test:1")
+            failure = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=False))
+            assert failure.kind is FailureKind.RESOLVE
     assert len(calls(tmp_path)) == 1
 
 
-def test_closing_the_transport_kills_a_look_up(getent: Getent, tmp_path: Path) -> None:
+async def test_closing_the_transport_kills_a_look_up(getent: Getent, tmp_path: Path) -> None:
     """No child is left when close returns."""
     getent("exec sleep 60")
-
-    async def scenario() -> None:
-        async with transport("http://consul.test:1") as it:
-            it.prepare()
-            while not (tmp_path / "calls").exists():
-                await asyncio.sleep(0.01)
-            assert len(harness.children()) == before + 1
-        assert len(harness.children()) == before
-
     before = len(harness.children())
-    asyncio.run(scenario())
+    async with transport("http://consul.test:1") as it:
+        it.prepare()
+        while not (tmp_path / "calls").exists():
+            await asyncio.sleep(0.01)
+        assert len(harness.children()) == before + 1
+    assert len(harness.children()) == before
 
 
 @pytest.mark.parametrize("later", ["exit 2", "exec sleep 60"])
-def test_the_last_good_answer_serves_when_a_look_up_fails_or_hangs(
+async def test_the_last_good_answer_serves_when_a_look_up_fails_or_hangs(
     getent: Getent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: str
 ) -> None:
     """A broken name server must not end a tenure, and only the first exchange waits for it."""
     monkeypatch.setattr(resolve, "ANSWER_FRESH_S", 0.2)
     getent(says("127.0.0.1"))
     with Peer(SERVES) as peer:
-
-        async def scenario() -> None:
-            async with transport(f"http://consul.test:{peer.port}") as it:
-                await read(it, peer.port)
-                getent(later)
-                for _ in range(3):
-                    await asyncio.sleep(0.25)
-                    assert await read(it, peer.port, timeout_s=5.0) == b"one"
-
-        asyncio.run(scenario())
+        async with transport(f"http://consul.test:{peer.port}") as it:
+            await read(it, peer.port)
+            getent(later)
+            for _ in range(3):
+                await asyncio.sleep(0.25)
+                assert await read(it, peer.port, timeout_s=5.0) == b"one"
     assert len(calls(tmp_path)) >= 2
 
 
-def test_a_name_that_moved_is_looked_up_again_after_a_failure(getent: Getent) -> None:
+async def test_a_name_that_moved_is_looked_up_again_after_a_failure(getent: Getent) -> None:
     """An address that does not answer is used for one second more, and not for the rest of its time."""
     getent(says("127.0.0.2"))
     with Peer(SERVES) as peer:
-
-        async def scenario() -> bytes:
-            async with transport(f"http://consul.test:{peer.port}") as it:
-                request = get(f"http://consul.test:{peer.port}")
-                moved = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
-                assert moved.kind is FailureKind.REFUSED
-                assert str(moved) == (f"cannot reach consul.test:{peer.port} (127.0.0.2): connection refused")
-                getent(says("127.0.0.1"))
-                await asyncio.sleep(1.1)
-                return await read(it, peer.port)
-
-        assert asyncio.run(scenario()) == b"one"
+        async with transport(f"http://consul.test:{peer.port}") as it:
+            request = get(f"http://consul.test:{peer.port}")
+            moved = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
+            assert moved.kind is FailureKind.REFUSED
+            assert str(moved) == (f"cannot reach consul.test:{peer.port} (127.0.0.2): connection refused")
+            getent(says("127.0.0.1"))
+            await asyncio.sleep(1.1)
+            assert (await read(it, peer.port)) == b"one"
 
 
-def test_an_address_after_a_refusing_one_is_tried_and_later_tried_first(getent: Getent) -> None:
+async def test_an_address_after_a_refusing_one_is_tried_and_later_tried_first(getent: Getent) -> None:
     getent(says("127.0.0.2", "127.0.0.1"))
     with Peer(SERVES) as peer:
-
-        async def scenario() -> None:
-            async with transport(f"http://consul.test:{peer.port}") as it:
-                assert await read(it, peer.port) == b"one"
-                assert await read(it, peer.port) == b"one"
-
-        asyncio.run(scenario())
+        async with transport(f"http://consul.test:{peer.port}") as it:
+            assert await read(it, peer.port) == b"one"
+            assert await read(it, peer.port) == b"one"
         assert len(peer.seen()) == 2
 
 
-def test_an_address_that_does_not_answer_takes_only_its_share_of_the_deadline(getent: Getent) -> None:
+async def test_an_address_that_does_not_answer_takes_only_its_share_of_the_deadline(getent: Getent) -> None:
     """The address that has answered is tried first from then on."""
     with full_queue("127.0.0.1") as port, Peer(SERVES, host="127.0.0.2", port=port):
         getent(says("127.0.0.1", "127.0.0.2"))
-
-        async def scenario() -> float:
-            async with transport(f"http://consul.test:{port}") as it:
-                assert await read(it, port, timeout_s=1.0) == b"one"
-                began = time.monotonic()
-                assert await read(it, port, timeout_s=20.0) == b"one"
-                return time.monotonic() - began
-
-        assert asyncio.run(scenario()) < 8.0  # its share would be 10 s
+        async with transport(f"http://consul.test:{port}") as it:
+            assert await read(it, port, timeout_s=1.0) == b"one"
+            began = time.monotonic()
+            assert await read(it, port, timeout_s=20.0) == b"one"
+            assert (time.monotonic() - began) < 8.0  # its share would be 10 s
 
 
-def test_a_write_is_sent_to_one_address_only(getent: Getent) -> None:
+async def test_a_write_is_sent_to_one_address_only(getent: Getent) -> None:
     """The first address may have acted on the write, so no other one is tried once it has connected."""
     getent(says("127.0.0.1", "127.0.0.2"))
     with Peer([READ, HOLD]) as first, Peer(SERVES, host="127.0.0.2", port=first.port) as second:
-
-        async def scenario() -> ExchangeFailed:
-            url = f"http://consul.test:{first.port}"
-            async with transport(url) as it:
-                return await failure_of(it.exchange(put(url), timeout_s=0.3, fresh=True))
-
-        assert asyncio.run(scenario()).kind is FailureKind.TIMEOUT
+        url = f"http://consul.test:{first.port}"
+        async with transport(url) as it:
+            failure = await failure_of(it.exchange(put(url), timeout_s=0.3, fresh=True))
+        assert failure.kind is FailureKind.TIMEOUT
         assert (len(first.seen()), second.seen()) == (1, [])

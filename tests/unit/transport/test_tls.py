@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from supervisor.core.settings import Tls
 from supervisor.filesystem.reading import read_within
 from supervisor.transport import Endpoint, ExchangeFailed, FailureKind
 from supervisor.transport.tls import PULSE_S, TlsContext
+from tests.support.captured import captured
 from tests.support.hung import hung, needs_root
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
@@ -64,19 +64,15 @@ def mutual(pki: Pki) -> TlsFiles:
     return TlsFiles(pki.server.cert, pki.server.key, client_ca=pki.ca)
 
 
-def test_a_known_authority_is_trusted_for_reads_writes_and_spare_connections(pki: Pki) -> None:
+async def test_a_known_authority_is_trusted_for_reads_writes_and_spare_connections(pki: Pki) -> None:
     """The server's certificate names its address, as it must."""
     with Peer(SERVES, tls=pki.server) as peer:
-
-        async def scenario() -> None:
-            async with transport(peer.url, Tls(ca_file=pki.ca)) as it:
-                it.prepare()
-                for _ in range(2):
-                    await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
-                assert it.prepared
-                await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
-
-        asyncio.run(scenario())
+        async with transport(peer.url, Tls(ca_file=pki.ca)) as it:
+            it.prepare()
+            for _ in range(2):
+                await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
+            assert it.prepared
+            await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
         seen = peer.seen()
         assert [request for _, request in seen] == ["GET /", "GET /", "PUT /"]
         assert seen[0][0] == seen[1][0] != seen[2][0]
@@ -232,14 +228,11 @@ except ExchangeFailed as failure:
 """
     keyboard, terminal = os.openpty()
     try:
-        ended = subprocess.run(
+        ended = captured(
             [sys.executable, "-c", program, pki.client_cert, str(locked)],
             stdin=terminal,
-            capture_output=True,
             start_new_session=True,
             timeout=PATIENCE_S,
-            text=True,
-            check=False,
         )
     finally:
         os.close(keyboard)
@@ -249,7 +242,7 @@ except ExchangeFailed as failure:
     assert f"openssl pkey -in {locked}" in ended.stdout
 
 
-def test_rotated_tls_files_are_used_for_the_next_connection(tmp_path: Path) -> None:
+async def test_rotated_tls_files_are_used_for_the_next_connection(tmp_path: Path) -> None:
     """The server has moved to a new authority and ca_file follows, without a restart."""
     authorities = trustme.CA(), trustme.CA()
     servers = []
@@ -267,20 +260,16 @@ def test_rotated_tls_files_are_used_for_the_next_connection(tmp_path: Path) -> N
 
     rotate(authorities[0])
     with Peer(SERVES, tls=servers[0]) as old, Peer(SERVES, tls=servers[1]) as new:
-
-        async def scenario() -> None:
-            tls = Tls(ca_file=str(ca_file))
-            async with transport(old.url, tls) as it_old, transport(new.url, tls) as it_new:
-                await it_old.exchange(put(old.url), timeout_s=PATIENT_S, fresh=True)
-                await failure_of(it_new.exchange(put(new.url), timeout_s=PATIENT_S, fresh=True))
-                rotate(authorities[1])
-                await it_new.exchange(put(new.url), timeout_s=PATIENT_S, fresh=True)
-                await failure_of(it_old.exchange(put(old.url), timeout_s=PATIENT_S, fresh=True))
-
-        asyncio.run(scenario())
+        tls = Tls(ca_file=str(ca_file))
+        async with transport(old.url, tls) as it_old, transport(new.url, tls) as it_new:
+            await it_old.exchange(put(old.url), timeout_s=PATIENT_S, fresh=True)
+            await failure_of(it_new.exchange(put(new.url), timeout_s=PATIENT_S, fresh=True))
+            rotate(authorities[1])
+            await it_new.exchange(put(new.url), timeout_s=PATIENT_S, fresh=True)
+            await failure_of(it_old.exchange(put(old.url), timeout_s=PATIENT_S, fresh=True))
 
 
-def test_tls_files_that_turn_bad_are_logged_once_and_the_last_good_ones_stay_in_use(
+async def test_tls_files_that_turn_bad_are_logged_once_and_the_last_good_ones_stay_in_use(
     pki: Pki, tmp_path: Path
 ) -> None:
     """Certificate and key do not fit while only one of the two has been replaced."""
@@ -288,25 +277,21 @@ def test_tls_files_that_turn_bad_are_logged_once_and_the_last_good_ones_stay_in_
     tls = Tls(ca_file=pki.ca, cert_file=str(cert), key_file=str(key))
     warned: list[str] = []
     with Peer([*SERVES, *SERVES], tls=mutual(pki)) as peer:
-
-        async def scenario() -> None:
-            async with transport(peer.url, tls, warn=warned.append) as it:
-                for content in (None, b"nothing of use\n", None):
-                    if content is not None:
-                        key.write_bytes(content)
-                    await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
-                assert warned == [
-                    f"cannot use cert_file and key_file {cert}, {key}: one of them holds no PEM of its kind; "
-                    "the last good ones stay in use"
-                ]
-                key.unlink()
+        async with transport(peer.url, tls, warn=warned.append) as it:
+            for content in (None, b"nothing of use\n", None):
+                if content is not None:
+                    key.write_bytes(content)
                 await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
-                assert f"cannot use key_file {key}: no such file" in warned[1]
-                shutil.copy(pki.client_key, key)
-                await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
-                assert len(warned) == 2
-
-        asyncio.run(scenario())
+            assert warned == [
+                f"cannot use cert_file and key_file {cert}, {key}: one of them holds no PEM of its kind; "
+                "the last good ones stay in use"
+            ]
+            key.unlink()
+            await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
+            assert f"cannot use key_file {key}: no such file" in warned[1]
+            shutil.copy(pki.client_key, key)
+            await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
+            assert len(warned) == 2
 
 
 @needs_root

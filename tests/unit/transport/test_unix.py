@@ -19,19 +19,15 @@ async def failure_at(path: Path) -> ExchangeFailed:
         return await failure_of(it.exchange(get(URL), timeout_s=PATIENT_S, fresh=False))
 
 
-def test_exchanges_go_over_a_unix_socket(tmp_path: Path) -> None:
+async def test_exchanges_go_over_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "http.sock"
     with Peer([READ, answer(b"one"), AGAIN], path=path) as peer:
-
-        async def scenario() -> None:
-            async with transport(f"unix://{path}") as it:
-                it.prepare()
-                for _ in range(2):
-                    response = await it.exchange(get(URL), timeout_s=PATIENT_S, fresh=False)
-                    assert response.content == b"one"
-                await it.exchange(put(URL), timeout_s=PATIENT_S, fresh=True)
-
-        asyncio.run(scenario())
+        async with transport(f"unix://{path}") as it:
+            it.prepare()
+            for _ in range(2):
+                response = await it.exchange(get(URL), timeout_s=PATIENT_S, fresh=False)
+                assert response.content == b"one"
+            await it.exchange(put(URL), timeout_s=PATIENT_S, fresh=True)
         assert [request for _, request in peer.seen()] == ["GET /v1/kv/a", "GET /v1/kv/a", "PUT /v1/kv/a"]
 
 
