@@ -24,25 +24,23 @@
     command_line.py the item of one command line, for lock
     drop_in.py      a lone file, as if it were in its folder already
 
-The package reads files. It sends no request and starts no program. YAML and JSON Schema are imported when
-a file is loaded, because most commands need neither.
+The package reads files. It sends no request and starts no program. YAML, JSON Schema and the classes of the
+settings are imported when a file is loaded, because most commands need none of them.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from supervisor.config import consul as _consul
 from supervisor.config import control as _control
-from supervisor.config.environment import ANY_TEXT, EVERY_ITEM
 from supervisor.config.problems import ConfigError, Problem
-from supervisor.config.schema import Defaults as _Defaults
 from supervisor.config.schema import document as schema
 from supervisor.config.schema import text as schema_text
-from supervisor.config.settings import Config, ConsulSettings, ControlSettings, HttpSettings, LogSettings
 
 if TYPE_CHECKING:
     from supervisor.config.drop_in import Placed
+    from supervisor.config.environment import ANY_TEXT, EVERY_ITEM
+    from supervisor.config.settings import Config, ConsulSettings, ControlSettings, HttpSettings, LogSettings
 
 __all__ = [
     "ANY_TEXT",
@@ -67,7 +65,20 @@ __all__ = [
 ]
 
 
-def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
+def __getattr__(name: str) -> Any:
+    """Import what only a file needs, when it is asked for."""
+    if name in ("ANY_TEXT", "EVERY_ITEM"):
+        from supervisor.config import environment
+
+        return getattr(environment, name)
+    if name not in __all__:
+        raise AttributeError(name)
+    from supervisor.config import settings
+
+    return getattr(settings, name)
+
+
+def load(path: Path, environ: Mapping[str, str], hostname: str) -> "Config":
     """Load the configuration at ``path``, a file or a folder of drop-ins.
 
     hostname: the value of ``${HOSTNAME}``.
@@ -78,7 +89,7 @@ def load(path: Path, environ: Mapping[str, str], hostname: str) -> Config:
     return loader.load(path, environ, hostname, schema())
 
 
-def load_for_question(path: Path, name: str, environ: Mapping[str, str], hostname: str) -> Config:
+def load_for_question(path: Path, name: str, environ: Mapping[str, str], hostname: str) -> "Config":
     """Load the configuration at ``path`` for a query about the item ``name``, or about EVERY_ITEM.
 
     Texts that refer to unset variables are left out, because only the daemon's unit may set those variables.
@@ -126,12 +137,15 @@ def state_dir_without_file(environ: Mapping[str, str]) -> str:
     return build.state_dir({}, schema()["properties"]["state_dir"]["default"], environ)
 
 
-def consul_settings(environ: Mapping[str, str]) -> ConsulSettings:
+def consul_settings(environ: Mapping[str, str]) -> "ConsulSettings":
     """Return how to reach Consul by the environment alone, for commands that read no file.
 
     Raises ConfigError when a variable cannot be used.
     """
-    return _consul.from_environment(_Defaults(schema()), environ)
+    from supervisor.config import consul
+    from supervisor.config.schema import Defaults
+
+    return consul.from_environment(Defaults(schema()), environ)
 
 
 def control_socket(path: Path | None, environ: Mapping[str, str]) -> tuple[str, str]:
