@@ -34,7 +34,7 @@ __main__.py.
     lives.py       when these children lived: double holding, needless loss
     load.py        row: requests to Consul at rest
     fleet.py       part of that row: how far the requests of a fleet are apart
-    start.py       row: --help, check of a large file, run to its first on_acquire
+    start.py       row: --help, holds, status, check; run to its first on_acquire, lock to its command
     exchange.py    row: CPU time of one HTTP exchange
     journal.py     row: the cost of a record
     status.py      row: hand-overs and renewals while clients request the status all the time
