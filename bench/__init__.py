@@ -18,6 +18,7 @@ __main__.py.
     floor.py       the least program that takes a lock: raw blocking sockets and posix_spawn
     reaction.py    row: a session is destroyed; on_lose here, on_acquire there
     handover.py    row: end of the old on_lose to start of the next on_acquire
+    segments.py    part of that row: where the time of a hand-over goes
     lock.py        row: one lock around one command, beside `consul lock`
     slots.py       row: a slot of a semaphore gets free while fifty wait: writes, and time
     herd.py        row: two hundred wait for one key: writes, time, and Consul's warnings

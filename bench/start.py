@@ -1,9 +1,9 @@
 """Row: how long a process takes from its start to its result.
 
-`--help`, `holds` and `status` of a daemon that holds, and `check` of a file of one and of a hundred elections:
-from start to end. `run` and `lock`, with the key free: from start to the first instruction of the first
-on_acquire or of the command, beside `consul lock` and its child. All of them run in turn on one agent. The
-machine is warm: each has run once before it counts. The smallest value is the least disturbed one.
+`--help`, `holds` and `status` of a daemon that holds, and `check` of a file of one and of a hundred
+elections: from start to end. `run` and `lock`, with the key free: from start to the first instruction of the
+first on_acquire or of the command, beside `consul lock` and its child. All of them run in turn on one agent.
+The machine is warm: each has run once before it counts. The least value is the least disturbed one.
 """
 
 import os
