@@ -18,6 +18,7 @@ __main__.py.
     floor.py       the least program that takes a lock: raw blocking sockets and posix_spawn
     reaction.py    row: a session is destroyed; on_lose here, on_acquire there
     handover.py    row: end of the old on_lose to start of the next on_acquire
+    segments.py    part of that row: where the time of a hand-over goes
     lock.py        row: one lock around one command, beside `consul lock`
     slots.py       row: a slot of a semaphore gets free while fifty wait: writes, and time
     herd.py        row: two hundred wait for one key: writes, time, and Consul's warnings
@@ -34,7 +35,7 @@ __main__.py.
     lives.py       when these children lived: double holding, needless loss
     load.py        row: requests to Consul at rest
     fleet.py       part of that row: how far the requests of a fleet are apart
-    start.py       row: --help, check of a large file, run to its first on_acquire
+    start.py       row: --help, holds, status, check; run to its first on_acquire, lock to its command
     exchange.py    row: CPU time of one HTTP exchange
     journal.py     row: the cost of a record
     status.py      row: hand-overs and renewals while clients request the status all the time

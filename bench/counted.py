@@ -1,6 +1,6 @@
 """A supervisor whose work is counted: the command line of ``consul-supervisor``, after two arguments.
 
-    python -m bench.counted TRACE calls|allocations|cpu run FILE
+    python -m bench.counted TRACE calls|allocations|cpu|time run FILE
 
 It writes one JSON line for each marker to TRACE: [marker, detail, count so far]. The markers:
 
@@ -13,7 +13,8 @@ It writes one JSON line for each marker to TRACE: [marker, detail, count so far]
 
 ``calls`` counts calls of functions by a profile hook. ``allocations`` counts calls of malloc, where the
 environment loads the library of ``allocations.c`` and makes Python use malloc for each object. ``cpu`` counts
-the nanoseconds of this process's own CPU time, which no hook and no other process moves.
+the nanoseconds of this process's own CPU time, which no hook and no other process moves. ``time`` counts no
+work: each marker has its time in nanoseconds of CLOCK_MONOTONIC, which the stamps of the hooks have too.
 """
 
 import asyncio.selector_events as asyncio_sockets
@@ -62,6 +63,17 @@ class Trace:
         self._go_on()
         self._base = self._count()
         self.mark("wake")
+
+
+class TimedTrace(Trace):
+    """Markers, each with its time."""
+
+    def __init__(self, file: IO[str]) -> None:
+        super().__init__(file, time.monotonic_ns, lambda: None, lambda: None)
+
+    def mark(self, marker: str, detail: str = "") -> None:
+        """Note a marker with its time."""
+        self._markers.append((marker, detail, time.monotonic_ns()))
 
 
 def instrument(trace: Trace) -> None:
@@ -132,5 +144,5 @@ if __name__ == "__main__":
     del sys.argv[1:3]
     kinds = {"calls": counted_calls, "allocations": counted_allocations, "cpu": own_cpu}
     with open(path, "w", encoding="utf-8") as file:
-        instrument(Trace(file, *kinds[what]()))
+        instrument(TimedTrace(file) if what == "time" else Trace(file, *kinds[what]()))
         sys.exit(main())

@@ -3,7 +3,8 @@
     python floor.py http://HOST:PORT FOLDER CHILD ARGUMENT...
 
 It uses raw blocking sockets, requests encoded ahead, connections opened ahead, and posix_spawn. Any
-unexpected answer ends it. The time that a contender takes beyond the floor is the contender's own.
+unexpected answer ends it. The time that a contender takes beyond the floor is the contender's own. When its
+work is done it prints its markers, each a line "MARKER NANOSECONDS" by CLOCK_MONOTONIC, for ``segments``.
 """
 
 import json
@@ -16,6 +17,18 @@ import time
 DESTROY_PAUSE_S = 0.05  # as in consul-supervisor, because a destroy would slow the next holder's acquire
 SESSION = {"TTL": "15s", "LockDelay": "15s", "NodeChecks": ["serfHealth"]}
 PART_BYTES = 65536
+MARKERS: list[tuple[str, int]] = []
+
+
+def mark(marker: str) -> None:
+    """Note a marker with its time."""
+    MARKERS.append((marker, time.monotonic_ns()))
+
+
+def tell() -> None:
+    """Print the markers so far, and forget them."""
+    print(*(f"{marker} {at_ns}" for marker, at_ns in MARKERS), sep="\n", flush=True)
+    MARKERS.clear()
 
 
 class Wire:
@@ -60,16 +73,21 @@ def main(url: str, folder: str, child: list[str]) -> None:
     index = b"0"
     while True:
         view = reads.ask(encoded("GET", f"kv/{folder}/.lock?wait=4s&index={index.decode()}"))
+        mark("woken")
         if b'"Session"' not in view and writes.ask(acquire).rstrip().endswith(b"true"):
             break
         index = view.partition(b"X-Consul-Index: ")[2].partition(b"\r\n")[0]
         writes.ask(renew)
+    mark("won")
     pid = os.posix_spawn(child[0], child, os.environ, setsigmask=[])
+    tell()
     while signal.sigtimedwait({signal.SIGTERM}, 4.0) is None:
         writes.ask(renew)
     os.kill(pid, signal.SIGTERM)
     os.waitpid(pid, 0)
+    mark("reaped")
     writes.ask(release)
+    tell()
     time.sleep(DESTROY_PAUSE_S)
     writes.ask(destroy)
 

@@ -3,13 +3,15 @@
 Three kinds of contender share one agent, two or five of each: consul-supervisor, `consul lock` (from
 its child's end to the next child's start) and the floor. In each round every kind hands over once, in
 an order that changes from round to round. Then the three that left are started again, and all rest.
-consul-supervisor hands over after a SIGTERM to the holder, and its on_lose stamps its own end.
+consul-supervisor hands over after a SIGTERM to the holder, and its on_lose stamps its own end. A table of
+segments then shows where the time goes, of traced supervisors and of the floor.
 """
 
 import statistics
 import time
 from dataclasses import dataclass, field
 
+from bench import segments
 from bench.contender import Contender, Maker, consul_lock, consul_supervisor, floor
 from bench.figures import Figure, median_and_p95, p95
 from bench.lab import Lab, Rig, wait_until
@@ -50,7 +52,8 @@ def measure(lab: Lab) -> list[Figure]:
             lab.say(row)
             samples = hand_overs(lab, persistent=persistent, candidates=candidates)
             figures += _figures(row, samples, limit)
-    return figures
+    lab.say(segments.ROW)
+    return [*figures, *segments.measure(lab)]
 
 
 def hand_overs(

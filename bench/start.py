@@ -1,8 +1,9 @@
 """Row: how long a process takes from its start to its result.
 
-`--help`, and `check` of a file of a hundred elections: from start to end. `run`, with the key free: from
-start to the first instruction of its first on_acquire, beside `consul lock` and its child. All of them
-run in turn on one agent. The machine is warm: each has run once before it counts.
+`--help`, `holds` and `status` of a daemon that holds, and `check` of a file of one and of a hundred
+elections: from start to end. `run` and `lock`, with the key free: from start to the first instruction of the
+first on_acquire or of the command, beside `consul lock` and its child. All of them run in turn on one agent.
+The machine is warm: each has run once before it counts. The least value is the least disturbed one.
 """
 
 import os
@@ -11,12 +12,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.contender import COMMAND, Contender, consul_lock, consul_supervisor
+from bench.contender import COMMAND, Contender, consul_lock, consul_supervisor, lock_command
 from bench.figures import Figure, median_and_p95
-from bench.lab import AS_INSTALLED, ROOT, Lab, Rig
+from bench.lab import AS_INSTALLED, ROOT, Lab, Rig, wait_until
 
 ELECTIONS = 100
 HELP_MS, CHECK_MS, RUN_MS = 150.0, 400.0, 600.0
+ASK_MS, SMALL_CHECK_MS, LOCK_MS = 80.0, 150.0, 140.0  # for Debian's Python on a quiet machine
 WARM_UPS = 1
 ROUNDS, ROUNDS_QUICK = 10, 3
 BREATH_S = 0.3  # so that the effects of a process's end are over
@@ -46,11 +48,20 @@ def measure(lab: Lab) -> list[Figure]:
         url = rig.agent().url
         ours = consul_supervisor(rig, url, "bench/ours", "ours")
         theirs = consul_lock(rig, url, "bench/theirs", "theirs")
-        file = _file(rig)
+        lock = lock_command(rig, url, "bench/lock", "lock")
+        holder = consul_supervisor(rig, url, "bench/held", "held")
+        holder.start()
+        rig.stamps.wait(0, lambda stamp: stamp.edge == "end")
+        wait_until(lambda: _command("holds", "bench", *_socket(rig)).returncode == 0, "a holder")
+        file, small = _file(rig), rig.folder / "held.yaml"
         kinds: tuple[tuple[str, Sample, float | None], ...] = (
             ("--help", lambda: _command_ms("--help"), HELP_MS),
+            ("holds", lambda: _command_ms("holds", "bench", *_socket(rig)), ASK_MS),
+            ("status", lambda: _command_ms("status", *_socket(rig)), ASK_MS),
+            ("check of one election", lambda: _command_ms("check", str(small)), SMALL_CHECK_MS),
             (f"check of {ELECTIONS} elections", lambda: _command_ms("check", str(file)), CHECK_MS),
             ("run → on_acquire", lambda: _begun_ms(rig, ours), RUN_MS),
+            ("lock → command", lambda: _begun_ms(rig, lock), LOCK_MS),
             ("consul lock → child", lambda: _begun_ms(rig, theirs), None),
         )
         rounds = WARM_UPS + lab.samples(ROUNDS, ROUNDS_QUICK)
@@ -58,7 +69,10 @@ def measure(lab: Lab) -> list[Figure]:
     return [
         figure
         for (what, _, limit_ms), samples in zip(kinds, series, strict=True)
-        for figure in median_and_p95("start", what, samples[WARM_UPS:], "ms", limit_ms)
+        for figure in (
+            *median_and_p95("start", what, samples[WARM_UPS:], "ms", limit_ms),
+            Figure("start", f"{what}, least", min(samples[WARM_UPS:]), "ms"),
+        )
     ]
 
 
@@ -69,11 +83,19 @@ def _file(rig: Rig) -> Path:
     return path
 
 
-def _command_ms(*arguments: str) -> float:
-    began_ns = time.monotonic_ns()
-    done = subprocess.run(
+def _socket(rig: Rig) -> tuple[str, str]:
+    return "--socket", rig.control_socket("held")
+
+
+def _command(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
         [*COMMAND, *arguments], cwd=ROOT, env={**os.environ, **AS_INSTALLED}, capture_output=True, check=False
     )
+
+
+def _command_ms(*arguments: str) -> float:
+    began_ns = time.monotonic_ns()
+    done = _command(*arguments)
     took_ms = (time.monotonic_ns() - began_ns) / 1e6
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr.decode()}")

@@ -7,12 +7,13 @@ print nothing. No value that may be a secret occurs in the text.
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from supervisor.config import Config, Problem
 from supervisor.config.problems import PROBLEMS_MAX
+from supervisor.core.frozen import dataclass
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.formats.durations import format_duration
@@ -129,7 +130,7 @@ def _document(**parts: object) -> str:
 
 
 def _problem(problem: Problem) -> dict[str, object]:
-    return {**asdict(problem), "remedy": problem.remedy}
+    return {**problem._asdict(), "remedy": problem.remedy}
 
 
 def _figures(settings: ItemSettings) -> dict[str, object]:

@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed()
     warnings: tuple[Problem, ...] = ()
     try:
-        options = parser().parse_args(arguments)
+        arguments = sys.argv[1:] if arguments is None else arguments
+        options = parser(*arguments[:1]).parse_args(arguments)
         if options.command not in OWN_ENVIRONMENT:
             warnings = _add_variables_of_daemon()
         code = _function(options.command)(options)

@@ -19,9 +19,10 @@ exit codes: 0 done, 1 negative answer, 2 usage, 69 not reachable, 70 a bug of ou
 """
 
 
-def parser(*, unfinished: bool = False) -> argparse.ArgumentParser:
+def parser(word: str = "", *, unfinished: bool = False) -> argparse.ArgumentParser:
     """Return the parser of the whole command line. Its result has the command's name as ``command``.
 
+    word: the first word of the command line. If it is a command, the parser has no other, which saves time.
     unfinished: no argument of a command is required.
     """
     parser = _Parser(
@@ -37,6 +38,8 @@ def parser(*, unfinished: bool = False) -> argparse.ArgumentParser:
         title="commands", metavar="COMMAND", required=True, dest="command", parser_class=_CommandParser
     )
     for name, command in COMMANDS.items():
+        if word in COMMANDS and name != word:
+            continue
         codes = "".join(f"  {code:<3} {meaning}\n" for code, meaning in codes_of(name).items())
         added = parsers.add_parser(
             name,

@@ -24,19 +24,22 @@
     command_line.py the item of one command line, for lock
     drop_in.py      a lone file, as if it were in its folder already
 
-The package reads files. It sends no request and starts no program. YAML and JSON Schema are imported when
-a file is loaded, because most commands need neither.
+The package reads files. It sends no request and starts no program. YAML, JSON Schema and the classes of the
+settings are imported when a file is loaded, because most commands need none of them.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from supervisor.config import control as _control
-from supervisor.config.environment import ANY_TEXT, EVERY_ITEM
 from supervisor.config.problems import ConfigError, Problem
 from supervisor.config.schema import document as schema
 from supervisor.config.schema import text as schema_text
-from supervisor.config.settings import Config, ConsulSettings, ControlSettings, HttpSettings, LogSettings
+
+if TYPE_CHECKING:
+    from supervisor.config.environment import ANY_TEXT, EVERY_ITEM
+    from supervisor.config.settings import Config, ConsulSettings, ControlSettings, HttpSettings, LogSettings
 
 __all__ = [
     "ANY_TEXT",
@@ -57,7 +60,20 @@ __all__ = [
 ]
 
 
-def load(path: Path, environ: Mapping[str, str], hostname: str, *, asked: str | None = None) -> Config:
+def __getattr__(name: str) -> Any:
+    """Import what only a file needs, when it is asked for."""
+    if name in ("ANY_TEXT", "EVERY_ITEM"):
+        from supervisor.config import environment
+
+        return getattr(environment, name)
+    if name not in __all__:
+        raise AttributeError(name)
+    from supervisor.config import settings
+
+    return getattr(settings, name)
+
+
+def load(path: Path, environ: Mapping[str, str], hostname: str, *, asked: str | None = None) -> "Config":
     """Load the configuration at ``path`` as ``loader.load`` does. Raises ConfigError with every problem."""
     from supervisor.config import loader
 

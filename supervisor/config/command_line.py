@@ -4,7 +4,6 @@ The command line has no hooks. It has a command, which becomes the run child.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from supervisor.config import build
@@ -12,6 +11,7 @@ from supervisor.config.defaults import apply_defaults
 from supervisor.config.environment import Variables
 from supervisor.config.lease_checks import room_sum
 from supervisor.config.schema import Defaults, document
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import ROOM_MIN_S, lease_of, sufficient_guard_s
 from supervisor.core.settings import Command, ItemSettings, Run
 from supervisor.errors import OperatorError

@@ -7,10 +7,12 @@ perhaps its rights, and a file may be half saved. So a command reads only the ke
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from supervisor.config.problems import ConfigError, Places, Report
-from supervisor.config.settings import ControlSettings
+
+if TYPE_CHECKING:
+    from supervisor.config.settings import ControlSettings
 
 PATH_BYTES_MAX = 107  # sockaddr_un.sun_path with its final NUL
 KEY = "control_socket"
@@ -18,8 +20,10 @@ KEY = "control_socket"
 
 def resolve(
     given: Mapping[str, Any], environ: Mapping[str, str], document: Mapping[str, Any], report: Report
-) -> ControlSettings:
+) -> "ControlSettings":
     """Return the settings of a file that the schema has accepted, and report a path that is too long."""
+    from supervisor.config.settings import ControlSettings
+
     path, group = given.get(KEY), given.get("control_group")
     if path is None:
         return ControlSettings(_default(environ, document), group)

@@ -5,9 +5,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from supervisor.config.problems import KeyPath, Report
+from supervisor.core.frozen import dataclass
 from supervisor.core.lease import ROOM_MIN_S, guard_max_s, lease_of, lose_terms, sufficient_guard_s
 from supervisor.core.settings import ItemSettings
 from supervisor.formats.durations import format_duration

@@ -6,10 +6,10 @@ A message quotes a value only where the value cannot be a secret: a choice of fe
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from supervisor.config.problems import KeyPath, nearest, quoted
+from supervisor.core.frozen import dataclass
 
 _KNOWN_SHOWN_MAX = 20
 _LIKE_BOOLEANS = ("yes", "no", "on", "off", "True", "False")  # YAML 1.1 reads each as a boolean

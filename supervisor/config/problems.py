@@ -6,10 +6,8 @@ secret, such as a token, a header, a URL, or any text that was filled in from th
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from supervisor.core.settings import HOOK_EVENTS
 from supervisor.errors import OperatorError
 
 KeyPath = tuple[str | int, ...]
@@ -37,6 +35,8 @@ def items_of(data: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 def hooks_of(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
     """Yield path and value of each hook of HOOK_EVENTS in data that may have any fault."""
+    from supervisor.core.settings import HOOK_EVENTS
+
     for section, name, item in items_of(data):
         for list_name in HOOK_EVENTS if isinstance(item, dict) else ():
             hooks = item.get(list_name)
@@ -56,8 +56,7 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class Problem(NamedTuple):
     """One fault or warning, as the operator reads it."""
 
     file: str

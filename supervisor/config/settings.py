@@ -1,9 +1,10 @@
 """The settings of a configuration. Those of its items are in ``supervisor.core.settings``."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from supervisor.config.problems import Places, Problem
+from supervisor.core.frozen import dataclass
 from supervisor.core.settings import ItemSettings, Tls
 
 

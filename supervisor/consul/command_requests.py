@@ -1,7 +1,6 @@
 """The requests of an operator's commands, which no contender sends."""
 
-from dataclasses import dataclass
-
+from supervisor.core.frozen import dataclass
 from supervisor.core.requests import Request, SlotRecord, SlotRequest
 
 

@@ -6,7 +6,6 @@ walks all rows with all answers.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import requests
@@ -16,6 +15,7 @@ from supervisor.consul import semaphore as slots
 from supervisor.consul.calls import Call, get, put
 from supervisor.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.consul.responses import MalformedResponse, failed, unreadable, why
+from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Denied, Outcome
 from supervisor.core.requests import (
     Acquire,

@@ -13,8 +13,8 @@ now, and 422 for a configuration with faults.
 
 import json
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 ERROR_CHARS_MAX = 1000  # one line for a person
@@ -39,8 +39,7 @@ FOR_ALL = (Verb.PAUSE, Verb.RESUME, Verb.RELOAD)
 FOR_ONE = (Verb.PAUSE, Verb.RESUME, Verb.RECOVER, Verb.STEP_DOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorCommand:
+class OperatorCommand(NamedTuple):
     """A command to the daemon."""
 
     verb: Verb
@@ -59,8 +58,7 @@ class Result(StrEnum):
     FAULTY = "faulty"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The daemon's reply to a command."""
 
     outcome: Result

@@ -9,7 +9,7 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     outcomes.py         every meaning of an answer
     events.py           everything that can happen
     actions.py          everything that the core can decide, and its order
-    frozen.py           replace, for frozen values: quick, and without a copy of an equal value
+    frozen.py           dataclass and replace, for frozen values: quick, and no copy of an equal value
     jitter.py           when regular requests are sent, so that a fleet drifts apart
     machines/           the state machines that a contender is made of
     lock/               the lock: one key, or a slot below a prefix

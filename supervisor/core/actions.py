@@ -7,10 +7,10 @@ so it is matched by identity and not by order. Each ``WriteRecord`` is answered 
 before anything else happens.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
+from supervisor.core.frozen import dataclass
 from supervisor.core.requests import Acquire, Release, Request
 from supervisor.core.settings import Hook, ItemSettings, Run
 

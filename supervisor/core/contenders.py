@@ -6,7 +6,6 @@ of contenders that the event does not concern.
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from supervisor.core.actions import Action, Finished
 from supervisor.core.contender.creation import contender_of, inherit
@@ -30,7 +29,7 @@ from supervisor.core.events import (
     StopAsked,
     Tick,
 )
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.reload import ReloadEffect, blockers_of, plan_reload

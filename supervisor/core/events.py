@@ -1,8 +1,9 @@
 """Everything that can happen: the shell reports each as one event."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from supervisor.core.actions import Fault, Reason, StartHook, StartRun, WriteRecord
+from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import Answerer, Request
 from supervisor.core.settings import ItemSettings, Wanted

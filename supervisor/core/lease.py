@@ -12,8 +12,7 @@ belief, because Consul promises only the lock-delay, and documents a TTL as a lo
 ``accept_overlap``, which gives up the promise, may the TTL become the room.
 """
 
-from dataclasses import dataclass
-
+from supervisor.core.frozen import dataclass
 from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings
 
 MARGIN_MIN_S = 0.5  # scheduling, a slow fork, the kernel reaping a killed child

@@ -4,10 +4,10 @@ The shell decodes an answer into one of these outcomes. "No answer" is an outcom
 without an answer may have been applied, now or seconds later.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 
 from supervisor.core.actions import Holder
+from supervisor.core.frozen import dataclass
 from supervisor.core.requests import SlotRecord
 
 

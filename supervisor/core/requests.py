@@ -3,10 +3,10 @@
 The shell sends each request once, and answers it by exactly one ``Answered`` event.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
+from supervisor.core.frozen import dataclass
 from supervisor.core.settings import ServiceSettings, SessionSettings
 
 

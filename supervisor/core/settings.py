@@ -5,8 +5,10 @@ cannot work, so the core trusts them. Nothing here reads a file, the environment
 carry a secret are kept out of ``repr``.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal
+
+from supervisor.core.frozen import dataclass
 
 LOCK_SUFFIX = "/.lock"  # as in Consul's guide to semaphores, and in its own clients
 HOOK_EVENTS = {  # each list of hooks, and the event of its hooks

@@ -9,8 +9,9 @@ import asyncio
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+from supervisor.core.frozen import dataclass
 
 LINE_BYTES_MAX = 4096  # a long stack frame fits; syslog receivers cut at 2 to 8 KiB
 LINES_MAX = 1000  # in LINES_WINDOW_S, of both streams together: enough for a verbose script

@@ -13,7 +13,6 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 from supervisor.config import Config, ConsulSettings, LogSettings
@@ -34,6 +33,7 @@ from supervisor.core.contender.creation import contender_of
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StopAsked, Tick
+from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import ItemSettings, Wanted

@@ -5,12 +5,12 @@ dropped, because they belong to requests and not to the place where requests are
 """
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
 import requests
 
+from supervisor.core.frozen import dataclass
 from supervisor.core.settings import Tls
 
 PORTS = {"http": 80, "https": 443}

@@ -15,14 +15,15 @@ from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervi
 
 NOTHING: set[str] = set()
 ASK = NOTHING  # to ask the daemon over its control socket
-YAML = {"yaml"}
-VALIDATOR = {"jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "idna"}
 LOOP = {"asyncio", "concurrent", "logging", "ssl"}
 HTTP = {"h11", "requests", "urllib3", "charset_normalizer", "idna", "http", "email"}
 CORE = {
     f"supervisor.core.{name}" for name in ("requests", "outcomes", "actions", "events")
 }  # a hundred classes, made at each start
-CONSUL = LOOP | HTTP | CORE
+SETTINGS = {"dataclasses", "inspect", "supervisor.core.settings", "supervisor.config.settings"}
+CONSUL = LOOP | HTTP | CORE | SETTINGS
+YAML = {"yaml"} | SETTINGS
+VALIDATOR = {"jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "idna"}
 DAEMON = CONSUL | YAML | {"structlog", "prometheus_client", "wsgiref", "supervisor.daemon.loop"}
 HEAVY = (
     DAEMON
@@ -75,7 +76,7 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("holds app --socket /nonexistent", 69, ASK),
         ("pause app --socket /nonexistent", 69, ASK),
         ("reload --socket /nonexistent", 69, ASK),
-        ("plan --failover 50s --on-lose 5s", 0, NOTHING),
+        ("plan --failover 50s --on-lose 5s", 0, SETTINGS),
         ("check GOOD", 0, YAML | VALIDATOR | LOOP),
         ("test-hook none on_lose[0] --config GOOD", 2, YAML | VALIDATOR),
         ("test-hook app on_acquire[0] --config GOOD", 1, YAML | VALIDATOR | CONSUL),

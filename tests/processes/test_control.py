@@ -111,7 +111,7 @@ async def spoken(sock: socket.socket, target: str, method: str = "POST") -> tupl
             OperatorCommand(Verb.STEP_DOWN, "app", rest_s=5.0, to="vm2"),
         ),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+    ids=lambda value: " ".join(value) if type(value) is tuple else "",
 )
 async def test_a_command_reaches_the_daemon_once_and_prints_nothing(
     arguments: tuple[str, ...], asked: OperatorCommand, folder: Path

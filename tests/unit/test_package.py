@@ -232,7 +232,10 @@ def test_no_two_classes_have_one_name() -> None:
 
 
 def test_there_is_no_definition_that_nothing_names() -> None:
-    """Tests and docs count as users. A method of a class with a base may be called by the base."""
+    """Tests and docs count as users. A method of a class with a base may be called by the base.
+
+    Python itself calls the __getattr__ of a module.
+    """
     trees = [ast.parse(file.read_text()) for file in MODULES]
     named = {name for tree in trees for name in names_used(tree)}
     others = (file for folder in ("tests", "docs", "bench") for file in (ROOT / folder).rglob("*.py"))

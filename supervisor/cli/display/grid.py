@@ -1,15 +1,14 @@
 """Rows of cells as lines of a terminal: columns that shrink, and those that a narrow terminal leaves out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from supervisor.cli.display.text import fit, pad, shrink_to_fit, width
 
 GAP = "  "
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column of a grid."""
 
     title: str

@@ -4,12 +4,12 @@ Functions raise MalformedResponse when Consul would not answer like that.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import requests
 
 from supervisor.consul.responses import MalformedResponse, index_of, json_of, number, text, value_of
+from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import KeyView, Unknown
 
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client

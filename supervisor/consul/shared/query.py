@@ -8,10 +8,10 @@ lease counts from the time of the request.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import Enum
 
 from supervisor.consul.shared.listing import Listing
+from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Denied, Outcome, Unknown
 from supervisor.core.requests import ReadKey, WatchKey
 

@@ -5,11 +5,9 @@ row. An adopted tenure ends after ``fall`` failures, and not because this proces
 without a check is fit. The reducer and the scheduler decide what a contender does when it is unfit.
 """
 
-from dataclasses import dataclass
-
 from supervisor.core.actions import Action, HookContext, KillHook, Reason, StartHook
 from supervisor.core.events import HookEnded
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.outcomes import SlotsView, View
 from supervisor.core.settings import CandidateCheck, ItemSettings

@@ -6,9 +6,7 @@ first answer, and while the newest answer shows the maintenance mode. Silence ch
 operator begins and ends that mode.
 """
 
-from dataclasses import dataclass
-
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.machines.session import Terms
 from supervisor.core.outcomes import InMaintenance, Outcome, Unknown

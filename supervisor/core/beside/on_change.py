@@ -5,11 +5,9 @@ wakes without a change starts nothing, and a leader that came and went while a h
 contender waits for on_change.
 """
 
-from dataclasses import dataclass
-
 from supervisor.core.actions import Action, HookContext, KillHook, Reason
 from supervisor.core.events import HookEnded
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.outcomes import KeyView, SlotsView, View

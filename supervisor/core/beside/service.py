@@ -9,9 +9,7 @@ An id of another program is left alone, so the agent is asked for the id before 
 after a deregistration it is asked once more, because a frozen agent may apply an earlier request late.
 """
 
-from dataclasses import dataclass
-
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
 from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.machines.tenure import Phase, Tenure

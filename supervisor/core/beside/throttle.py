@@ -6,10 +6,9 @@ reads of a holder and releases do not wait, and do not count when they are refus
 leadership or keep rivals out of a free lock.
 """
 
-from dataclasses import dataclass
 from typing import Self
 
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.outcomes import Outcome, Throttled, Unknown
 from supervisor.core.requests import LeaveSemaphore, Release, RenewSession, Request, Write
 

@@ -8,7 +8,6 @@ its role. ``creation.py`` makes contenders, ``lifecycle.py`` changes them.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from supervisor.core.actions import Fault, Record, Role
 from supervisor.core.beside.candidate_check import Health
@@ -16,6 +15,7 @@ from supervisor.core.beside.maintenance import Maintenance
 from supervisor.core.beside.on_change import Change
 from supervisor.core.beside.service import Service
 from supervisor.core.beside.throttle import Throttle
+from supervisor.core.frozen import dataclass
 from supervisor.core.jitter import align_to_tick, first_interval_s, next_interval_s
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock

@@ -19,7 +19,7 @@ from supervisor.core.contender.scheduler import Begun, begin_due, begin_record
 from supervisor.core.contender.state import Contender, has_finished
 from supervisor.core.events import Answered, Event, RecordWritten
 from supervisor.core.frozen import replace
-from supervisor.core.machines.lane import LONG_AGO, NEVER
+from supervisor.core.machines.lane import LONG_AGO
 from supervisor.core.machines.tenure import Phase
 
 
@@ -49,29 +49,22 @@ def decide(contender: Contender, event: Event, now: float) -> Iterator[Begun]:
 
 
 def _only_confirms(before: Contender, after: Contender, now: float) -> bool:
-    """Return whether an answer has confirmed what an election knew, so that at most the record is due.
+    """Return whether an answer has changed only its lane and the contact, so that at most a record is due.
 
-    Everything that was due before the answer has begun. So something is due now only because of a part that
-    has changed, or because of a time, which the deadline names.
+    Everything that was due before the answer has begun. So something is due now only because another part has
+    changed, or because of a time, which the deadline names. A new contact lets nothing begin in a tenure that
+    holds, except the settings of the file and a check of its service.
     """
-    tenure, session, lock = after.tenure, after.session, after.lock
-    if tenure is None or before.tenure is None:
-        at_rest = tenure is before.tenure and lock.free_since == NEVER
-    else:
-        at_rest = tenure.phase is before.tenure.phase is Phase.HOLDING
-    if (
-        not at_rest
-        or lock.queues
-        or after.service.of is not None
-        or after.winding_up
-        or after.next_settings is not None
-    ):
+    tenure, then = after.tenure, before.tenure
+    if after.winding_up or after.service.of:
         return False
-    then = before.session
-    same = session.write is then.write and session.stage is then.stage and session.verified is then.verified
-    same = same and session.dead is then.dead and lock.view is before.lock.view
-    same = same and after.change is before.change and after.maintenance is before.maintenance
-    return same and after.deadline > now
+    if tenure is not None and then is not None:
+        if tenure.phase is not Phase.HOLDING or after.next_settings:
+            return False
+        tenure = replace(tenure, contact=then.contact)
+    session = replace(after.session, renew=before.session.renew)
+    lock = replace(after.lock, read=before.lock.read)
+    return replace(after, tenure=tenure, session=session, lock=lock) == before and after.deadline > now
 
 
 def _waits_for_no_record(contender: Contender) -> bool:

@@ -7,11 +7,10 @@ reducer the ``Verdict`` of an observation on a tenure.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from supervisor.core.actions import Reason
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.machines.session import Session, Terms
 from supervisor.core.machines.tenure import Tenure

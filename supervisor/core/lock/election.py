@@ -14,11 +14,10 @@ free. If Consul refuses that attempt because of a lock-delay, the contender trie
 after the delay's end. A hand-over to another node adds ``HANDOVER_S`` to the first of these times.
 """
 
-from dataclasses import dataclass
 from typing import Self
 
 from supervisor.core.actions import Reason
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import RETRY_SPREAD_S
 from supervisor.core.lock import backoff, handover
 from supervisor.core.lock.base import (

@@ -10,11 +10,10 @@ A contender takes two steps: it stands in line (``JoinSemaphore``), and then tak
 earlier ones.
 """
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar, Self
 
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lock import queue
 from supervisor.core.lock.base import WAIT_S, WATCH_S, Observation
 from supervisor.core.lock.slots import LOCK, KnownSlots

@@ -7,11 +7,10 @@ of that one key confirms this. A missing key never frees a slot, and a gone key 
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Self
 
 from supervisor.core.actions import Reason
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lock.base import Lock, Lost, Observation, Ours, Unsure, Verdict
 from supervisor.core.machines.lane import NEVER
 from supervisor.core.machines.session import Session

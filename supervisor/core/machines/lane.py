@@ -4,10 +4,9 @@ A lane knows which exchange is under way and from when on the next one may begin
 and never has two exchanges under way. Its owner interprets each answer.
 """
 
-from dataclasses import dataclass
 from typing import Self
 
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.requests import Request
 
 NEVER = float("inf")  # a time that does not come

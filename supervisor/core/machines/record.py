@@ -5,12 +5,11 @@ wait for it: the first acquire of a session, the first hook of a tenure, and the
 Nothing else waits for it, least of all on_lose. A record that could not be written is tried again.
 """
 
-from dataclasses import dataclass
 from math import inf, nextafter
 
 from supervisor.core.actions import Point, Reason, Record, WriteRecord
 from supervisor.core.events import RecordWritten
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import NEVER, Lane
 from supervisor.core.machines.session import Session, Stage
 from supervisor.core.machines.tenure import Phase, Tenure

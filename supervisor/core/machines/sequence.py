@@ -4,10 +4,8 @@ The sequence knows which hook is next and from when on. Its owner decides whethe
 attempts run at once.
 """
 
-from dataclasses import dataclass
-
 from supervisor.core.actions import HookContext, StartHook
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.settings import Hook
 

@@ -10,11 +10,10 @@ answer.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.machines.machine import next_state
 from supervisor.core.outcomes import (

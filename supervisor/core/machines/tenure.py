@@ -14,13 +14,12 @@ nothing of keys, prefixes or the lives of sessions, so elections and semaphores 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from supervisor.core.actions import Holder, Reason, StartRun
 from supervisor.core.events import HookEnded, RunEnded
-from supervisor.core.frozen import replace
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
 from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.machine import next_state

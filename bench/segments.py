@@ -1,0 +1,139 @@
+"""Where the time of a hand-over goes: segments of supervisors and of the floor, between markers and stamps.
+
+Two traced supervisors, two programs of the floor and two `consul lock` hand over in turn. Of `consul lock`
+only the whole can be seen from outside. A trace adds some 0.3 ms to a hand-over.
+"""
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterable
+
+from bench.contender import EQUAL_TERMS, Contender, consul_lock, floor, stamping_hooks, write_config
+from bench.figures import Figure
+from bench.lab import Lab, Rig
+
+ROW = "hand-over, segments"
+ROUNDS, ROUNDS_QUICK = 30, 4
+SETTLE_S = 1.2  # until the one that is started again waits, and all else is done
+OURS, FLOOR, THEIRS = "consul-supervisor", "floor", "consul lock"
+Marks = list[tuple[str, str, int]]
+"""Kind, detail and time of each marker of one contender."""
+SEGMENTS = (
+    "on_lose ends → end noticed",
+    "end noticed → release written",
+    "release written → watch wakes",
+    "end noticed → watch wakes",
+    "watch wakes → acquire written",
+    "acquire written → answer",
+    "watch wakes → answer",
+    "answer → hook spawned",
+    "hook spawned → it begins",
+    "answer → hook begins",
+    "the whole",
+)
+"""In the order of time. The floor sees less of itself, so some of its segments span two of ours."""
+
+
+def measure(lab: Lab) -> list[Figure]:
+    """Return the median of each segment, in microseconds."""
+    found: dict[tuple[str, str], list[float]] = {}
+    with lab.rig() as rig:
+        url = rig.agent().url
+        sides: dict[str, list[Contender]] = {
+            OURS: [_traced(rig, url, f"ours-{number}") for number in range(2)],
+            FLOOR: [floor(rig, url, "bench/floor", f"floor-{number}") for number in range(2)],
+            THEIRS: [consul_lock(rig, url, "bench/theirs", f"theirs-{number}") for number in range(2)],
+        }
+        for old, new in sides.values():
+            mark = rig.stamps.mark()
+            old.start()
+            rig.stamps.wait(mark, lambda stamp, name=old.name: stamp.who == name)  # type: ignore[misc]
+            new.start()
+        for _ in range(lab.samples(ROUNDS, ROUNDS_QUICK)):
+            time.sleep(SETTLE_S)
+            for kind, pair in sides.items():
+                for what, took_us in _hand_over(rig, kind, *pair):
+                    found.setdefault((kind, what), []).append(took_us)
+                pair.reverse()
+                pair[1].start()
+    return [
+        Figure(ROW, f"{kind}: {what}, median of {len(samples)}", statistics.median(samples), "µs")
+        for kind in sides
+        for what in SEGMENTS
+        if (samples := found.get((kind, what)))
+    ]
+
+
+def _traced(rig: Rig, url: str, name: str) -> Contender:
+    session = {**EQUAL_TERMS, "name": "bench/ours"}
+    item = {"key": "bench/ours/.lock", "session": session, **stamping_hooks(rig, name)}
+    path = write_config(rig, url, name, {"bench": item})
+    trace = str(rig.folder / f"{name}.trace")
+    return rig.contender(name, [sys.executable, "-m", "bench.counted", trace, "time", "run", str(path)])
+
+
+def _hand_over(rig: Rig, kind: str, old: Contender, new: Contender) -> Iterable[tuple[str, float]]:
+    """Let the holder hand over, and return the segments that can be seen."""
+    mark = rig.stamps.mark()
+    old.terminate()
+    begin_ns = rig.stamps.wait(mark, lambda stamp: stamp.who == new.name and stamp.edge == "begin").at_ns
+    end_ns = rig.stamps.wait(mark, lambda stamp: stamp.who == old.name and stamp.edge == "end").at_ns
+    old.wait_gone()
+    time.sleep(SETTLE_S)  # both have written what they noted
+    marks = [[each for each in _marks(rig, one.name) if end_ns <= each[2] <= begin_ns] for one in (old, new)]
+    times = {"end": end_ns, "begin": begin_ns, **_times(*marks)}
+    return [
+        (what, (times[to] - times[of]) / 1000) for what, of, to in _SPANS[kind] if of in times and to in times
+    ]
+
+
+_SPANS = {
+    OURS: (
+        (SEGMENTS[0], "end", "reaped"),
+        (SEGMENTS[1], "reaped", "release"),
+        (SEGMENTS[2], "release", "woken"),
+        (SEGMENTS[4], "woken", "acquire"),
+        (SEGMENTS[5], "acquire", "won"),
+        (SEGMENTS[7], "won", "spawn"),
+        (SEGMENTS[8], "spawn", "begin"),
+        (SEGMENTS[10], "end", "begin"),
+    ),
+    FLOOR: (
+        (SEGMENTS[0], "end", "reaped"),
+        (SEGMENTS[3], "reaped", "woken"),
+        (SEGMENTS[6], "woken", "won"),
+        (SEGMENTS[9], "won", "begin"),
+        (SEGMENTS[10], "end", "begin"),
+    ),
+    THEIRS: ((SEGMENTS[10], "end", "begin"),),
+}
+
+
+def _times(old: Marks, new: Marks) -> dict[str, int]:
+    """Return the time of each end of a segment, by its name, from the markers within one hand-over."""
+    wanted = {
+        "reaped": (old, "reaped", ""),
+        "release": (old, "send", "?release="),
+        "woken": (new, "answer", "?index="),
+        "acquire": (new, "send", "/txn"),
+        "won": (new, "answer", "/txn"),
+        "spawn": (new, "spawn", ""),
+    }
+    found = {}
+    for name, (marks, kind, detail) in wanted.items():
+        for marker, said, at_ns in marks:
+            if (marker == kind and detail in said) or marker == name:
+                found[name] = at_ns
+                break
+    return found
+
+
+def _marks(rig: Rig, name: str) -> Marks:
+    """Return the markers of a supervisor from its trace, those of the floor from its output."""
+    trace, log = rig.folder / f"{name}.trace", rig.folder / f"{name}.log"
+    if trace.exists():
+        return [(kind, detail, at_ns) for kind, detail, at_ns in map(json.loads, trace.open())]
+    words = [line.split() for line in log.read_text().splitlines()]
+    return [(line[0], "", int(line[1])) for line in words if len(line) == 2 and line[1].isdigit()]

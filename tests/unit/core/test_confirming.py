@@ -1,0 +1,36 @@
+"""An answer that only confirms makes nothing due; any other one is followed by all that is."""
+
+from dataclasses import replace
+
+from supervisor.core import actions as a
+from supervisor.core import outcomes as o
+from tests.unit.core import play as elections
+from tests.unit.core.play import FREE, READ, RENEW, SILENCE, WATCH
+
+FOREIGN = o.KeyView(5, "", b"x", 3, 5, 0, foreign_flags=7)
+
+
+def test_an_answer_that_changes_the_view_confirms_nothing() -> None:
+    play = elections.waiting()
+    play.does(0.2, WATCH, FOREIGN, "watch 5, notice: the key belongs to another program and is left alone")
+    play.does(4.6, "renew s")
+    play.does(5.0, RENEW, SILENCE, "")
+    play.does(play.deadline, "renew s")
+    play.does(play.now + 0.1, RENEW, o.SessionAlive(), "read")
+    (changed,) = play.on(play.now + 0.1, READ, replace(FOREIGN, foreign_flags=8))
+    assert isinstance(changed, a.NoticeChanged) and "its flags are 8," in changed.notice
+
+
+def test_a_renewal_that_is_answered_late_is_followed_by_the_next() -> None:
+    play = elections.behind()
+    play.does(4.6, "renew s")
+    play.does(9.2, RENEW, o.SessionAlive(), "renew s")
+
+
+def test_the_renewal_that_verifies_a_session_lets_it_try() -> None:
+    play = elections.Play(elections.contender())
+    play.verifies = False
+    play.does(0.0, "create, watch 0 consistently")
+    play.on(0.1, elections.CREATE, o.Created("s"))
+    play.does(0.2, WATCH, FREE, "watch 5")
+    play.does(0.3, RENEW, o.SessionAlive(), "acquire s")
