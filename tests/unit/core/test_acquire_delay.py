@@ -8,7 +8,20 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.lease import lease_of
 from supervisor.core.lock.election import ElectionLock
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    FREE,
+    INFO,
+    READ,
+    RIVAL,
+    WATCH,
+    Play,
+    behind,
+    contender,
+    holding,
+    waiting,
+)
 
 DELAY_S = 2.0
 FREE_AGAIN = o.KeyView(12, "", b"them", 3, 12, 3)

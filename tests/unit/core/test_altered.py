@@ -12,7 +12,21 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.machines.session import ALTERED_RETRY_S
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    DOWN,
+    FREE,
+    OURS,
+    READ,
+    RENEW,
+    SILENCE,
+    WATCH,
+    Play,
+    contender,
+    holding,
+)
 
 ALTERED = o.SessionAltered("lock-delay 15 s instead of 30 s")
 ASKED = SessionSettings("ours", 9.0, 30.0, node_checks=("one", "two"), service_checks=("three",))

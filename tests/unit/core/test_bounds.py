@@ -9,7 +9,21 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.contender.lifecycle import REJOIN_DELAY_MAX_S
 from supervisor.core.outcomes import Refused
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    READ,
+    RELEASE,
+    RENEW,
+    WATCH,
+    WON,
+    Play,
+    behind,
+    contender,
+    holding,
+    hook,
+)
 
 
 def test_after_a_loss_the_lock_delay_of_this_nodes_session_counts() -> None:

@@ -6,7 +6,22 @@ from supervisor.core import outcomes as o
 from supervisor.core.beside import candidate_check as healths
 from supervisor.core.machines.lane import NEVER
 from supervisor.core.settings import CandidateCheck
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    FREE,
+    OURS,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    WATCH,
+    WON,
+    Play,
+    contender,
+    hook,
+)
 
 CHECK = CandidateCheck(hook("check", 3.0, kill_after_s=1.0), interval_s=5.0, rise=2, fall=3)
 

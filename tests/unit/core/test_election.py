@@ -7,7 +7,29 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ABSENT,
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    FORBIDDEN,
+    FREE,
+    INFO,
+    OURS,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    acquiring,
+    behind,
+    contender,
+    holding,
+    waiting,
+)
 
 FREE_AGAIN = o.KeyView(12, "", b"them", 3, 12, 3)
 

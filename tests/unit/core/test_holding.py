@@ -7,7 +7,28 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.frozen import replace
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    FORBIDDEN,
+    FREE,
+    LOCK_DELAY_S,
+    OURS,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    ROOM_S,
+    RUN,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    acquiring,
+    holding,
+    waiting,
+)
 
 RELEASED = o.KeyView(9, "", b"me", 3, 9, 2)
 DELETED = o.KeyView(9)

@@ -11,7 +11,20 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.jitter import FIRST_JITTER_MAX, JITTER_MAX, align_to_tick
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    FREE,
+    INFO,
+    OURS,
+    READ,
+    RENEW,
+    RIVAL,
+    WATCH,
+    WON,
+    Play,
+    contender,
+)
 
 SPREADS = (0.0, 0.25, 0.5, 0.999)
 CREATED_AT, CONTACT, WON_AT = 0.1, 0.2, 0.3

@@ -8,7 +8,20 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.settings import Hook
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ACQUIRE,
+    FREE,
+    OURS,
+    READ,
+    RIVAL,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    contender,
+    hook,
+    waiting,
+)
 
 TOLD = (hook("told"),)
 RIVAL_PUT = o.KeyView(10, "rival", b"new", 3, 10, 3)

@@ -13,7 +13,30 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.step import step
 from supervisor.core.settings import CandidateCheck, ElectionSettings
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ABSENT,
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    FREE,
+    LOCK_DELAY_S,
+    OURS,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    ROOM_S,
+    RUN,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    acquiring,
+    contender,
+    holding,
+    hook,
+    waiting,
+)
 
 
 def left(step: Point, **more: Any) -> Record:

@@ -5,7 +5,27 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    DOWN,
+    FORBIDDEN,
+    FREE,
+    INFO,
+    READ,
+    RELEASE,
+    RENEW,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    acquiring,
+    behind,
+    contender,
+    holding,
+    waiting,
+)
 
 # --- creating --------------------------------------------------------------------------------------
 

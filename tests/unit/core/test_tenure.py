@@ -5,7 +5,23 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ACQUIRE,
+    FREE,
+    OURS,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    RUN,
+    SILENCE,
+    WATCH,
+    WON,
+    acquiring,
+    holding,
+    hook,
+    waiting,
+)
 
 TWO_UP = (hook("up 1"), hook("up 2"))
 TWO_DOWN = (hook("down 1", 2.0), hook("down 2", 2.0))

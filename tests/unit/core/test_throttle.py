@@ -11,7 +11,23 @@ from supervisor.core import requests as r
 from supervisor.core.beside.throttle import THROTTLED_S_MAX, Throttle
 from supervisor.core.frozen import replace
 from supervisor.core.machines.session import CREATE_WITHOUT_TTL_RETRY_S
-from tests.unit.core.play import *
+from tests.unit.core.play import (
+    ACQUIRE,
+    CREATE,
+    DESTROY,
+    FREE,
+    READ,
+    RELEASE,
+    RENEW,
+    RIVAL,
+    SILENCE,
+    WATCH,
+    WON,
+    Play,
+    contender,
+    holding,
+    waiting,
+)
 
 FULL = o.Throttled("429 rate limit exceeded")
 RETRY_S = 0.5  # at spread 0, where a throttle pauses for half of its figure
