@@ -59,6 +59,8 @@ def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> St
         "since": _ago(now, since_s),
         "holds": role == "holding",
         "paused": False,
+        "service": None,
+        "service_registered": False,
         "leader": None,
         "leader_unknown_since": None,
         "session": "",
