@@ -12,7 +12,7 @@ ELSEWHERE = --ignore=tests/system/programs --ignore=tests/system/machine --ignor
 # The faults of `make test-cluster` and their order; the seeds of `make simulate`.
 SEED ?= 1
 SEEDS ?= 1-1000
-# --third: of the mutants, those of new lines and a third of the rest.
+# --minutes=8: the mutants of new lines first, then others, until that time is over.
 MUTANTS ?=
 # How often a test that fails is tried again; the summary names it as "rerun". CI uses 1, because its machine may stall.
 RERUNS ?= 0
@@ -41,7 +41,7 @@ help:
 	@echo "make deb       build the package for Debian 12 and 13 in dist/, as any user; installs nothing"
 	@echo "make lint      style and types only"
 	@echo "make answers   print what each answer of Consul is taken for, by request"
-	@echo "make mutants   break each rule of the core and of lock once: its tests must notice (MUTANTS=--third: fewer)"
+	@echo "make mutants   break each rule of the core and of lock once: its tests must notice (MUTANTS=--minutes=8: fewer)"
 	@echo "make bench     measure on this machine: one table, every figure with its limit (one row needs root)"
 	@echo "make dist      write a release to dist/: wheel, sdist, single file, requirements with hashes, checksums"
 	@echo "make zipapp    write only the single file, dist/consul-supervisor.pyz"
@@ -82,7 +82,7 @@ test-all:
 	$(MAKE) test-programs
 	$(MAKE) test-packaging
 	$(MAKE) test-applications
-	$(MAKE) mutants MUTANTS=--third
+	$(MAKE) mutants MUTANTS=--minutes=8
 	$(MAKE) -j2 -O test-semaphores test-soak
 	@[ "$$(id -u)" = 0 ] || echo 'left out: test-systemd and test-cluster, because network namespaces and machines need root'
 	@[ "$$(id -u)" != 0 ] || $(MAKE) test-systemd

@@ -1,9 +1,9 @@
 """Break each rule of the core, of the driver, of the journal and of ``lock`` once: its tests must notice.
 
-    python -m tests.mutants [--write] [--third] [WORD ...]     only those whose reason holds one of the words
+    python -m tests.mutants [--write] [--minutes=N] [WORD ...]    those whose reason holds one of the words
 
-With ``--third`` those run whose lines a commit of the last day wrote, and a third of the rest, another
-third on each day.
+With ``--minutes=N`` none begins after that time. Those whose lines a commit of the last day wrote come first,
+then the rest, which begins elsewhere on each day.
 The mutants are data, in mutants.toml beside this file. Each is applied to a copy of the tree, never to the
 tree itself. The test that the entry names runs first. When that test passes, or none is named, all tests run
 until the first that fails, the quick ones first, and those marked long only when all others pass; ``--write``
@@ -21,6 +21,7 @@ import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,10 +39,12 @@ SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py
 COPIED = ("supervisor", "schemas", "tests", "docs", "pyproject.toml")
 CONSUL = ".cache"  # where tests find Consul, for the mutants that only a test with a Consul notices
 WRITE = "--write"
-THIRD = "--third"
+MINUTES = "--minutes="
+STEP = 61  # so many further on each day; all come first some day
 DAY_S = 24 * 3600
 TELLING_CHARS = 20  # a shorter line stands in many places
 ANY = ""
+LEFT = "left"  # no time was left for this mutant
 MARKS = ("not long", "long")
 DEPTH = "3"  # of the walks marked "not long": some rules need a deeper walk than that of `make test`
 PATIENCE = "0.25"  # a test that notices a mutant often waits for an event that never comes
@@ -68,25 +71,31 @@ class Mutant:
 
 def main() -> int:
     """Run the mutants, print the table, and return the exit code."""
-    words = [word for word in sys.argv[1:] if word not in {WRITE, THIRD}]
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    minutes = [float(word.removeprefix(MINUTES)) for word in sys.argv if word.startswith(MINUTES)]
     mutants = [Mutant(**each) for each in tomllib.loads(DATA.read_text())["mutant"]]
     mutants = [mutant for mutant in mutants if not words or any(word in mutant.why for word in words)]
-    if THIRD in sys.argv:
-        new, today = recent_lines(), int(time.time() // DAY_S)
-        mutants = [
-            mutant
-            for at, mutant in enumerate(mutants)
-            if at % 3 == today % 3 or new & set(mutant.old.split("\n"))
-        ]
     wrong = [mutant for mutant in mutants if source(ROOT, mutant).count(mutant.old) != 1]
     for mutant in wrong:
         print(f"cannot break “{mutant.why}”: {mutant.file} has not exactly one {mutant.old!r}")
     if wrong:
         return 1
+    if minutes:
+        new, first = recent_lines(), int(time.time() // DAY_S) * STEP % (len(mutants) or 1)
+        mutants = mutants[first:] + mutants[:first]
+        mutants.sort(key=lambda mutant: not new & set(mutant.old.split("\n")))
     began_at = time.monotonic()
-    survivors = 0
+    ends_at = began_at + 60 * min(minutes, default=inf)
+    survivors = left = 0
+
+    def tried(mutant: Mutant) -> str | None:
+        return noticed_by(mutant) if time.monotonic() < ends_at else LEFT
+
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for mutant, noticed in zip(mutants, pool.map(noticed_by, mutants), strict=True):
+        for mutant, noticed in zip(mutants, pool.map(tried, mutants), strict=True):
+            if noticed == LEFT:
+                left += 1
+                continue
             survivors += noticed is None
             print(f"{'caught  ' if noticed else 'SURVIVED'}  {mutant.why:76}  {noticed or ''}", flush=True)
             if noticed and noticed != mutant.test:
@@ -95,7 +104,8 @@ def main() -> int:
                 else:
                     print(f"          {mutant.test or 'no test'} was expected to fail")
     took_s = time.monotonic() - began_at
-    print(f"{len(mutants) - survivors} of {len(mutants)} mutants caught in {took_s:.0f} s")
+    ran = len(mutants) - left
+    print(f"{ran - survivors} of {ran} mutants caught in {took_s:.0f} s; {left} are left for another day")
     return 1 if survivors else 0
 
 
