@@ -20,7 +20,7 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo deb test test-unit test-pythons test-all test-long test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench dist zipapp compiler root clean
+.PHONY: help setup venv consul lint demo deb test test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench dist zipapp compiler root clean
 
 help:
 	@echo "make test      start here: set up what is missing, check style and types, run each test of up to some 3 s"
@@ -28,7 +28,8 @@ help:
 	@echo "make test-unit the quickest: tests of single modules, without a Consul (under a minute)"
 	@echo "make test-all  every other test, in under an hour: the targets test-… and mutants below; what needs root, as root"
 	@echo "make test-pythons  the tests of make test-unit with every other Python that is found"
-	@echo "make test-long the long tests: real outages, every order of events to its end, a hundred seeds of the simulation"
+	@echo "make test-long the long tests: real outages, many orders of events, a hundred seeds of the simulation"
+	@echo "make test-orders  every order of events to its end, for a change of the core (an hour)"
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
@@ -75,13 +76,15 @@ test-pythons: setup
 	    $$venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" tests/unit || exit 1; \
 	done
 
-# The targets run one after the other, because each of them fills the machine; two of them mostly wait.
+# The targets run one after the other, because each of them fills the machine. Four of them mostly wait, so they run
+# two at a time; what they need is installed before that, because apt has one lock.
 test-all:
 	$(MAKE) test-pythons
 	$(MAKE) test-long
-	$(MAKE) test-programs
+	@tests/setup/get_programs.sh
+	@tests/setup/get_applications.sh
+	$(MAKE) -j2 -O test-programs test-applications
 	$(MAKE) test-packaging
-	$(MAKE) test-applications
 	$(MAKE) mutants MUTANTS=--minutes=8
 	$(MAKE) -j2 -O test-semaphores test-soak
 	@[ "$$(id -u)" = 0 ] || echo 'left out: test-systemd and test-cluster, because network namespaces and machines need root'
@@ -91,7 +94,11 @@ test-all:
 # Tests that take more than some 3 s. A test that hangs is shown late: some rounds take minutes, and the watchdog
 # that prints where a test is has ended a Python that was only busy.
 test-long: setup
-	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m long -o faulthandler_timeout=2400 $(ELSEWHERE) $(TESTS)
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "long and not orders" -o faulthandler_timeout=2400 $(ELSEWHERE) $(TESTS)
+
+# Not in test-all, because it takes as long as all of that.
+test-orders: setup
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m orders -o faulthandler_timeout=2400 tests/models
 
 test-programs: setup
 	@tests/setup/get_programs.sh

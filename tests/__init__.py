@@ -13,5 +13,5 @@
 
 `make test` runs the tests that take up to some 3 s each. A test marked `long` takes longer, because it waits
 for real outages and lock-delays, or because it is the long form of a test that `make test` runs shorter.
-`make test-long` runs these; `make test-all`, and CI, run everything.
+`make test-long` runs these; `make test-all`, and CI, run everything but `make test-orders`.
 """

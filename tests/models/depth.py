@@ -1,6 +1,7 @@
-"""How far a round over every order of events goes: some way in `make test`, to its end in `make test-long`.
+"""How far a round over every order of events goes: some way in `make test`, ten times as far in
+`make test-long`, and to its end in `make test-orders`.
 
-The walks are breadth-first, so the shorter round has looked at all states to which the fewest events lead.
+The walks are breadth-first, so a shorter round has looked at all states to which the fewest events lead.
 ``DEPTH=3`` in the environment makes the shorter rounds three times as long, as `make mutants` does.
 """
 
@@ -12,6 +13,12 @@ import pytest
 DEPTH = int(os.environ.get("DEPTH", "1"))
 ENOUGH = 150 * DEPTH  # states: about a second for each walk, and its ``shows`` occur within them
 
+TO_THE_END = (pytest.mark.long, pytest.mark.orders)
 rounds = pytest.mark.parametrize(
-    "enough", [pytest.param(ENOUGH, id="the-first"), pytest.param(inf, id="all", marks=pytest.mark.long)]
+    "enough",
+    [
+        pytest.param(ENOUGH, id="the-first"),
+        pytest.param(10 * ENOUGH, id="more", marks=pytest.mark.long),
+        pytest.param(inf, id="all", marks=TO_THE_END),
+    ],
 )

@@ -2,11 +2,15 @@
 
 import pytest
 
-from tests.models.depth import DEPTH
+from tests.models.depth import DEPTH, TO_THE_END
 from tests.models.semaphore_model import WALKS, SemaphoreWalk, explore
 
 # The table that the model prints goes further, because most walks have no end for which a test could wait.
-ENOUGH = (500 * DEPTH, pytest.param(15_000, marks=pytest.mark.long))
+ENOUGH = (
+    500 * DEPTH,
+    pytest.param(3_000, marks=pytest.mark.long),
+    pytest.param(15_000, marks=TO_THE_END),
+)
 
 
 def test_names_of_the_walks_of_semaphores_are_unique() -> None:
