@@ -1,4 +1,4 @@
-"""Where the time of a hand-over goes: segments of supervisors and of the floor, between markers and stamps.
+"""The segments of a hand-over: where its time goes, in supervisors and in the floor, by markers and stamps.
 
 Two traced supervisors, two programs of the floor and two `consul lock` hand over in turn. Of `consul lock`
 only the whole can be seen from outside. A trace adds some 0.3 ms to a hand-over.
@@ -20,20 +20,6 @@ SETTLE_S = 1.2  # until the one that is started again waits, and all else is don
 OURS, FLOOR, THEIRS = "consul-supervisor", "floor", "consul lock"
 Marks = list[tuple[str, str, int]]
 """Kind, detail and time of each marker of one contender."""
-SEGMENTS = (
-    "on_lose ends → end noticed",
-    "end noticed → release written",
-    "release written → watch wakes",
-    "end noticed → watch wakes",
-    "watch wakes → acquire written",
-    "acquire written → answer",
-    "watch wakes → answer",
-    "answer → hook spawned",
-    "hook spawned → it begins",
-    "answer → hook begins",
-    "the whole",
-)
-"""In the order of time. The floor sees less of itself, so some of its segments span two of ours."""
 
 
 def measure(lab: Lab) -> list[Figure]:
@@ -61,7 +47,7 @@ def measure(lab: Lab) -> list[Figure]:
     return [
         Figure(ROW, f"{kind}: {what}, median of {len(samples)}", statistics.median(samples), "µs")
         for kind in sides
-        for what in SEGMENTS
+        for what, _, _ in _SPANS[kind]
         if (samples := found.get((kind, what)))
     ]
 
@@ -91,24 +77,25 @@ def _hand_over(rig: Rig, kind: str, old: Contender, new: Contender) -> Iterable[
 
 _SPANS = {
     OURS: (
-        (SEGMENTS[0], "end", "reaped"),
-        (SEGMENTS[1], "reaped", "release"),
-        (SEGMENTS[2], "release", "woken"),
-        (SEGMENTS[4], "woken", "acquire"),
-        (SEGMENTS[5], "acquire", "won"),
-        (SEGMENTS[7], "won", "spawn"),
-        (SEGMENTS[8], "spawn", "begin"),
-        (SEGMENTS[10], "end", "begin"),
+        ("on_lose ends → end noticed", "end", "reaped"),
+        ("end noticed → release written", "reaped", "release"),
+        ("release written → watch wakes", "release", "woken"),
+        ("watch wakes → acquire written", "woken", "acquire"),
+        ("acquire written → answer", "acquire", "won"),
+        ("answer → hook spawned", "won", "spawn"),
+        ("hook spawned → it begins", "spawn", "begin"),
+        ("the whole", "end", "begin"),
     ),
     FLOOR: (
-        (SEGMENTS[0], "end", "reaped"),
-        (SEGMENTS[3], "reaped", "woken"),
-        (SEGMENTS[6], "woken", "won"),
-        (SEGMENTS[9], "won", "begin"),
-        (SEGMENTS[10], "end", "begin"),
+        ("on_lose ends → end noticed", "end", "reaped"),
+        ("end noticed → watch wakes", "reaped", "woken"),
+        ("watch wakes → answer", "woken", "won"),
+        ("answer → hook begins", "won", "begin"),
+        ("the whole", "end", "begin"),
     ),
-    THEIRS: ((SEGMENTS[10], "end", "begin"),),
+    THEIRS: (("the whole", "end", "begin"),),
 }
+"""The segments in their order. The floor sees less of itself, so some of its segments span two of ours."""
 
 
 def _times(old: Marks, new: Marks) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What the promise does not rest on. A first reading can skip it.
+"""The parts on which the promise does not rest. A first reading can skip them.
 
     on_change.py        the hooks of on_change
     candidate_check.py  the attempts of candidate_check
