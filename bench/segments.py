@@ -1,10 +1,12 @@
 """The segments of a hand-over: where its time goes, in supervisors and in the floor, by markers and stamps.
 
 Two traced supervisors, two programs of the floor and two `consul lock` hand over in turn. Of `consul lock`
-only the whole can be seen from outside. A trace adds some 0.3 ms to a hand-over.
+only the whole can be seen from outside. A trace adds some 0.3 ms to a hand-over. With BENCH_BEFORE=FOLDER,
+two supervisors of that checkout take their turn as well, so that one run shows a change.
 """
 
 import json
+import os
 import statistics
 import sys
 import time
@@ -12,12 +14,12 @@ from collections.abc import Iterable
 
 from bench.contender import EQUAL_TERMS, Contender, consul_lock, floor, stamping_hooks, write_config
 from bench.figures import Figure
-from bench.lab import Lab, Rig
+from bench.lab import ROOT, Lab, Rig
 
 ROW = "hand-over, segments"
 ROUNDS, ROUNDS_QUICK = 30, 4
 SETTLE_S = 1.2  # until the one that is started again waits, and all else is done
-OURS, FLOOR, THEIRS = "consul-supervisor", "floor", "consul lock"
+OURS, BEFORE, FLOOR, THEIRS = "consul-supervisor", "before", "floor", "consul lock"
 Marks = list[tuple[str, str, int]]
 """Kind, detail and time of each marker of one contender."""
 
@@ -29,6 +31,7 @@ def measure(lab: Lab) -> list[Figure]:
         url = rig.agent().url
         sides: dict[str, list[Contender]] = {
             OURS: [_traced(rig, url, f"ours-{number}") for number in range(2)],
+            **_before(rig, url),
             FLOOR: [floor(rig, url, "bench/floor", f"floor-{number}") for number in range(2)],
             THEIRS: [consul_lock(rig, url, "bench/theirs", f"theirs-{number}") for number in range(2)],
         }
@@ -52,12 +55,21 @@ def measure(lab: Lab) -> list[Figure]:
     ]
 
 
-def _traced(rig: Rig, url: str, name: str) -> Contender:
-    session = {**EQUAL_TERMS, "name": "bench/ours"}
-    item = {"key": "bench/ours/.lock", "session": session, **stamping_hooks(rig, name)}
+def _before(rig: Rig, url: str) -> dict[str, list[Contender]]:
+    """Return two supervisors of the checkout that BENCH_BEFORE names, if it names one."""
+    checkout = os.environ.get("BENCH_BEFORE")
+    if checkout is None:
+        return {}
+    return {BEFORE: [_traced(rig, url, f"before-{number}", "before", checkout) for number in range(2)]}
+
+
+def _traced(rig: Rig, url: str, name: str, side: str = "ours", checkout: str = str(ROOT)) -> Contender:
+    session = {**EQUAL_TERMS, "name": f"bench/{side}"}
+    item = {"key": f"bench/{side}/.lock", "session": session, **stamping_hooks(rig, name)}
     path = write_config(rig, url, name, {"bench": item})
     trace = str(rig.folder / f"{name}.trace")
-    return rig.contender(name, [sys.executable, "-m", "bench.counted", trace, "time", "run", str(path)])
+    argv = [sys.executable, "-P", "-m", "bench.counted", trace, "time", "run", str(path)]
+    return rig.contender(name, argv, {"PYTHONPATH": checkout})
 
 
 def _hand_over(rig: Rig, kind: str, old: Contender, new: Contender) -> Iterable[tuple[str, float]]:
@@ -95,6 +107,7 @@ _SPANS = {
     ),
     THEIRS: (("the whole", "end", "begin"),),
 }
+_SPANS[BEFORE] = _SPANS[OURS]
 """The segments in their order. The floor sees less of itself, so some of its segments span two of ours."""
 
 

@@ -4,13 +4,17 @@ A stop signal that comes before the daemon's loop runs must not simply end the p
 process may have left a tenure whose on_lose is due. So stop signals are blocked until the loop runs.
 """
 
+import gc
 import sys
 
+# At most a few MB wait for the garbage collector. It would otherwise run eighty times during the imports.
+COLLECTED_AT = (10_000, 20, 20)
 INTERRUPTED = 130  # as cli/exit_codes.py has it, which may not be imported yet
 
 
 def main() -> int:
     """Run the command of the command line, and return its exit code."""
+    gc.set_threshold(*COLLECTED_AT)
     try:
         if sys.argv[1:2] == ["run"]:
             from supervisor.runtime import signals

@@ -32,7 +32,6 @@ from supervisor.runtime import signals
 NOTED = "state_dir"  # a file in a folder that systemd keeps during restarts, and removes at a stop
 START_WITHIN_S = 3.0  # time for the file system of another machine to answer after a boot
 RELOAD_WITHIN_S = 0.25  # the loop waits meanwhile; a file system that works answers in about ten milliseconds
-COLLECTED_AT = (10_000, 20, 20)  # so that at most a few MB wait for the garbage collector
 
 
 def run(options: argparse.Namespace) -> int:
@@ -244,7 +243,6 @@ def _daemon(
         # The objects that exist now stay until the end. Searching them for garbage would take a sixth of the
         # time that a thousand elections need at rest, and could delay a hand-over.
         gc.freeze()
-        gc.set_threshold(*COLLECTED_AT)
         try:
             return await running.run()
         finally:

@@ -1,7 +1,8 @@
 """``dataclass`` and ``replace`` of dataclasses for the values of the core, but quicker.
 
 Python compiles seven functions for each frozen dataclass, one by one, and a command imports up to a hundred
-and thirty. This ``dataclass`` compiles three of them, in one go. The classes share the others.
+and thirty. This ``dataclass`` compiles three of them, in one go, at the first use of the class. The classes
+share the others.
 
 A step replaces two dozen values, most of them by themselves, and a hand-over waits for four steps. This
 ``replace`` does not copy an equal value. It never runs code of the value's class, so no class of the core may
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from dataclasses import dataclass, replace
 
     def make_copiers(modules: Iterable[ModuleType]) -> None:
-        """Make the functions of all classes."""
+        """Compile the functions of all classes."""
 else:
     import dataclasses
     from dataclasses import MISSING, FrozenInstanceError, fields, is_dataclass
@@ -26,6 +27,8 @@ else:
     _Setters = dict[str, Callable[[Any, Any], None]]
     _COPIES: dict[type, tuple[_Copy, _Setters]] = {}
     """For each class: a function that copies a value, and the function that sets each field of a copy."""
+    _LATE: dict[type, dict[str, Any]] = {}
+    """For each class that nobody has used yet: the stand-ins of its functions."""
 
     def replace(value, /, **changes):
         """Return the value with these fields changed, or the value itself when nothing changes."""
@@ -51,14 +54,31 @@ else:
 
     def _frozen(cls):
         cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-        members = {**_compiled(cls), "__repr__": _repr, "__reduce__": _reduce}
+        late = {name: _late(cls, name) for name in ("__init__", "__hash__", "__eq__")}
+        members = {**late, "__repr__": _repr, "__reduce__": _reduce}
         for name, member in {**members, "__setattr__": _refuse, "__delattr__": _refuse}.items():
             if name not in vars(cls):
                 setattr(cls, name, member)
+        _LATE[cls] = late
         return cls
 
+    def _late(cls, name):
+        """Return a stand-in that the first call replaces by the compiled function."""
+
+        def late(self, /, *values, **named):
+            _compile(cls)
+            return vars(cls)[name](self, *values, **named)
+
+        return late
+
+    def _compile(cls):
+        """Compile the functions of this class that are called often, unless that is done."""
+        late = _LATE.pop(cls, {})
+        for name, function in _compiled(cls).items() if late else ():
+            if vars(cls)[name] is late[name]:
+                setattr(cls, name, function)
+
     def _compiled(cls):
-        """Return the functions that are called often."""
         assert not hasattr(cls, "__post_init__"), f"{cls.__name__} must be made by its own __init__"
         given = lines = mine = its = ""
         scope = {}
@@ -96,8 +116,9 @@ else:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def make_copiers(modules):
-        """Make the functions for the classes of these modules now, because a hand-over must not compile."""
+        """Compile the functions of all classes of these modules, because a hand-over must not compile."""
         for cls in {each for module in modules for each in vars(module).values() if isinstance(each, type)}:
+            _compile(cls)
             if is_dataclass(cls) and cls not in _COPIES:
                 _COPIES[cls] = _copying(cls)
 

@@ -22,8 +22,9 @@ from supervisor.runtime.driver import prepare_hand_over
 """
 
 
-def test_no_hand_over_compiles_the_copier_of_a_class() -> None:
-    script = f"{IMPORTS}assert tenure.Tenure not in frozen._COPIES\nprepare_hand_over()\n"
+def test_no_hand_over_compiles_the_functions_of_a_class() -> None:
+    script = f"{IMPORTS}assert tenure.Tenure not in frozen._COPIES and tenure.Tenure in frozen._LATE\n"
+    script += "prepare_hand_over()\nassert not frozen._LATE\n"
     script += "before = dict(frozen._COPIES)\nassert tenure.Tenure in before\nprepare_hand_over()\n"
     script += "assert all(frozen._COPIES[cls] is before[cls] for cls in frozen._COPIES)\n"
     subprocess.run([sys.executable, "-c", script], env=dict(os.environ), check=True)
