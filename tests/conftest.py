@@ -34,6 +34,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state_dir(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let no test find, or wind up, the records of a supervisor that this machine runs."""
+    os.environ["STATE_DIRECTORY"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """Return a folder of this test that other users may enter, with a name short enough for sockets."""
