@@ -20,7 +20,7 @@ PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo deb test test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench dist zipapp compiler root clean
+.PHONY: help setup venv consul lint demo deb test run-tests test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench dist zipapp compiler root clean
 
 help:
 	@echo "make test      start here: set up what is missing, check style and types, run each test of up to some 3 s"
@@ -62,7 +62,11 @@ lint: venv
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy --strict
 
-test: setup lint
+test: setup
+	@$(MAKE) --no-print-directory -j2 lint run-tests
+
+# Beside lint, of which one program uses one core.
+run-tests: venv
 	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
 
 test-unit: venv

@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import gc
 import inspect
 import os
 import signal
@@ -22,6 +23,12 @@ make_our_own()  # each worker imports this before it collects a test
 is_local("/")  # its table stays open from the first call on, and would look like a leak of a test
 
 pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and collected tests out of each search for garbage, which some tests end with."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
