@@ -28,11 +28,13 @@ from supervisor.core.events import (
     StepDownAsked,
     StopAsked,
     Tick,
+    WatchdogTried,
 )
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.reload import ReloadEffect, blockers_of, plan_reload
+from supervisor.core.watchdog import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,10 @@ class Contenders:
         self._due: list[tuple[float, str]] = []
         self._queued: set[tuple[float, str]] = set()
         self._moved = dict.fromkeys(self.by_name)  # the contenders whose deadline may have moved
+        self.devices: dict[str, Device] = {}  # the watchdogs of all items, by their path
+        # The device of each guarded tenure and its ``reset_by``, by the item's name.
+        self.guards: dict[str, tuple[str, float]] = {}
+        self.guards_moved = False  # what is due for a device may have changed
 
     @property
     def stopped(self) -> bool:
@@ -113,8 +119,27 @@ class Contenders:
             yield from begun
             for action in begun:
                 finished = finished or (isinstance(action, Finished) and action.clean)
+        if self.by_name[name].settings.watchdog is not None or name in self.guards:
+            self._note_guard(name, now)
         if finished:
             self._end(self.by_name[name])
+
+    def _note_guard(self, name: str, now: float) -> None:
+        """Note until when the device of this item may be fed because of it."""
+        contender, before = self.by_name[name], self.guards.pop(name, None)
+        watchdog, tenure, after = contender.settings.watchdog, contender.tenure, None
+        if watchdog is not None and watchdog.device not in self.devices:
+            self.devices[watchdog.device] = Device(watchdog.timeout_s)
+            self.guards_moved = True
+        if watchdog is not None and tenure is not None and tenure.guarded:
+            after = self.guards[name] = (watchdog.device, tenure.reset_by(contender.lease))
+            starved = before is not None and before[1] < now + watchdog.timeout_s
+        if (before is None) != (after is None) or (before and after and (after < before or starved)):
+            self.guards_moved = True
+
+    def guarded_until(self, device: str) -> float | None:
+        """Return the earliest time at which a tenure needs a reset by this device. None: it guards none."""
+        return min((until for each, until in self.guards.values() if each == device), default=None)
 
     def _end(self, contender: Contender) -> None:
         """Begin each item that waited for this contender, and forget a contender that departs."""
@@ -204,10 +229,18 @@ class Contenders:
                 return self._known(name)
             case ConfigLoaded():
                 raise AssertionError("a file concerns all contenders")
+            case WatchdogTried(path, device, item):
+                return self._known(item) if item else self._to_tell(path, device.why_not)
             case StopAsked() | Stalled():
                 return tuple(self.by_name)
             case Tick():
                 return self._take_due(now)
+
+    def _to_tell(self, path: str, why_not: str) -> list[str]:
+        """Return the items of this watchdog that do not know yet why it cannot be used."""
+        news = [each for each in self.by_name.values() if each.unguarded != why_not]
+        of = {each.settings.name: each.settings.watchdog for each in news}
+        return [name for name, watchdog in of.items() if watchdog is not None and watchdog.device == path]
 
     def _known(self, name: str) -> tuple[str, ...]:
         """Return the name alone, or nothing when its contender has ended meanwhile."""

@@ -65,6 +65,7 @@ class Contender:
     throttle: Throttle = Throttle()  # the refusals by Consul's rate limits: how long requests wait
     maintenance: Maintenance = Maintenance()  # Consul's maintenance mode, which candidate_check may respect
     service: Service = Service()  # the known state of the service that names this node while it holds
+    unguarded: str = ""  # why the watchdog could not be used when it was tried last. Blank: it could
 
     @property
     def role(self) -> Role:
@@ -136,7 +137,14 @@ class Contender:
 
         Hooks that are not checked yet count as able to start, and ``may_try`` waits for the check.
         """
+        if self.no_watchdog and self.settings.watchdog is not None and self.settings.watchdog.required:
+            return False
         return self.health.fit and self.maintenance.is_fit and not self.faults
+
+    @property
+    def no_watchdog(self) -> str:
+        """Why the watchdog cannot guard this item. Blank: it can, or there is none in the file."""
+        return "" if self.settings.watchdog is None else self.unguarded
 
     @property
     def may_come_to_hold(self) -> bool:
