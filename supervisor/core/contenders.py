@@ -127,15 +127,21 @@ class Contenders:
     def _note_guard(self, name: str, now: float) -> None:
         """Note until when the device of this item may be fed because of it."""
         contender, before = self.by_name[name], self.guards.pop(name, None)
-        watchdog, tenure, after = contender.settings.watchdog, contender.tenure, None
+        watchdog, tenure = contender.settings.watchdog, contender.tenure
         if watchdog is not None and watchdog.device not in self.devices:
             self.devices[watchdog.device] = Device(watchdog.timeout_s)
             self.guards_moved = True
         if watchdog is not None and tenure is not None and tenure.guarded:
             after = self.guards[name] = (watchdog.device, tenure.reset_by(contender.lease))
-            starved = before is not None and before[1] < now + watchdog.timeout_s
-        if (before is None) != (after is None) or (before and after and (after < before or starved)):
+            may_wait = before is not None and now + watchdog.timeout_s <= before[1] <= after[1]
+            self.guards_moved |= not may_wait
+        elif before is not None:
             self.guards_moved = True
+
+    def guard_of(self, name: str) -> Device | None:
+        """Return the device that guards this item. None: none does."""
+        device = self.devices[self.guards[name][0]] if name in self.guards else None
+        return device if device is not None and device.is_open else None
 
     def guarded_until(self, device: str) -> float | None:
         """Return the earliest time at which a tenure needs a reset by this device. None: it guards none."""
@@ -230,17 +236,13 @@ class Contenders:
             case ConfigLoaded():
                 raise AssertionError("a file concerns all contenders")
             case WatchdogTried(path, device, item):
-                return self._known(item) if item else self._to_tell(path, device.why_not)
+                return [
+                    name for name, each in self.by_name.items() if name == item or each.needs(path, device)
+                ]
             case StopAsked() | Stalled():
                 return tuple(self.by_name)
             case Tick():
                 return self._take_due(now)
-
-    def _to_tell(self, path: str, why_not: str) -> list[str]:
-        """Return the items of this watchdog that do not know yet why it cannot be used."""
-        news = [each for each in self.by_name.values() if each.unguarded != why_not]
-        of = {each.settings.name: each.settings.watchdog for each in news}
-        return [name for name, watchdog in of.items() if watchdog is not None and watchdog.device == path]
 
     def _known(self, name: str) -> tuple[str, ...]:
         """Return the name alone, or nothing when its contender has ended meanwhile."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from supervisor.core.actions import Action, Arm, WriteRecord
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import ConfigLoaded, Event, RecordWritten, Stalled, Tick
+from supervisor.core.events import Event, RecordWritten, Stalled, Tick
 from supervisor.core.frozen import make_copiers
 from supervisor.core.requests import Request
 from supervisor.runtime.watchdogs import Kernel, Watchdogs
@@ -73,8 +73,6 @@ class Driver:
         stalled = late_s > STALL_S
         if stalled:
             self._run_step(Stalled(late_s), now)
-        if isinstance(event, ConfigLoaded):
-            self._watchdogs.forget_idle()
         self._run_step(event, now)
         for tried in self._watchdogs.tend(self._world.now):
             self._run_step(tried, now)

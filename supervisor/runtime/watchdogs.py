@@ -32,9 +32,7 @@ BUSY = "another program has it, such as systemd with RuntimeWatchdogSec"
 class Kernel:
     """The calls of the kernel that a device takes."""
 
-    open = staticmethod(os.open)
-    write = staticmethod(os.write)
-    close = staticmethod(os.close)
+    open, write, close = staticmethod(os.open), staticmethod(os.write), staticmethod(os.close)
 
     def ioctl(self, fd: int, call: int, content: bytes) -> bytes:
         return ioctl(fd, call, content)
@@ -59,20 +57,15 @@ class Watchdogs:
     def arm(self, arm: Arm, now: float) -> WatchdogTried:
         """Open the device for a tenure that begins, unless it is open."""
         path, contenders = arm.watchdog.device, self._contenders
-        device = contenders.devices[path]
-        if not device.is_open:
-            device = replace(device, timeout_s=arm.watchdog.timeout_s)
+        device = contenders.devices.get(path)
+        if device is None or not device.is_open:
+            device = Device(arm.watchdog.timeout_s)
         if due(device, arm.reset_by, now)[1] is Act.STARVE:
             return WatchdogTried(path, replace(device, why_not=TOO_LONG), arm.item)
         if not device.is_open:
             device = contenders.devices[path] = self._opened(path, device, now, LOOK_AGAIN_S)
         contenders.guards_moved = True
         return WatchdogTried(path, device, arm.item)
-
-    def forget_idle(self) -> None:
-        """Forget each device that is not open, because another file may have it otherwise or no more."""
-        kept = {path: device for path, device in self._contenders.devices.items() if device.is_open}
-        self._contenders.devices = kept
 
     def tend(self, clock: Callable[[], float]) -> Iterator[WatchdogTried]:
         """Do what is due for each device, and yield each change that its items need to know."""

@@ -276,7 +276,7 @@ def _report_loss(contender: Contender, now: float) -> Begun:
 
 
 def _advance_notice(contender: Contender, now: float) -> Begun:
-    watchdog = contender.no_watchdog and f"no watchdog: {contender.no_watchdog}"
+    watchdog = contender.unguarded and f"no watchdog: {contender.unguarded}"
     notices = (watchdog, contender.maintenance.why, contender.lock.notice, contender.service.notice)
     notice = "; ".join(filter(None, notices))
     if notice == contender.last_notice:

@@ -25,6 +25,7 @@ from supervisor.core.machines.record import RecordKeeper, record_of
 from supervisor.core.machines.session import Session, Stage, Terms
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import ItemSettings
+from supervisor.core.watchdog import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +138,14 @@ class Contender:
 
         Hooks that are not checked yet count as able to start, and ``may_try`` waits for the check.
         """
-        if self.no_watchdog and self.settings.watchdog is not None and self.settings.watchdog.required:
+        if self.unguarded and self.settings.watchdog is not None and self.settings.watchdog.required:
             return False
         return self.health.fit and self.maintenance.is_fit and not self.faults
 
-    @property
-    def no_watchdog(self) -> str:
-        """Why the watchdog cannot guard this item. Blank: it can, or there is none in the file."""
-        return "" if self.settings.watchdog is None else self.unguarded
+    def needs(self, path: str, device: Device) -> bool:
+        """Return whether this is the item's watchdog, and of news to it."""
+        watchdog = self.settings.watchdog
+        return watchdog is not None and watchdog.device == path and self.unguarded != device.why_not
 
     @property
     def may_come_to_hold(self) -> bool:

@@ -179,7 +179,12 @@ def test_a_tenure_is_on_record_before_its_device_is_opened() -> None:
     """Otherwise a process that starts after a crash would stop the device as one that nothing needs."""
     made, records = node(), list[a.Point]()
     opened = made.kernel.open
-    made.kernel.open = lambda *given: records.append(made.record.step) or opened(*given)
+
+    def open_noted(path: str, flags: int) -> Any:
+        records.append(made.record.step)
+        return opened(path, flags)
+
+    made.kernel.open = open_noted
     made.tries()
     assert records == [a.Point.TENURE]
 
