@@ -66,8 +66,8 @@ def _item(full: dict[str, Any]) -> dict[str, Any]:
     parts["service"] = (
         ServiceSettings(**_plain(ServiceSettings, full["service"])) if "service" in full else None
     )
-    watchdog = full["watchdog"] and full["contend"]
-    parts["watchdog"] = Watchdog(**_plain(Watchdog, full["watchdog"])) if watchdog else None
+    device = full["device"] if full["watchdog"] and full["contend"] else None
+    parts["watchdog"] = device and Watchdog(**_plain(Watchdog, device))
     return {**_plain(ItemSettings, full), **parts}
 
 

@@ -38,8 +38,10 @@ class _Usual:
         session = {**defaults.of("session"), **defaults.of("session_defaults")}
         hook = {**defaults.of("hook"), **defaults.of("hook_defaults"), **given.get("hook", {})}
         lose = {**defaults.of("hook"), **defaults.of("lose_hook_defaults"), **given.get("lose_hook", {})}
-        guard = {"watchdog": {**defaults.of("watchdog"), **data["watchdog"]} if "watchdog" in data else False}
-        self._items = {kind: {**defaults.of(kind), "value": each, **guard} for kind, each in values.items()}
+        device = {**defaults.of("watchdog"), **data["watchdog"]} if "watchdog" in data else None
+        self._items = {
+            kind: {**defaults.of(kind), "value": value, "device": device} for kind, value in values.items()
+        }
         self._sessions = {
             "election": {**session, **given.get("session", {})},
             "semaphore": {**session, "behavior": "delete", **given.get("session", {})},
