@@ -506,3 +506,11 @@ def test_a_device_that_cannot_be_stopped_in_order_is_tried_again() -> None:
 def test_a_path_that_is_no_watchdog_is_refused_by_the_real_kernel(path: str) -> None:
     made = Node(Kernel(), election(watchdog=Watchdog(path)))
     assert made.last(a.NoticeChanged).notice.startswith(f"no watchdog: cannot open {path}: ")
+
+
+def test_the_tenure_that_needs_the_earliest_reset_decides() -> None:
+    made = holder()
+    contenders = made.driver.contenders
+    contenders.guards["another"] = ("/dev/watchdog", 12.0)
+    made.passes(100.0)
+    assert made.kernel.has_reset and 11.9 <= made.kernel.now <= 12.0
