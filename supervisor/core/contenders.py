@@ -143,10 +143,6 @@ class Contenders:
         device = self.devices[self.guards[name][0]] if name in self.guards else None
         return device if device is not None and device.is_open else None
 
-    def guarded_until(self, device: str) -> float | None:
-        """Return the earliest time at which a tenure needs a reset by this device. None: it guards none."""
-        return min((until for each, until in self.guards.values() if each == device), default=None)
-
     def _end(self, contender: Contender) -> None:
         """Begin each item that waited for this contender, and forget a contender that departs."""
         if contender.departing:

@@ -74,7 +74,8 @@ class Watchdogs:
             return
         contenders.guards_moved, self.due_at = False, NEVER
         for path, device in tuple(contenders.devices.items()):
-            until, now = contenders.guarded_until(path), clock()
+            limits, now = (by for each, by in contenders.guards.values() if each == path), clock()
+            until = min(limits, default=None)
             at, act = due(device, until, now)
             after = replace(device, starves=act is Act.STARVE and device.is_open)
             if at <= now and act is not Act.STARVE:
@@ -90,20 +91,18 @@ class Watchdogs:
             device = self._opened(path, device, now, RETRY_S if act is Act.OPEN else LOOK_AGAIN_S)
             if act is Act.OPEN or not device.is_open:
                 return device
+        after = (
+            replace(device, fed_at=now) if act is Act.FEED else replace(device, is_open=False, try_at=NEVER)
+        )
         try:
-            if act is Act.FEED:
-                self._kernel.write(self._fds[path], b"\0")
-                return replace(device, fed_at=now)
-            self._kernel.write(self._fds[path], b"V")
+            self._kernel.write(self._fds[path], b"\0" if act is Act.FEED else b"V")
         except OSError as error:
-            self._drop(path)
-            return replace(device, is_open=False, try_at=now + RETRY_S, why_not=f"{path}: {error.strerror}")
-        self._drop(path)
-        return replace(device, is_open=False, try_at=NEVER)
-
-    def _drop(self, path: str) -> None:
-        with suppress(OSError):
-            self._kernel.close(self._fds.pop(path))
+            why = f"{path}: {error.strerror}"
+            after = replace(device, is_open=False, try_at=now + RETRY_S, why_not=why)
+        if not after.is_open:
+            with suppress(OSError):
+                self._kernel.close(self._fds.pop(path))
+        return after
 
     def _opened(self, path: str, device: Device, now: float, retry_s: float) -> Device:
         """Return the device once it is open and has its timeout, which also feeds it."""

@@ -74,7 +74,7 @@ class Metrics(Collector):
         items, now = self._status.items(), self._clock()
         yield from of_items(items.values(), self._status.view, now)
         yield from of_semaphores(items.values(), self._status.view)
-        yield from of_watchdogs(items.values(), self._status.reset_in_s)
+        yield of_watchdogs(items.values(), self._status.reset_in_s)
         yield from self.counters.families(items)
         yield from self._of_consul(now)
         yield from self._of_daemon()

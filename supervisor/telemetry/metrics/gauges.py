@@ -46,17 +46,13 @@ def of_items(items: Collection[Contender], seen: Seen, now: float) -> Iterator[G
     yield _gauge("role", "1 for what this node is in it now, 0 for the others.", (*ITEM, "role"), roles)
 
 
-def of_watchdogs(
-    items: Iterable[Contender], reset_in_s: Callable[[str], float | None]
-) -> Iterator[GaugeMetricFamily]:
-    """Yield the gauges of the items that a watchdog is to guard."""
-    left = [(labels_of(each), reset_in_s(each.settings.name)) for each in items if each.settings.watchdog]
-    armed = ((labels, left_s is not None) for labels, left_s in left)
-    yield _gauge("watchdog_armed", "1 while a watchdog guards the tenure.", ITEM, armed)
+def of_watchdogs(items: Iterable[Contender], reset_in_s: Callable[[str], float | None]) -> GaugeMetricFamily:
+    """Return the gauge of the items that a watchdog is to guard."""
     meaning = "When the watchdog resets the machine unless it is fed; 0 when it is not armed."
-    yield _gauge(
-        "watchdog_reset_seconds", meaning, ITEM, ((labels, left_s or 0.0) for labels, left_s in left)
+    left = (
+        (labels_of(each), reset_in_s(each.settings.name) or 0.0) for each in items if each.settings.watchdog
     )
+    return _gauge("watchdog_reset_seconds", meaning, ITEM, left)
 
 
 def of_semaphores(items: Iterable[Contender], seen: Seen) -> Iterator[GaugeMetricFamily]:
