@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from supervisor.config import Config, Problem
+from supervisor.config.lease_checks import watchdog_sum
 from supervisor.config.problems import PROBLEMS_MAX
 from supervisor.core.frozen import dataclass
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
@@ -192,6 +193,10 @@ def lease_rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
     yield "silence", _silence(lease)
     if lease.ttl_s is not None:
         yield "cut off", _cut_off(lease, lease.ttl_s)
+    if settings.watchdog is not None:
+        earlier, (_, text) = format_duration(lease.margin_s / 2), watchdog_sum(settings, settings.watchdog)
+        yield "watchdog", f"fires at the latest {earlier} before another node may act, and a restart needs"
+        yield "", text
     yield from (
         ("failover" if index == 0 else "", text) for index, text in enumerate(_failover(settings, lease))
     )

@@ -24,6 +24,7 @@ from supervisor.core.settings import (
     ServiceSettings,
     SessionSettings,
     Tls,
+    Watchdog,
     Webhook,
 )
 from supervisor.formats import slot_record, templates
@@ -65,6 +66,8 @@ def _item(full: dict[str, Any]) -> dict[str, Any]:
     parts["service"] = (
         ServiceSettings(**_plain(ServiceSettings, full["service"])) if "service" in full else None
     )
+    device = full["device"] if full["watchdog"] and full["contend"] else None
+    parts["watchdog"] = device and Watchdog(**_plain(Watchdog, device))
     return {**_plain(ItemSettings, full), **parts}
 
 

@@ -20,7 +20,7 @@ def apply_defaults(
     values: the default of ``value``, by the item's kind.
     hostname: this machine's name, for the ids of services.
     """
-    usual = _Usual(defaults, data.get("defaults", {}), values, hostname)
+    usual = _Usual(defaults, data, values, hostname)
     return {
         "log": {**defaults.of("log"), **data.get("log", {})},
         "elections": {name: usual.item("election", name, given) for name, given in data["elections"].items()},
@@ -32,12 +32,16 @@ class _Usual:
     """The defaults of the items of one file."""
 
     def __init__(
-        self, defaults: Defaults, given: dict[str, Any], values: dict[str, Any], hostname: str
+        self, defaults: Defaults, data: dict[str, Any], values: dict[str, Any], hostname: str
     ) -> None:
+        given = data.get("defaults", {})
         session = {**defaults.of("session"), **defaults.of("session_defaults")}
         hook = {**defaults.of("hook"), **defaults.of("hook_defaults"), **given.get("hook", {})}
         lose = {**defaults.of("hook"), **defaults.of("lose_hook_defaults"), **given.get("lose_hook", {})}
-        self._items = {kind: {**defaults.of(kind), "value": value} for kind, value in values.items()}
+        device = {**defaults.of("watchdog"), **data["watchdog"]} if "watchdog" in data else None
+        self._items = {
+            kind: {**defaults.of(kind), "value": value, "device": device} for kind, value in values.items()
+        }
         self._sessions = {
             "election": {**session, **given.get("session", {})},
             "semaphore": {**session, "behavior": "delete", **given.get("session", {})},

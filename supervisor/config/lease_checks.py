@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from supervisor.config.problems import KeyPath, Report
 from supervisor.core.frozen import dataclass
 from supervisor.core.lease import ROOM_MIN_S, guard_max_s, lease_of, lose_terms, sufficient_guard_s
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import ItemSettings, Watchdog
 from supervisor.formats.durations import format_duration
 
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
@@ -57,6 +57,13 @@ def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: S
     if 2 * (settings.confirm_every_s or 0.0) > lease.room_s:
         report.refuse((*path, "session", "confirm_every"), _rare_reads(settings))
         return
+    if settings.watchdog is not None:
+        left_s, text = watchdog_sum(settings, settings.watchdog)
+        if settings.accept_overlap:
+            message = "cannot be true where a watchdog guards: set watchdog: false here as well"
+            report.refuse((*path, "accept_overlap"), message)
+        elif left_s < 0:
+            report.refuse(guard, f"leaves no time for the watchdog: {text}, raise it or shorten the timeout")
     if lease.silence_s < around.silence_s:
         report.warn(guard, _little_silence(settings, around))
     if return_s(settings, around) > settings.guard_s and not settings.accept_overlap:
@@ -125,13 +132,30 @@ def _return_terms(settings: ItemSettings, around: Surroundings) -> dict[str, flo
 
 def _late_return(settings: ItemSettings, around: Surroundings) -> str:
     length_s, terms = return_s(settings, around), _return_terms(settings, around)
-    added = " + ".join(f"{what} {format_duration(term_s)}" for what, term_s in terms.items())
+    added = _added(terms)
     late, guard = format_duration(length_s - settings.guard_s), format_duration(settings.guard_s)
     return (
         f"if this supervisor hangs, on_lose may end {late} after another node may {_hold(settings)}, because "
         f"{added} exceeds {settings.guard_name} {guard}: set {math.ceil(length_s)}s, shorten the timeouts, "
         "or lower WatchdogSec in a drop-in"
     )
+
+
+def watchdog_sum(settings: ItemSettings, watchdog: Watchdog) -> tuple[float, str]:
+    """Return the time that is left where a process that is killed feeds on after its restart, and the sum.
+
+    The newest contact may be one interval and one exchange old when the process is killed.
+    """
+    lease = lease_of(settings)
+    restart = {"RestartSec": RESTART_S, "start": START_S, "timeout": watchdog.timeout_s}
+    terms = {"interval": lease.interval_s, "exchange": lease.exchange_s, **restart}
+    needs_s, has_s = sum(terms.values()), lease.lock_delay_s - lease.margin_s / 2
+    limit = f"{settings.guard_name} - margin/2 {format_duration(has_s)}"
+    return has_s - needs_s, f"{_added(terms)} = {format_duration(needs_s)} of {limit}"
+
+
+def _added(terms: Mapping[str, float]) -> str:
+    return " + ".join(f"{what} {format_duration(term_s)}" for what, term_s in terms.items())
 
 
 def _little_preference(settings: ItemSettings) -> str:

@@ -5,6 +5,7 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
 
     settings.py         the settings of the file, as values
     lease.py            the safety arithmetic: how long belief lasts after the newest contact
+    watchdog.py         the rule by which the machine's watchdog is fed
     requests.py         every request to Consul
     outcomes.py         every meaning of an answer
     events.py           everything that can happen
@@ -83,5 +84,6 @@ on record before on_lose while the lease leaves time for that; otherwise on_lose
     what begins first                       contender/scheduler.py
     the facts that must survive a crash     machines/record.py
     what a reload does to each item         reload.py
+    until when the watchdog may be fed      machines/tenure.py: reset_by, and watchdog.py
     how long refused requests wait          beside/throttle.py
 """

@@ -4,7 +4,7 @@ An action is a plain value. The shell carries out the actions of one step in the
 of a later step before. Each ``Request`` is answered by exactly one ``Answered`` event, and each ``StartHook``
 or ``StartRun`` by exactly one ``HookEnded`` or ``RunEnded``. The event carries the action that it completes,
 so it is matched by identity and not by order. Each ``WriteRecord`` is answered by one ``RecordWritten``
-before anything else happens.
+before anything else happens, and each ``Arm`` by one ``WatchdogTried``.
 """
 
 from enum import StrEnum
@@ -12,7 +12,7 @@ from math import inf
 
 from supervisor.core.frozen import dataclass
 from supervisor.core.requests import Acquire, Release, Request
-from supervisor.core.settings import Hook, ItemSettings, Run
+from supervisor.core.settings import Hook, ItemSettings, Run, Watchdog
 
 
 class Role(StrEnum):
@@ -180,6 +180,15 @@ class WriteRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Arm:
+    """Open the watchdog, before anything of a tenure begins. ``WatchdogTried`` follows at once."""
+
+    item: str
+    watchdog: Watchdog
+    reset_by: float  # the device must not fire later than this
+
+
+@dataclass(frozen=True, slots=True)
 class RoleChanged:
     """A change of the role, for the log and status."""
 
@@ -233,6 +242,7 @@ Action = (
     | StartRun
     | StopRun
     | WriteRecord
+    | Arm
     | RoleChanged
     | NoticeChanged
     | CannotStart

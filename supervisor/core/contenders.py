@@ -28,11 +28,13 @@ from supervisor.core.events import (
     StepDownAsked,
     StopAsked,
     Tick,
+    WatchdogTried,
 )
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.reload import ReloadEffect, blockers_of, plan_reload
+from supervisor.core.watchdog import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,10 @@ class Contenders:
         self._due: list[tuple[float, str]] = []
         self._queued: set[tuple[float, str]] = set()
         self._moved = dict.fromkeys(self.by_name)  # the contenders whose deadline may have moved
+        self.devices: dict[str, Device] = {}  # the watchdogs of all items, by their path
+        # The device of each guarded tenure and its ``reset_by``, by the item's name.
+        self.guards: dict[str, tuple[str, float]] = {}
+        self.guards_moved = False  # what is due for a device may have changed
 
     @property
     def stopped(self) -> bool:
@@ -113,8 +119,29 @@ class Contenders:
             yield from begun
             for action in begun:
                 finished = finished or (isinstance(action, Finished) and action.clean)
+        if self.by_name[name].settings.watchdog is not None or name in self.guards:
+            self._note_guard(name, now)
         if finished:
             self._end(self.by_name[name])
+
+    def _note_guard(self, name: str, now: float) -> None:
+        """Note until when the device of this item may be fed because of it."""
+        contender, before = self.by_name[name], self.guards.pop(name, None)
+        watchdog, tenure = contender.settings.watchdog, contender.tenure
+        if watchdog is not None and watchdog.device not in self.devices:
+            self.devices[watchdog.device] = Device(watchdog.timeout_s)
+            self.guards_moved = True
+        if watchdog is not None and tenure is not None and tenure.guarded:
+            after = self.guards[name] = (watchdog.device, tenure.reset_by(contender.lease))
+            may_wait = before is not None and now + watchdog.timeout_s <= before[1] <= after[1]
+            self.guards_moved |= not may_wait
+        elif before is not None:
+            self.guards_moved = True
+
+    def guard_of(self, name: str) -> Device | None:
+        """Return the device that guards this item. None: none does."""
+        device = self.devices[self.guards[name][0]] if name in self.guards else None
+        return device if device is not None and device.is_open else None
 
     def _end(self, contender: Contender) -> None:
         """Begin each item that waited for this contender, and forget a contender that departs."""
@@ -204,6 +231,10 @@ class Contenders:
                 return self._known(name)
             case ConfigLoaded():
                 raise AssertionError("a file concerns all contenders")
+            case WatchdogTried(path, device, item):
+                return [
+                    name for name, each in self.by_name.items() if name == item or each.needs(path, device)
+                ]
             case StopAsked() | Stalled():
                 return tuple(self.by_name)
             case Tick():

@@ -7,6 +7,7 @@ from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import Answerer, Request
 from supervisor.core.settings import ItemSettings, Wanted
+from supervisor.core.watchdog import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,15 @@ class RecordWritten:
     @property
     def ok(self) -> bool:
         return not self.why_not
+
+
+@dataclass(frozen=True, slots=True)
+class WatchdogTried:
+    """A watchdog was opened or closed, must not be fed any more, or failed."""
+
+    path: str
+    device: Device  # as it is now
+    item: str = ""  # whose ``Arm`` this answers. Blank: nobody's
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +154,7 @@ Event = (
     | RunEnded
     | HooksChecked
     | RecordWritten
+    | WatchdogTried
     | Stalled
     | StopAsked
     | RecoverAsked

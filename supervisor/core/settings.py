@@ -123,6 +123,15 @@ class ServiceSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Watchdog:
+    """The device that resets this machine when the supervisor does not feed it."""
+
+    device: str
+    timeout_s: float = 10.0  # from the newest feed to the reset
+    required: bool = True  # without the device this node does not contend
+
+
+@dataclass(frozen=True, slots=True)
 class ItemSettings:
     """The settings of one item of the file that elections and semaphores share."""
 
@@ -147,6 +156,7 @@ class ItemSettings:
     # settings, and Consul never sees it. None: as often as ttl and room require.
     confirm_every_s: float | None = None
     service: ServiceSettings | None = None
+    watchdog: Watchdog | None = None
 
     @property
     def guard_s(self) -> float:

@@ -24,6 +24,7 @@ from supervisor.telemetry.stuck_texts import remedy
 NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
 RELEASED_S = 600.0  # for an on_lose with all its retries, and for Consul to come back
+NEXT_TENURE = ", but in force only with its next tenure, because its watchdog changes"
 IN_FORCE_S = 90.0  # for an on_lose that ends in time and a release; the reply names changes that take longer
 _EVENTS: dict[Verb, Callable[[str], Event]] = {
     Verb.RECOVER: RecoverAsked,
@@ -218,7 +219,7 @@ class Operator:
 
     def _is_under_way(self, name: str, effect: ReloadEffect) -> bool:
         """Return whether a part of a reload is still to come that needs no operator."""
-        return not self._is_stuck(name) and bool(self._pending(name, effect))
+        return not self._is_stuck(name) and self._pending(name, effect) not in ("", NEXT_TENURE)
 
     def _pending(self, name: str, effect: ReloadEffect) -> str:
         """Return the work that a reload leaves to do, to be added to its line. Blank: nothing."""
@@ -232,6 +233,8 @@ class Operator:
             return f", but it waits until {others} has ended"
         if contender.next_settings is None:
             return ""
+        if contender.next_settings.watchdog != contender.settings.watchdog:
+            return NEXT_TENURE
         return f", but in force only when Consul has confirmed it (role: {contender.role})"
 
 

@@ -66,6 +66,9 @@ class Records:
             else:
                 step, session = record.state.step, record.state.session
                 self._log.line("info", "recorded", item=name, step=step, session=session)
+                rebooted = record.identity.machine == self.machine and not self._is_ours(record.identity)
+                if rebooted and record.settings.watchdog and step not in (Point.NONE, Point.SESSION):
+                    self._log.line("error", "machine-reset", item=name)
                 if session and _cluster(record.consul) != _cluster(self._consul):
                     self._log.line("warning", "recorded-elsewhere", item=name, why=_elsewhere(record))
         origin = ProcessIdentity(secrets.token_hex(8), self._journal.identity, now)

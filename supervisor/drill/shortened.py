@@ -69,7 +69,7 @@ def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
     if session.ttl_s is not None:
         session = replace(session, ttl_s=divider.divide("ttl", session.ttl_s, TTL_MIN_S))
     rejoin_s = divider.divide("rejoin_delay", item.rejoin_delay_s, DELAY_MIN_S)
-    short = replace(item, session=session, rejoin_delay_s=rejoin_s)
+    short = replace(item, session=session, rejoin_delay_s=rejoin_s, watchdog=None)
     if isinstance(short, ElectionSettings):
         delay_s = divider.divide("acquire_delay", short.acquire_delay_s, 0.0)
         short = replace(short, acquire_delay_s=delay_s)

@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from supervisor.core.actions import Action, WriteRecord
+from supervisor.core.actions import Action, Arm, WriteRecord
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Event, RecordWritten, Stalled, Tick
 from supervisor.core.frozen import make_copiers
 from supervisor.core.requests import Request
+from supervisor.runtime.watchdogs import Kernel, Watchdogs
 
 SLEEP_MAX_S = 1.0  # timers pause while the machine is suspended, deadlines do not
 STARTED_S = 0.1  # until a free lock is acquired; work for later hand-overs waits for that
@@ -56,8 +57,11 @@ class World(Protocol):
 class Driver:
     """The contenders of one process and the steps that they take, one event at a time."""
 
-    def __init__(self, contenders: Contenders, world: World, effects: Effects) -> None:
+    def __init__(
+        self, contenders: Contenders, world: World, effects: Effects, kernel: Kernel | None = None
+    ) -> None:
         self.contenders = contenders
+        self._watchdogs = Watchdogs(contenders, kernel or Kernel())
         self._world = world
         self._effects = effects
         self._wake_at = world.now()
@@ -70,7 +74,9 @@ class Driver:
         if stalled:
             self._run_step(Stalled(late_s), now)
         self._run_step(event, now)
-        deadline = self.contenders.deadline()
+        for tried in self._watchdogs.tend(self._world.now):
+            self._run_step(tried, now)
+        deadline = min(self.contenders.deadline(), self._watchdogs.due_at)
         if stalled or isinstance(event, Tick) or deadline < self._wake_at:
             self._wake_at = max(now, min(deadline, now + SLEEP_MAX_S))
             self._world.wake(self._wake_at)
@@ -87,6 +93,8 @@ class Driver:
                     self._world.request(action)
                 elif isinstance(action, WriteRecord):
                     events.append(RecordWritten(action, self._world.write_record(action)))
+                elif isinstance(action, Arm):
+                    events.append(self._watchdogs.arm(action, self._world.now()))
                 elif (effect := self._effects.get(type(action))) is not None:
                     effect(action)
             steps.append((event, actions))

@@ -29,6 +29,8 @@ Name = Literal[
     "token-renewed",
     "tls-files",
     "event-loop-stalled",
+    "watchdog",
+    "machine-reset",
     "bug",
     # this node's part in an election or semaphore
     "role",

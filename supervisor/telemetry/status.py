@@ -109,6 +109,11 @@ class Status:
         history = self._history.of(contender.settings.name)
         return None if is_unknown(contender, history, self._clock()) else contender.lock.view
 
+    def reset_in_s(self, name: str) -> float | None:
+        """Return in how long the watchdog of this item resets the machine. None: it is not armed."""
+        device = self._contenders.guard_of(name)
+        return None if device is None else max(0.0, device.fires_at - self._clock())
+
     def problems(self) -> list[str]:
         """Return what makes this daemon unhealthy, one line for each problem. Empty: it is healthy."""
         now = self._clock()
@@ -162,11 +167,13 @@ class Status:
     def _item(self, name: str, contender: Contender, now: float) -> str:
         history = self._history.of(name)
         after = frozenset() if name in self._contenders.by_name else self._contenders.begins_after(name)
-        left_s = lease_left_s(contender, now)
+        left_s, reset_in_s = lease_left_s(contender, now), self.reset_in_s(name)
         fields = {
             "name": name,
             "holds": contender.may_act(now),
             "lease_left_s": _rounded(left_s),
+            "watchdog_armed": reset_in_s is not None if contender.settings.watchdog else None,
+            "reset_in_s": _rounded(reset_in_s),
             **_fields(contender, self.view(contender)),
             "leader_unknown_since": self._unknown_since(contender, history, now),
             "lease_runs_out": lease_runs_out(contender, now),
@@ -199,6 +206,8 @@ class Status:
     ) -> Iterator[str]:
         if lease_runs_out(contender, now):
             yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
+        if (device := self._contenders.guard_of(contender.settings.name)) and device.starves:
+            yield "its watchdog resets this machine, unless Consul confirms the lock or on_lose ends before"
         if contender.last_notice:
             yield contender.last_notice
         elif contender.service.wanted is not None and not contender.service.is_registered:

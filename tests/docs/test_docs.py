@@ -1,6 +1,7 @@
 """docs/ is true: references are generated, tables and figures are the program's, snippets run, links work."""
 
 import asyncio
+import configparser
 import json
 import re
 import sys
@@ -36,13 +37,14 @@ from supervisor.core.lease import (
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX
 from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
-from supervisor.core.settings import Command, Hook, ServiceSettings, Webhook
+from supervisor.core.settings import Command, Hook, ServiceSettings, Watchdog, Webhook
 from supervisor.daemon.events import RETRY_S
 from supervisor.formats.templates import BODY_CHARS_MAX, FACTS, HEADER_CHARS_MAX, PREFIX, URL_CHARS_MAX
 from supervisor.hooks import output
 from supervisor.hooks.attempts import Hooks
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
 from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
+from supervisor.runtime import watchdogs
 from supervisor.telemetry.event_log import EVENTS_MAX
 from supervisor.telemetry.log.journald import VALUE_BYTES_MAX
 from supervisor.telemetry.log.sentences import sentence
@@ -641,6 +643,23 @@ def test_secrets_may_be_named_by_the_folder_of_credentials(shown: str, tmp_path:
     assert config.consul.token_file == "/run/credentials/x/token"
     call = config.items[0].on_change[0].call
     assert isinstance(call, Webhook) and call.secret_file == "/run/credentials/x/webhook-key"
+
+
+@SHOWN.by(SYSTEMD, "The machine's watchdog", "yaml")
+def test_the_shown_watchdog_is_that_of_the_defaults(shown: str, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(f"{shown}elections: {{app: {{}}, other: {{watchdog: false}}}}\n")
+    app, other = load(tmp_path / "c.yaml", {}, "node1").items
+    assert (app.watchdog, other.watchdog) == (Watchdog("/dev/watchdog", 10.0, required=True), None)
+    assert "device: /dev/watchdog, timeout: 10s, required: true" in shown
+
+
+def test_each_reason_against_a_watchdog_is_explained() -> None:
+    page = SYSTEMD.read_text()
+    for why in (watchdogs.BUSY, watchdogs.NOWAYOUT, watchdogs.TOO_LONG):
+        assert re.split(r"[,.]", why)[0] in page
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.read(ROOT / "systemd" / "watchdog.conf")
+    assert unit["Service"]["DeviceAllow"] == "/dev/watchdog rw"
 
 
 @SHOWN.by(LOAD_BALANCERS, "A service in Consul", "yaml")

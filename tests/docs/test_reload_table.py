@@ -80,6 +80,10 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         app(accept_overlap=True),
     ],
     "`service`": [app(service={"name": "app-leader"}), rebuild(service={"name": "rebuild", "port": 80})],
+    "`watchdog`, in the file or as `false` in the item": [
+        {**rebuild(watchdog=False), "watchdog": {}},
+        {**app(watchdog=False), "watchdog": {"required": False}},
+    ],
     "`limit`": [rebuild(limit=3), rebuild(limit=1)],
     "a smaller `prune_delay`": [rebuild(prune_delay="30s")],
     "a larger `prune_delay`": [rebuild(prune_delay="50s")],

@@ -17,6 +17,7 @@ from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hint_for
 from supervisor.core.machines.lane import NEVER
+from supervisor.core.watchdog import Device
 from tests.models.invariants import Monitor
 from tests.models.state_key import GRID_S, Key, key_of
 
@@ -58,7 +59,7 @@ class World:
                 monitor.lock_index,
             ),
             monitor.written[1],
-            monitor.asked is not None,
+            (monitor.asked is not None, monitor.arm is not None, monitor.armed),
             max(monitor.resumed_at - now, -self.contender.lease.fresh_s - GRID_S),
             monitor.stop_writes,
             monitor.verified == self.contender.session.id,
@@ -87,6 +88,10 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         yield e.RecordWritten(monitor.asked, "full")
         return
     name = world.contender.settings.name
+    if e.WatchdogTried in hostile:
+        yield from (_tried(name if monitor.arm is not None else "", why_not) for why_not in ("", "gone"))
+        if monitor.arm is not None:
+            return
     for operator in (e.PauseAsked, e.ResumeAsked, e.RecoverAsked):
         if operator in hostile:
             yield operator(name)
@@ -117,6 +122,10 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         yield e.StopAsked()
 
 
+def _tried(item: str, why_not: str = "") -> e.WatchdogTried:
+    return e.WatchdogTried("/dev/watchdog", Device(4.0, is_open=not why_not, why_not=why_not), item)
+
+
 def _handed_over(election: Contender) -> Iterator[o.KeyView]:
     """Return a free key that a holder has handed over: to another contender, or to our session."""
     targets = ("other", election.session.id) if election.session.id else ("other",)
@@ -141,6 +150,8 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
     monitor = world.monitor
     if monitor.asked is not None:
         return e.RecordWritten(monitor.asked) if a.WriteRecord not in hostile else None
+    if e.WatchdogTried not in hostile and (monitor.arm is not None or world.contender.unguarded):
+        return _tried(world.contender.settings.name if monitor.arm is not None else "")
     for request in sorted(monitor.pending, key=lambda request: type(request).__name__):
         if type(request) not in hostile:
             outcome = o.Unknown("silence") if silent else sane_answer(world, request)
@@ -231,7 +242,7 @@ def _our_views(election: Contender, *, watch: bool) -> Iterator[o.KeyView]:
 def _later(world: World, hostile: frozenset[type]) -> float | None:
     """Return the next point of the grid at which something is due; None while something must end first."""
     monitor, now = world.monitor, world.now
-    if monitor.asked is not None:
+    if monitor.asked is not None or monitor.arm is not None:
         return None
     ends = [
         request.at + request.timeout_s

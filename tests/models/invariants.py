@@ -23,6 +23,7 @@ from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Stage
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import ServiceSettings
+from supervisor.core.watchdog import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Monitor:
     overtaken: requests from before the tenure began, or before the watch reported a change. Their answers can
         confirm a tenure but not contradict it.
     asked: a record that waits for its answer; nothing may happen before the answer.
+    arm: a watchdog that waits to be opened; nothing may happen before.
+    armed: whether the watchdog guards the tenure.
     kept: the newest record that is written.
     resumed_at: until then time passed without a step.
     verified: the session that a renewal showed last with the requested settings.
@@ -72,6 +75,8 @@ class Monitor:
     pending: tuple[r.Request, ...] = ()
     overtaken: tuple[r.Request, ...] = ()
     asked: a.WriteRecord | None = None
+    arm: a.Arm | None = None
+    armed: bool = False
     kept: a.Record = EMPTY_RECORD
     resumed_at: float = -inf
     verified: str = ""
@@ -98,6 +103,7 @@ def monitor_of(record: a.Record) -> Monitor:
         lose_began=record.step is a.Point.STUCK,
         exposed=record.foreign,
         kept=record,
+        armed=True,
         resumed_at=0.0,
     )
 
@@ -132,7 +138,7 @@ def watch_step(
     _names_the_holder_alone(before, after, begun)
     _naming_changes_nothing_else(before, event, after, begun, now)
     # Actions that wait for a record are due in the step of its answer, which follows at once.
-    waits = monitor.asked is not None
+    waits = monitor.asked is not None or monitor.arm is not None
     assert waits or after.deadline > now, f"a deadline of {after.deadline} is not met at {now}"
     return monitor
 
@@ -157,6 +163,9 @@ def _happened(monitor: Monitor, before: Contender, event: e.Event) -> Monitor:
             return replace(monitor, hook=None)
         case e.RunEnded():
             return replace(monitor, run=None)
+        case e.WatchdogTried(device=device, item=item) if item:
+            assert monitor.arm is not None, "a watchdog that nobody asked for"
+            return replace(monitor, arm=None, armed=not device.why_not)
         case e.RecordWritten(write):
             assert write == monitor.asked, "an answer to a record that nobody asked for"
             return replace(monitor, asked=None, kept=write.record if event.ok else monitor.kept)
@@ -244,6 +253,10 @@ def _begun(monitor: Monitor, after: Contender, action: a.Action, now: float) -> 
         case a.PrepareWrite(request):
             assert request.session == after.session.id, "a write of another session is made ready"
             assert isinstance(request, r.Release) == (after.tenure is not None)
+        case a.Arm():
+            assert monitor.arm is None and not monitor.armed, "armed twice"
+            assert monitor.kept.step in (a.Point.TENURE, a.Point.HOLDING), "armed before it is on record"
+            return replace(monitor, arm=action)
         case a.WriteRecord():
             assert monitor.asked is None, "two records at once"
             return replace(monitor, asked=action)
@@ -259,6 +272,7 @@ def _begun(monitor: Monitor, after: Contender, action: a.Action, now: float) -> 
 
 def _assert_may_begin(monitor: Monitor, after: Contender, now: float) -> None:
     assert now - monitor.contact_at <= after.lease.fresh_s, "begun on stale news"
+    assert after.settings.watchdog is None or monitor.armed, "begun before the watchdog runs"
     assert monitor.contact_at >= monitor.resumed_at, "begun on news from before time passed unseen"
     assert monitor.kept.step in (a.Point.TENURE, a.Point.HOLDING), "begun before the tenure is on record"
     assert after.tenure is not None and monitor.kept.session == after.tenure.session
@@ -358,6 +372,7 @@ def _ends_belief_with_reason(
             | e.RunEnded()
             | e.RecordWritten(why_not="full")
             | e.HookEnded(ok=False)
+            | e.WatchdogTried(device=Device(why_not="gone"), item="n")
             | e.Answered(outcome=out.SessionGone() | out.SessionAltered() | out.InMaintenance("upgrade"))
         ):
             reason = True
@@ -477,7 +492,7 @@ def _held_to_its_word(monitor: Monitor, before: Contender, after: Contender, now
             assert not _lose_is_due(monitor, after), "a tenure ended without its on_lose"
         assert not acts, "a hook or child without a tenure"
         monitor = replace(
-            monitor, owed=False, lose_began=False, contact_at=-inf, exposed=False, create_index=0
+            monitor, owed=False, lose_began=False, contact_at=-inf, exposed=False, create_index=0, armed=False
         )
     if monitor.written[0] not in ("", after.session.id):
         monitor = replace(monitor, written=("", 0))

@@ -6,9 +6,14 @@ its answer may come late or never. A session may end at any moment. The rival is
 only Consul, and takes the key at any moment Consul allows. Our process may be killed between any two actions
 of a step, and a new one starts from its record. In every state the judge checks whether both act at once.
 
+With a watchdog the application acts until its on_lose has succeeded or the machine is reset, whatever becomes
+of the supervisor: also if it stands still or never comes back, or if a hook fails or never ends. So the judge
+shows that the reset comes in time, and that no device is stopped while its tenure may still act.
+
     python -m tests.models.two_holders_model            prints a table; names as arguments pick some
 """
 
+import errno
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -22,16 +27,21 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
+from supervisor.core.contenders import Contenders
 from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hinted_session
-from supervisor.core.settings import ElectionSettings
+from supervisor.core.settings import ElectionSettings, Watchdog
+from supervisor.core.watchdog import Device
+from supervisor.runtime.watchdogs import Watchdogs
 from tests.models.search import Link, Moves, Walked, print_table, search
 from tests.models.state_key import GRID_S, Key, OwnNames, part
 from tests.models.walks import HOOKS, RUN, election, hook
 from tests.models.words import line, short
+from tests.support.watchdog import FakeKernel
 
 RIVAL = "rival"
 NAMES = ("s0", "s1", "s2", "s3", "s4")  # used again when nothing knows them any more
+DEVICE = Watchdog("/dev/watchdog", 4.0)
 WRITES = (r.Acquire, r.Release, r.DestroySession, r.Rewrite)
 Write = r.Acquire | r.Release | r.DestroySession | r.Rewrite
 
@@ -51,6 +61,9 @@ class RivalWalk:
     alters: how often a proxy changes the request for a session, so that Consul makes it without a lock-delay.
     hands: how often we are requested to hand over, to the rival or to a session of ours that may follow.
     takes: how often the rival takes the key; the last time it keeps the key.
+    stalls: for how many seconds our process stands still.
+    hangs: whether a hook may go on for ever.
+    fails: how often the watchdog cannot be fed.
     """
 
     name: str
@@ -66,11 +79,16 @@ class RivalWalk:
     alters: int = 0
     hands: int = 0
     takes: int = 1
+    stalls: int = 0
+    hangs: bool = False
+    fails: int = 0
 
     def file(self, changes: int) -> ElectionSettings:
         """Return the file after that number of changes."""
         if changes % 2 == 0:
             return self.settings
+        if self.settings.watchdog is not None:
+            return replace(self.settings, watchdog=None)
         down = tuple(replace(each, timeout_s=each.timeout_s / 2) for each in self.settings.on_lose)
         return replace(self.settings, value=b"new", on_lose=down)
 
@@ -96,6 +114,10 @@ class World:
         dead and restarted after its last room.
     owed: the session whose on_acquire began and whose on_lose has not ended.
     hint: the value that a hand-over has left on a key that no session has taken since.
+    device: the watchdog as our process knows it. None: it knows none yet.
+    fires_at: when the watchdog resets the machine. None: it does not run.
+    stood: whether our process has stood still since its last step.
+    reset: whether the machine was reset, which ends our part.
     """
 
     contender: Contender | None
@@ -124,6 +146,12 @@ class World:
     hint: bytes = b""
     recorded: ElectionSettings | None = None
     value: bytes = b""
+    device: Device | None = None
+    fires_at: float | None = None
+    stood: bool = False
+    reset: bool = False
+    stalls: int = 0
+    fails: int = 0
 
     def key(self, settings: ElectionSettings) -> Key:
         """Return a key that is equal for two worlds that no event can make differ."""
@@ -150,6 +178,8 @@ class World:
             (self.acts, max(self.acts_until - self.now, 0.0), self.owed, self.stopped),
             (self.losses, self.ends, self.crashes, self.refusals, self.takes),
             (self.hands, self.hint),
+            (self.device and (self.device.state, self.device.why_not), self.stood, self.reset),
+            (self.fires_at and self.fires_at - self.now, self.stalls, self.fails),
             (self.alters, self.files, self.recorded and self.recorded.value, self.value, record.leader),
         )
 
@@ -218,17 +248,28 @@ class _BesideARival:
     def _all_that_may_happen(self, world: World) -> Moves[World]:
         yield from self._consul(world)
         yield from self._rival(world)
-        if world.contender is None:
+        if world.contender is None and not world.reset:
             yield from self._restart(world)
-        else:
+        elif world.contender is not None:
             yield from self._exchanges(world)
             yield from self._ours(world)
+        if world.contender is not None and world.stalls < self.walk.stalls:
+            still = replace(self._later(world), stood=True, stalls=world.stalls + 1)
+            yield "our process stands still", still
         if world.now + GRID_S <= self._bound(world):
-            later = replace(world, now=world.now + GRID_S)
-            if world.contender is None:
+            later = self._later(world)
+            if later.contender is None:
                 yield "time passes", later
             else:
                 yield from self._turn(later, e.Tick())
+
+    def _later(self, world: World) -> World:
+        """Return the world a second later, in which the watchdog may have reset the machine."""
+        later = replace(world, now=world.now + GRID_S)
+        if later.fires_at is None or later.now < later.fires_at:
+            return later
+        dead = self._crashed(later)
+        return replace(dead, crashes=world.crashes, hook=None, acts=False, reset=True, fires_at=None)
 
     def _consul(self, world: World) -> Moves[World]:
         for write in world.late:
@@ -306,7 +347,8 @@ class _BesideARival:
     def _bound(self, world: World) -> float:
         """Return the latest time to which the clock may go, because something must happen by then."""
         bounds = [inf]
-        bounds += [child[1] for child in (world.hook, world.run) if child is not None]
+        if not self.walk.hangs and (world.contender is not None or self.walk.settings.watchdog is None):
+            bounds += [child[1] for child in (world.hook, world.run) if child is not None]
         if world.contender is not None:
             losable = world.losses < self.walk.losses
             bounds += [
@@ -325,12 +367,17 @@ class _BesideARival:
     def _turn(self, world: World, event: e.Event) -> Moves[World]:
         """Take a step as the driver does, with a kill before each action whose loss would be noticed."""
         told = short(event)
+        if world.stood:
+            for _, moved in self._turn(replace(world, stood=False), e.Stalled(GRID_S)):
+                yield from self._turn(moved, event) if moved.contender is not None else ()
+            return
         world = self._ended(world, event)
         assert world.contender is not None
         election, actions = step(world.contender, event, world.now)
         before, world = world, replace(world, contender=election)
         records: list[tuple[World, e.RecordWritten]] = []
         asked: a.WriteRecord | None = None
+        arm: a.Arm | None = None
         for done, action in enumerate(actions):
             if isinstance(action, a.RoleChanged):
                 continue
@@ -339,13 +386,21 @@ class _BesideARival:
                 yield f"{told}, killed before action {done}: {short(action)}", cut
             if isinstance(action, a.WriteRecord):
                 asked = action
+            elif isinstance(action, a.Arm):
+                arm = action
             else:
                 world = self._act(world, action)
         told = line(event, actions)
         if election.role is a.Role.STOPPED and asked is None:
             world = replace(self._crashed(world), crashes=world.crashes, acts_until=world.now)
+        if arm is not None:
+            armed, tried = self._armed(world, arm)
+            for more, moved in self._turn(armed, tried):
+                yield f"{told}; {more}", moved
+        elif asked is None:
+            for more, moved in self._tended(world):
+                yield f"{told}{more}", moved
         if asked is None:
-            yield told, world
             return
         assert isinstance(asked.settings, ElectionSettings)
         kept = replace(world, record=asked.record, recorded=asked.settings)
@@ -356,6 +411,56 @@ class _BesideARival:
         for written, remembered in records:
             for more, moved in self._turn(written, remembered):
                 yield f"{told}; {more}", moved
+
+    # --- the watchdog --------------------------------------------------------------------------------
+
+    def _watchdogs(self, world: World) -> tuple[Watchdogs, Contenders, FakeKernel]:
+        """Return the product's own devices, which know what our process knows, and the kernel."""
+        assert world.contender is not None
+        contenders, kernel = Contenders([world.contender]), FakeKernel(has_s=int(DEVICE.timeout_s))
+        contenders.devices = {} if world.device is None else {DEVICE.device: world.device}
+        watchdogs = Watchdogs(contenders, kernel)
+        contenders._note_guard("n", world.now)
+        contenders.guards_moved = True
+        kernel.now, kernel.fires_at = world.now, world.fires_at
+        if world.device is not None and world.device.is_open:
+            kernel.is_open, watchdogs._fds = True, {DEVICE.device: 9}
+        return watchdogs, contenders, kernel
+
+    def _armed(self, world: World, arm: a.Arm) -> tuple[World, e.WatchdogTried]:
+        watchdogs, contenders, kernel = self._watchdogs(world)
+        tried = watchdogs.arm(arm, world.now)
+        known = contenders.devices.get(DEVICE.device)
+        return replace(world, device=known, fires_at=kernel.fires_at), tried
+
+    def _tended(self, world: World) -> Moves[World]:
+        """Feed, open or stop the watchdog as the driver does after each step, in each way that may go."""
+        if world.contender is None or (self.walk.settings.watchdog is None):
+            yield "", world
+            return
+        if world.crashes < self.walk.crashes:
+            yield "; killed before the watchdog", self._crashed(world)
+        for failing in (False, True)[: 1 + (world.fails < self.walk.fails)]:
+            watchdogs, contenders, kernel = self._watchdogs(world)
+            kernel.fails = {"feed": errno.EIO} if failing else {}
+            tried = list(watchdogs.tend(lambda: world.now))
+            if failing and not any(each.device.why_not for each in tried):
+                continue
+            stopped = kernel.fires_at is None and world.fires_at is not None
+            assert not (stopped and world.acts), "the watchdog was stopped while the application acts"
+            guard = contenders.guards.get("n")
+            later = kernel.fires_at is not None and kernel.fires_at != world.fires_at and guard is not None
+            assert not later or (kernel.fires_at or 0.0) <= guard[1], "fed so that it fires too late"  # type: ignore[index]
+            device = contenders.devices.get(DEVICE.device)
+            moved = replace(world, device=device, fires_at=kernel.fires_at, fails=world.fails + failing)
+            news = [each for each in tried if each.device.why_not != moved.contender.unguarded]  # type: ignore[union-attr]
+            if not news:
+                yield "; the watchdog fails" if failing else "", moved
+            for event in news:
+                for more, then in self._turn(moved, event):
+                    yield f"; the watchdog {event.device.state}; {more}", then
+
+    # --- the actions ---------------------------------------------------------------------------------
 
     def _act(self, world: World, action: a.Action) -> World:
         match action:
@@ -399,6 +504,8 @@ class _BesideARival:
             case e.HookEnded(started):
                 last = started.hook.name == self.walk.settings.on_lose[-1].name
                 ended = replace(world, hook=None)
+                guarded = world.contender is not None and _is_guarded(world.contender)
+                last = last and (event.ok or not guarded)
                 return replace(ended, acts=False, owed="") if last else ended
             case e.RunEnded():
                 return replace(world, run=None)
@@ -410,6 +517,8 @@ class _BesideARival:
         if world.contender is not None:
             lease = world.contender.lease
         until = tenure.contact + lease.room_s if tenure is not None and lease is not None else world.now
+        if tenure is not None and tenure.guarded:
+            until = inf
         writes = [p.request for p in world.pending if p.answer is None and isinstance(p.request, WRITES)]
         return replace(
             world,
@@ -419,6 +528,8 @@ class _BesideARival:
             run=None,
             acts_until=until,
             crashes=world.crashes + 1,
+            device=None,
+            stood=False,
         )
 
     # --- Consul ------------------------------------------------------------------------------------
@@ -471,6 +582,10 @@ class _BesideARival:
         return replace(world, holder="", delay_until=world.now + delay_s)
 
 
+def _is_guarded(contender: Contender) -> bool:
+    return contender.tenure is not None and contender.tenure.guarded
+
+
 def _without_idle_writes(world: World) -> World:
     """Drop late writes of a dead session, which do nothing, and all but one of equal writes."""
     late = {
@@ -485,6 +600,7 @@ def _without_idle_writes(world: World) -> World:
 
 
 POWERS = ("losses", "ends", "crashes", "refusals", "stop", "departs", "files", "alters", "hands", "takes")
+POWERS += ("stalls", "hangs", "fails")
 
 
 def walk(name: str, *slow: type, **more: Any) -> RivalWalk:
@@ -492,7 +608,19 @@ def walk(name: str, *slow: type, **more: Any) -> RivalWalk:
     return RivalWalk(name, election(**{**HOOKS, **more}), slow, **powers)
 
 
+GUARDED: dict[str, Any] = {"watchdog": DEVICE, "room_s": 5.0}
 WALKS = (
+    walk("watchdog, crash", **GUARDED, crashes=1, ends=1),
+    walk("watchdog, two crashes", **GUARDED, crashes=2),
+    walk("watchdog, crash, full disk", **GUARDED, crashes=1, refusals=1, ends=1),
+    walk("watchdog, standstill", **GUARDED, stalls=12, ends=1),
+    walk("watchdog, silence, standstill", r.ReadKey, **GUARDED, losses=2, stalls=8),
+    walk("watchdog, a hook that hangs", **GUARDED, hangs=True, ends=1, crashes=1),
+    walk("watchdog, silence, a hook that hangs", r.ReadKey, **GUARDED, hangs=True, losses=3),
+    walk("watchdog, stop", **GUARDED, stop=True, ends=1, crashes=1),
+    walk("watchdog that fails", **GUARDED, fails=2, ends=1),
+    walk("watchdog removed from the file", **GUARDED, files=2, crashes=1, ends=1),
+    walk("watchdog, handing over", r.Release, **GUARDED, losses=1, hands=1, stalls=3),
     walk("sessions end", ends=2, stop=True),
     walk("altered sessions", ends=1, crashes=1, alters=1),
     walk("altered sessions, late acquire", r.Acquire, losses=1, ends=1, alters=1),

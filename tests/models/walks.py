@@ -23,6 +23,7 @@ from supervisor.core.settings import (
     Run,
     ServiceSettings,
     SessionSettings,
+    Watchdog,
 )
 
 ROOM_S = 3.0
@@ -79,6 +80,7 @@ CHECK = CandidateCheck(hook("check"), interval_s=2.0, rise=2, fall=2)
 MAINTENANCE = CandidateCheck(None, interval_s=2.0, maintenance=True)
 SERVICE = ServiceSettings("id", "leader")
 SERVICE_REQUESTS = (r.ReadService, r.RegisterService, r.PassService, r.DeregisterService)
+WATCHDOG = Watchdog("/dev/watchdog", 4.0)
 RUN = Run(Command(("true",)), stop_timeout_s=1.0)
 
 
@@ -106,6 +108,11 @@ EVERYTHING = (*REQUESTS, a.StartHook, a.WriteRecord)
 ALL_HOOKS = {**HOOKS, "on_change": (hook("told"),), "on_lose_failure": OFF, "run": RUN}
 # fmt: off
 WALKS = (
+    walk("watchdog", e.WatchdogTried, r.ReadKey, **HOOKS, watchdog=WATCHDOG,
+         shows=(a.Arm, e.WatchdogTried, Role.INELIGIBLE)),
+    walk("watchdog and run", e.WatchdogTried, a.StartHook, run=RUN, watchdog=WATCHDOG, shows=(a.StartRun,)),
+    walk("watchdog after a crash", e.WatchdogTried, r.RenewSession, **HOOKS, watchdog=WATCHDOG,
+         record=left(a.Point.TENURE)),
     walk("observer", r.WatchKey, a.StartHook, contend=False, on_change=(hook("told", retries=1),),
          shows=(r.WatchKey, a.KillHook, e.Tick, Role.OBSERVER)),
     walk("sessions", r.CreateSession, r.RenewSession,

@@ -53,5 +53,5 @@ def test_the_collection_has_the_version_and_the_addresses_of_the_product() -> No
 
 
 def test_the_unit_of_the_role_is_the_shipped_one() -> None:
-    unit = ROLE / "files" / "consul-supervisor.service"
-    assert unit.read_bytes() == (ROOT / "systemd" / "consul-supervisor.service").read_bytes()
+    for name in ("consul-supervisor.service", "watchdog.conf"):
+        assert (ROLE / "files" / name).read_bytes() == (ROOT / "systemd" / name).read_bytes()

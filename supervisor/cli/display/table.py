@@ -125,7 +125,9 @@ def _holder(value: str) -> str:
 
 def _lease(item: Item, now: datetime) -> str:
     left_s = item["lease_left_s"]
-    return "-" if left_s is None else _exact(left_s)
+    reset_in_s = item.get("reset_in_s")  # a daemon of an earlier version does not send it
+    reset = "" if reset_in_s is None else f", reset in {_exact(reset_in_s)}"
+    return ("-" if left_s is None else _exact(left_s)) + reset
 
 
 def _hook(item: Item, now: datetime) -> str:

@@ -40,6 +40,9 @@ def new_contender(
     next_settings = None
     if tenure is not None and recorded is not None and recorded != settings:
         settings, next_settings = recorded, settings
+    if tenure is not None and settings.watchdog is not None:
+        # No device guards a tenure of another boot. A damaged record, without a token, may be of this one.
+        tenure = replace(tenure, guarded=not record.foreign or not record.token)
     contender = Contender(
         settings=settings,
         next_settings=next_settings,

@@ -36,6 +36,7 @@ from supervisor.core.events import (
     StepDownAsked,
     StopAsked,
     Tick,
+    WatchdogTried,
 )
 from supervisor.core.frozen import replace
 from supervisor.core.lock.base import Lost, Observation, Ours
@@ -76,6 +77,8 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
             return replace(contender, faults=faults) if contender.settings.contend else contender
         case RecordWritten():
             return _record_written(contender, event, now)
+        case WatchdogTried():
+            return _watchdog_tried(contender, event, now)
         case Stalled():
             return _stalled(contender, now)
         case StopAsked(reason):
@@ -130,6 +133,17 @@ def _file_record_written(contender: Contender, event: RecordWritten, now: float)
     if not event.ok:
         return replace(contender, retry_settings_at=now + RECORD_RETRY_S)
     return replace(apply_file_settings(contender, now), record_keeper=RecordKeeper(kept=event.write.record))
+
+
+def _watchdog_tried(contender: Contender, event: WatchdogTried, now: float) -> Contender:
+    """Let a guarded tenure begin; give back one that must not begin without its watchdog."""
+    contender = replace(contender, unguarded=event.device.why_not)
+    tenure, watchdog = contender.tenure, contender.settings.watchdog
+    if not event.item or tenure is None or watchdog is None:
+        return contender
+    if watchdog.required and event.device.why_not:
+        return replace(contender, tenure=tenure.lose(Reason.ACQUIRE_FAILED, now))
+    return replace(contender, tenure=replace(tenure, guarded=True))
 
 
 def _stalled(contender: Contender, now: float) -> Contender:

@@ -77,6 +77,8 @@ def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
     tenure, settings = contender.tenure, contender.next_settings
     if tenure is None or settings is None or now < contender.retry_settings_at:
         return ()
+    if settings.watchdog != contender.settings.watchdog:
+        return ()  # the record of a tenure names the device that guards it
     leases = (contender.lease, lease_by(contender, settings))
     if not any(
         all(may(tenure, lease, now) for lease in leases) for may in (phases.is_adopted, phases.goes_on)
@@ -274,9 +276,9 @@ def _report_loss(contender: Contender, now: float) -> Begun:
 
 
 def _advance_notice(contender: Contender, now: float) -> Begun:
-    notice = "; ".join(
-        filter(None, (contender.maintenance.why, contender.lock.notice, contender.service.notice))
-    )
+    watchdog = contender.unguarded and f"no watchdog: {contender.unguarded}"
+    notices = (watchdog, contender.maintenance.why, contender.lock.notice, contender.service.notice)
+    notice = "; ".join(filter(None, notices))
     if notice == contender.last_notice:
         return contender, ()
     return replace(contender, last_notice=notice), (NoticeChanged(contender.settings.name, notice),)

@@ -25,6 +25,7 @@ from supervisor.core.machines.record import RecordKeeper, record_of
 from supervisor.core.machines.session import Session, Stage, Terms
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import ItemSettings
+from supervisor.core.watchdog import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class Contender:
     throttle: Throttle = Throttle()  # the refusals by Consul's rate limits: how long requests wait
     maintenance: Maintenance = Maintenance()  # Consul's maintenance mode, which candidate_check may respect
     service: Service = Service()  # the known state of the service that names this node while it holds
+    unguarded: str = ""  # why the watchdog could not be used when it was tried last. Blank: it could
 
     @property
     def role(self) -> Role:
@@ -136,7 +138,14 @@ class Contender:
 
         Hooks that are not checked yet count as able to start, and ``may_try`` waits for the check.
         """
+        if self.unguarded and self.settings.watchdog is not None and self.settings.watchdog.required:
+            return False
         return self.health.fit and self.maintenance.is_fit and not self.faults
+
+    def needs(self, path: str, device: Device) -> bool:
+        """Return whether this is the item's watchdog, and of news to it."""
+        watchdog = self.settings.watchdog
+        return watchdog is not None and watchdog.device == path and self.unguarded != device.why_not
 
     @property
     def may_come_to_hold(self) -> bool:

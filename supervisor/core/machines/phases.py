@@ -5,7 +5,7 @@ A handler looks at the tenure and the clock, and never at an event. It starts on
 only while the contact is fresh and the tenure is on record; on_lose waits for neither.
 """
 
-from supervisor.core.actions import Action, HookContext, KillHook, Reason, StartRun, StopRun
+from supervisor.core.actions import Action, Arm, HookContext, KillHook, Reason, StartRun, StopRun
 from supervisor.core.frozen import replace
 from supervisor.core.lease import Lease
 from supervisor.core.machines import tenure as tenures
@@ -37,6 +37,8 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
         return tenure.lose(Reason.ACQUIRE_FAILED, now), ()
     if not tenure.recorded or not _news_is_fresh(tenure, lease, now):
         return tenure, ()
+    if settings.watchdog is not None and not tenure.guarded:
+        return tenure, (Arm(settings.name, settings.watchdog, tenure.reset_by(lease)),)
     if not sequence.finished(settings.on_acquire):
         if not sequence.due(now):
             return tenure, ()

@@ -120,6 +120,7 @@ class Tenure:
     # Why an operator stepped this node down or began its maintenance mode, which the hooks receive. Blank: no
     # reason was given.
     note: str = ""
+    guarded: bool = False  # the watchdog was asked to guard this tenure; nothing of it begins before
 
     @property
     def believes(self) -> bool:
@@ -132,6 +133,15 @@ class Tenure:
     def rival_at(self, lease: Lease) -> float:
         """Return from when on a rival may hold the lock."""
         return self.contact + lease.lock_delay_s if self.taken_at is None else self.taken_at
+
+    def reset_by(self, lease: Lease) -> float:
+        """Return when a watchdog must have reset this machine, unless the tenure ends or is confirmed before.
+
+        A loss that uses all of its time ends half a margin sooner. One that Consul does not guard has no more
+        than the time that losing takes.
+        """
+        by = self.contact + lease.lock_delay_s - lease.margin_s / 2
+        return by if self.taken_at is None else min(by, self.taken_at + lease.lose_time_s)
 
     def deadline(self, lease: Lease) -> float:
         if self.phase is Phase.STOPPING and self.run is None and self.hooks.running is None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from supervisor.consul.endpoints import endpoint_of
 from supervisor.core.actions import Action, CannotStart, Finished, NoticeChanged, StartHook, StartRun
-from supervisor.core.events import Answered, Event, Stalled, StopAsked
+from supervisor.core.events import Answered, Event, Stalled, StopAsked, WatchdogTried
 from supervisor.core.outcomes import LockDelayed, LostRace, Outcome
 from supervisor.core.requests import Request
 from supervisor.filesystem.writing import NonBlockingWriter
@@ -44,6 +44,8 @@ KEPT: tuple[Name, ...] = (
     "run-ended",
     "command-received",
     "command",
+    "watchdog",
+    "machine-reset",
 )
 CHECK = "candidate_check"  # the name of that hook
 FOLLOW_ROLE: tuple[Name, ...] = ("hook-started", "hook-killed", "run-started", "run-stopping")
@@ -104,6 +106,11 @@ class Log:
                 self.line("warning", "event-loop-stalled", late_s=late_s)
             case StopAsked(reason):
                 self.line("info", "stopping", reason=reason)
+            case WatchdogTried(path, device, item):
+                level: Level = "error" if device.state in ("starves", "failed") else "info"
+                left_s = max(0.0, device.fires_at - now) if device.is_open else None
+                about = {"item": item, "device": path, "state": device.state}
+                self.line(level, "watchdog", **about, why=device.why_not, reset_in_s=left_s)
         for level, name, fields in sorted(facts, key=lambda fact: fact.name in FOLLOW_ROLE):
             if fields.get("event_kind") == "check" and name in ("hook-succeeded", "hook-failed"):
                 self._checked(fields["item"], fields["detail"], ok=name == "hook-succeeded")

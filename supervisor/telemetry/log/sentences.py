@@ -39,6 +39,8 @@ SENTENCES: dict[Name, str] = {
     "token-renewed": "Token file: {why}",
     "tls-files": "TLS files: {why}",
     "event-loop-stalled": "The process or the machine stood still for {late_s} s",
+    "watchdog": "[{item}: ]Watchdog {device} {state}[: resets this machine in {reset_in_s} s][: {why}]",
+    "machine-reset": "The machine was reset while it held {item}, by its watchdog or a loss of power",
     "bug": "A bug of the supervisor: {what}[\n{trace}]",
     # this node's part in an election or semaphore
     "role": "{item}: {role}[ ({reason})][, was {former_role}][: {why}][: {note}][; {remedy}]",

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from supervisor import __version__
 from supervisor.telemetry.history import History
 from supervisor.telemetry.metrics.counters import Counters
-from supervisor.telemetry.metrics.gauges import PREFIX, of_items, of_semaphores, single
+from supervisor.telemetry.metrics.gauges import PREFIX, of_items, of_semaphores, of_watchdogs, single
 from supervisor.telemetry.status import Status
 
 SAMPLES_AT_ONCE = 250  # takes some 3 ms to write; then the loop does other work that is due
@@ -74,6 +74,7 @@ class Metrics(Collector):
         items, now = self._status.items(), self._clock()
         yield from of_items(items.values(), self._status.view, now)
         yield from of_semaphores(items.values(), self._status.view)
+        yield of_watchdogs(items.values(), self._status.reset_in_s)
         yield from self.counters.families(items)
         yield from self._of_consul(now)
         yield from self._of_daemon()

@@ -46,6 +46,15 @@ def of_items(items: Collection[Contender], seen: Seen, now: float) -> Iterator[G
     yield _gauge("role", "1 for what this node is in it now, 0 for the others.", (*ITEM, "role"), roles)
 
 
+def of_watchdogs(items: Iterable[Contender], reset_in_s: Callable[[str], float | None]) -> GaugeMetricFamily:
+    """Return the gauge of the items that a watchdog is to guard."""
+    meaning = "When the watchdog resets the machine unless it is fed; 0 when it is not armed."
+    left = (
+        (labels_of(each), reset_in_s(each.settings.name) or 0.0) for each in items if each.settings.watchdog
+    )
+    return _gauge("watchdog_reset_seconds", meaning, ITEM, left)
+
+
 def of_semaphores(items: Iterable[Contender], seen: Seen) -> Iterator[GaugeMetricFamily]:
     """Yield the gauges that only semaphores have."""
     slots = [(each, each.lock) for each in items if isinstance(each.lock, SemaphoreLock)]

@@ -97,7 +97,9 @@ def test_a_changed_default_of_the_schema_changes_the_loaded_settings(
 ) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(
-        """
+        "watchdog: {}\n"
+        * ("watchdog" in (definition, key))  # beside it another default of accept_overlap is refused
+        + """
 elections:
   app:
     session: {}

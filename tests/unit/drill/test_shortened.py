@@ -48,6 +48,12 @@ def test_with_real_hooks_their_times_are_those_of_the_file(election: ItemSetting
 
 
 @pytest.mark.parametrize("real", [False, True])
+def test_a_rehearsal_has_no_watchdog(tmp_path: Path, real: bool) -> None:
+    guarded = loaded(tmp_path, "watchdog: {}" + ELECTION)
+    assert guarded.watchdog is not None and shorten(guarded, 10, real=real).settings.watchdog is None
+
+
+@pytest.mark.parametrize("real", [False, True])
 def test_the_lease_keeps_its_room(election: ItemSettings, real: bool) -> None:
     assert lease_of(shorten(election, 1000, real=real).settings).room_s >= ROOM_S > ROOM_MIN_S
 

@@ -1,0 +1,55 @@
+"""The watchdog: until when the device that resets this machine may be fed, and what is due for it.
+
+A device fires ``timeout`` after it was fed last. It guards a tenure from before on_acquire until the end of
+the last on_lose is on record, and is fed only while ``now + timeout <= reset_by`` of every tenure that it
+guards. The newest feed decides when it fires, so one is due just before the last moment that the rule allows.
+"""
+
+from enum import Enum
+
+from supervisor.core.frozen import dataclass
+from supervisor.core.machines.lane import LONG_AGO, NEVER
+
+FEED_EVERY_S = 1.0  # the loop wakes as often
+FEED_AHEAD_S = 0.05  # before the last moment, because a timer is late and never early
+RETRY_S = 1.0  # after a device that guards has failed
+LOOK_AGAIN_S = 10.0  # after a look at a device that cannot be used
+
+Act = Enum("Act", "OPEN FEED CLOSE LOOK STARVE")  # LOOK opens it and closes it in order
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A watchdog device as this process knows it."""
+
+    timeout_s: float  # as the device has it, or until it was opened as the file has it
+    is_open: bool = False
+    fed_at: float = LONG_AGO
+    try_at: float = LONG_AGO  # when to open or to look at it. NEVER: it is closed, and can be used
+    why_not: str = ""  # why it cannot be used. Blank: it can
+    starves: bool = False  # it is open, and must not be fed
+
+    @property
+    def fires_at(self) -> float:
+        return self.fed_at + self.timeout_s if self.is_open else NEVER
+
+    @property
+    def state(self) -> str:
+        if self.why_not:
+            return "failed"
+        return "starves" if self.starves else "armed" if self.is_open else "closed"
+
+
+def due(device: Device, until: float | None, now: float) -> tuple[float, Act]:
+    """Return what is to be done next with the device, and when.
+
+    until: the earliest ``Tenure.reset_by`` of those that it guards. None: it guards none.
+    """
+    if until is None:
+        return (now, Act.CLOSE) if device.is_open else (device.try_at, Act.LOOK)
+    if now + device.timeout_s > until:
+        return now, Act.STARVE
+    if not device.is_open:
+        return device.try_at, Act.OPEN
+    last_at, next_at = until - device.timeout_s - FEED_AHEAD_S, device.fed_at + FEED_EVERY_S
+    return next_at if device.fed_at >= last_at else min(last_at, next_at), Act.FEED
