@@ -29,7 +29,7 @@ from supervisor.daemon import accepted
 from supervisor.filesystem.children import NoAnswer
 from supervisor.runtime import signals
 
-NOTED = "state_dir"  # a file in a folder that systemd keeps during restarts, and removes at a stop
+NOTED = "state_dir"  # a file in the folder that systemd keeps, also when this process is killed
 START_WITHIN_S = 3.0  # time for the file system of another machine to answer after a boot
 RELOAD_WITHIN_S = 0.25  # the loop waits meanwhile; a file system that works answers in about ten milliseconds
 COLLECTED_AT = (10_000, 20, 20)  # so that at most a few MB wait for the garbage collector
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         if ended is not None:
             return ended
         code = _daemon(config, reload, path, refused)
-        if code == DONE and not os.environ.get("RUNTIME_DIRECTORY"):  # systemd removes its folder itself
+        if code == DONE:
             note.unlink(missing_ok=True)
         return code
     except NoAnswer as error:
@@ -155,8 +155,16 @@ def _wind_up_former_state_dir(config: Config, note: Path) -> int | None:
     No later process would look there. Return the exit code. None: there was nothing to wind up. Raises
     JournalBusy or JournalError.
     """
+    from supervisor.daemon.records import runtime_folder
+    from supervisor.journal.copies import folder_of
+
     former, state_dir = _noted_state_dir(note), config.state_dir
-    ended = _wind_up_records(former) if _is_another_folder(former, state_dir) else None
+    ended = None
+    if _is_another_folder(former, state_dir):
+        ended = _wind_up_records(former)
+    elif runtime := runtime_folder(os.environ):
+        with suppress(OSError):  # because its path may be spelled in another way now
+            folder_of(runtime, former).rename(folder_of(runtime, state_dir))
     if ended not in (None, DONE):
         return fail(
             CONFIGURATION,

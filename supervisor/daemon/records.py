@@ -5,7 +5,7 @@ interrupted. This module logs failures of the journal, and the core decides what
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,13 +18,13 @@ from supervisor.filesystem.reading import await_answer
 from supervisor.hooks.abandoned import Group, find_abandoned, kill_abandoned, started_at
 from supervisor.journal import (
     START_WITHIN_S,
-    SUFFIX,
     Journal,
     JournalBusy,
     MachineIdentity,
     Recorded,
     UnreadableRecord,
 )
+from supervisor.journal.copies import SUFFIX, Copies, folder_of
 from supervisor.telemetry.log import Log
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
@@ -35,14 +35,20 @@ Started = StartHook | StartRun
 class Records:
     """The journal of one configuration, and the log of its failures."""
 
-    def __init__(self, config: Config, log: Log, wants_disk: Callable[[Path], None]) -> None:
+    def __init__(self, config: Config, log: Log, environ: Mapping[str, str]) -> None:
         """Open the journal. Raises JournalError or JournalBusy."""
         self._log = log
         self._items = {settings.name: settings for settings in config.items}
         self._consul = config.consul
         self.withheld = config.withheld  # what hooks must not inherit, by this configuration and earlier ones
+        runtime = runtime_folder(environ)
+        self._copies = Copies(folder_of(runtime, config.state_dir), config.state_dir, self._copied)
         self._journal = Journal(
-            config.state_dir, config.consul, withheld=config.withheld, wants_disk=wants_disk
+            config.state_dir,
+            config.consul,
+            withheld=config.withheld,
+            runtime=runtime,
+            wants_copy=self._copies.want,
         )
         self._groups: dict[Started, Group] = {}
 
@@ -50,12 +56,19 @@ class Records:
     def machine(self) -> str:
         return self._journal.identity.machine
 
+    @property
+    def folder(self) -> str:
+        """The folder in which the records are written, and the events."""
+        return str(self._journal.folder)
+
     def start(self, wanted: Iterable[Wanted], now: float, unwanted: Reason) -> Restored:
         """End the hooks that a crashed process left running. Return the contenders to begin with.
 
         unwanted: why all that is on record beside ``wanted`` is given up.
         """
         records = dict(self._journal.recorded())
+        for name in records:
+            self._copies.want(f"{name}{SUFFIX}")
         self._kill_leftovers(records)
         self.withheld |= {name for record in records.values() for name in record.withheld}
         for name, record in records.items():
@@ -157,6 +170,16 @@ class Records:
         else:
             self._log.recovered("journal-failed", item)
 
+    def _copied(self, why_not: str) -> None:
+        if why_not:
+            self._log.failed("copies-failed", "", why_not)
+        else:
+            self._log.recovered("copies-failed", "")
+
+    async def finish(self) -> None:
+        """Let the copies be whole, unless the disk hangs."""
+        await self._copies.finish()
+
     def close(self) -> None:
         """Close the journal. The records stay."""
         self._journal.close()
@@ -171,6 +194,11 @@ def _elsewhere(record: Recorded) -> str:
     return f"session {session} was begun at {address}: if that is another cluster, destroy it there"
 
 
+def runtime_folder(environ: Mapping[str, str]) -> str:
+    """Return the folder in memory that systemd keeps for this service. Blank: there is none."""
+    return environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+
+
 def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | None:
     """Return a configuration without items, by which the recorded items can be wound up.
 
@@ -180,13 +208,15 @@ def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | No
     orphaned. Neither a token nor a password is on record, so they are taken from the environment, except for
     a token that is in a file. Raises JournalError or JournalBusy.
     """
-    try:
-        await_answer(directory, START_WITHIN_S)
-    except NoAnswer as error:
-        raise JournalBusy(f"cannot use state_dir {directory}: {error.strerror}") from None
-    if not any(Path(directory).glob(f"*{SUFFIX}")):
-        return None
-    journal = Journal(directory, ConsulSettings(address=""))
+    runtime = runtime_folder(environ)
+    if not (runtime and folder_of(runtime, directory).is_dir()):
+        try:
+            await_answer(directory, START_WITHIN_S)
+        except NoAnswer as error:
+            raise JournalBusy(f"cannot use state_dir {directory}: {error.strerror}") from None
+        if not Path(directory).is_dir():
+            return None
+    journal = Journal(directory, ConsulSettings(address=""), runtime=runtime)
     found = [record for _, record in journal.recorded() if record.consul is not None]
     journal.close()
     if not found:

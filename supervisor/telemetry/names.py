@@ -70,6 +70,8 @@ Name = Literal[
     "journal-unreadable",
     "journal-failed",
     "journal-recovered",
+    "copies-failed",
+    "copies-recovered",
     "events-failed",
     "events-recovered",
     "leftover-process",

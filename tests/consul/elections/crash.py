@@ -26,7 +26,7 @@ def flag_of(scene: Scene) -> Path:
 
 def state_of(supervisor: Supervisor, name: str) -> dict[str, object]:
     """Return the newest state on record; blank when there is none."""
-    path = supervisor.state_dir / f"{name}.journal"
+    path = supervisor.records / f"{name}.journal"
     lines = path.read_text().rstrip(" ").splitlines() if path.exists() else []
     states = [json.loads(line.partition(" ")[2]) for line in lines]
     return next((state for state in reversed(states) if state["record"] == "state"), {})
@@ -39,7 +39,7 @@ def session_in_force(scene: Scene) -> str:
 
 def rewrite(supervisor: Supervisor, name: str, **changes: str) -> None:
     """Write the newest state with other fields and a correct checksum."""
-    path = supervisor.state_dir / f"{name}.journal"
+    path = supervisor.records / f"{name}.journal"
     *before, newest = path.read_bytes().rstrip(b" ").splitlines(keepends=True)
     state = json.loads(newest.partition(b" ")[2]) | changes
     text = json.dumps(state).encode()
@@ -48,7 +48,7 @@ def rewrite(supervisor: Supervisor, name: str, **changes: str) -> None:
 
 def spoil(supervisor: Supervisor, name: str) -> None:
     """Change one byte of the newest line of the record."""
-    path = supervisor.state_dir / f"{name}.journal"
+    path = supervisor.records / f"{name}.journal"
     content = path.read_bytes().rstrip(b" ")
     path.write_bytes(content[:-10] + b"x" + content[-9:] + b" ")
 

@@ -230,7 +230,8 @@ def test_a_hook_that_a_crash_left_running_is_ended_even_if_the_record_is_bad(sce
 @needs_root
 def test_a_disk_that_became_read_only_orphans_no_tenure(scene: Scene, disk: Path) -> None:
     scene.lasting()
-    a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
+    scene.records_in(disk, "a")
+    a = scene.leader("a")
     crash(scene, "a")
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     a.start()
@@ -246,7 +247,8 @@ def test_a_disk_that_became_read_only_orphans_no_tenure(scene: Scene, disk: Path
 @needs_root
 def test_a_pause_that_cannot_be_recorded_is_reported_as_a_failure(scene: Scene, disk: Path) -> None:
     scene.lasting()
-    a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
+    scene.records_in(disk, "a")
+    a = scene.leader("a")
     crash(scene, "a")
     path = disk / f"{scene.name}.journal"
     os.truncate(path, len(path.read_bytes().rstrip(b" ")) + 1)  # the space that the journal keeps free
