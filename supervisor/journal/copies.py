@@ -71,14 +71,14 @@ def answers(state_dir: Path, folder: Path, within_s: float) -> bool:
         return True
     try:
         child = forked(str(state_dir), lambda out: take_over(state_dir, folder), within_s)
+        try:
+            return child.within(within_s)
+        finally:
+            child.close()
     except NoAnswer:
         return False
     except OSError:
-        return True  # no child can be started to try it
-    try:
-        return child.within(within_s)
-    finally:
-        child.close()
+        return True  # no child can be started or watched
 
 
 def take_over(state_dir: Path, folder: Path) -> int:
@@ -159,7 +159,7 @@ class Copies:
 
     async def finish(self) -> None:
         """Copy everything and remove the records, unless the disk takes longer than END_WITHIN_S."""
-        with suppress(TimeoutError):
+        with suppress(OSError):  # TimeoutError, too
             async with asyncio.timeout(END_WITHIN_S):
                 if self._task is not None:
                     await self._task
