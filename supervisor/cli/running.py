@@ -138,7 +138,8 @@ def _wind_up_each(directories: Iterable[str], note: Path) -> None:
 
     So each tenure gets its on_lose even if the configuration cannot be loaded.
     """
-    from supervisor.journal import JournalBusy, JournalError
+    from supervisor.journal import JournalError
+    from supervisor.journal.copies import JournalBusy
 
     for directory in filter(None, dict.fromkeys((*directories, _noted_state_dir(note)))):
         try:
@@ -155,16 +156,8 @@ def _wind_up_former_state_dir(config: Config, note: Path) -> int | None:
     No later process would look there. Return the exit code. None: there was nothing to wind up. Raises
     JournalBusy or JournalError.
     """
-    from supervisor.daemon.records import runtime_folder
-    from supervisor.journal.copies import folder_of
-
     former, state_dir = _noted_state_dir(note), config.state_dir
-    ended = None
-    if _is_another_folder(former, state_dir):
-        ended = _wind_up_records(former)
-    elif runtime := runtime_folder(os.environ):
-        with suppress(OSError):  # because its path may be spelled in another way now
-            folder_of(runtime, former).rename(folder_of(runtime, state_dir))
+    ended = _wind_up_records(former) if _is_another_folder(former, state_dir) else None
     if ended not in (None, DONE):
         return fail(
             CONFIGURATION,

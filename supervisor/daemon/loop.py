@@ -165,7 +165,7 @@ class Daemon:
             await self._listeners.open()
         except ControlError:
             await self._close()
-            self._records.close()
+            await self._records.close()
             raise
         self._log.line("info", "started", items=len(self._driver.contenders.by_name), pid=os.getpid())
         if self._listeners.history.refused:
@@ -183,8 +183,7 @@ class Daemon:
         clean = self._clean and not self._interrupted
         self._log.line("info", "stopped", clean=clean)
         self._events.close()
-        await self._records.finish()
-        self._records.close()
+        await self._records.close()
         self._log.finish()
         return EXIT_DONE if clean else EXIT_NOT_CLEAN
 

@@ -19,12 +19,11 @@ from supervisor.hooks.abandoned import Group, find_abandoned, kill_abandoned, st
 from supervisor.journal import (
     START_WITHIN_S,
     Journal,
-    JournalBusy,
     MachineIdentity,
     Recorded,
     UnreadableRecord,
 )
-from supervisor.journal.copies import SUFFIX, Copies, folder_of
+from supervisor.journal.copies import SUFFIX, Copies, JournalBusy, folder_of
 from supervisor.telemetry.log import Log
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
@@ -41,13 +40,14 @@ class Records:
         self._items = {settings.name: settings for settings in config.items}
         self._consul = config.consul
         self.withheld = config.withheld  # what hooks must not inherit, by this configuration and earlier ones
-        runtime = runtime_folder(environ)
-        self._copies = Copies(folder_of(runtime, config.state_dir), config.state_dir, self._copied)
+        folder = folder_of(environ.get("RUNTIME_DIRECTORY", ""), config.state_dir)
+        self.folder = str(folder)  # also of the events
+        self._copies = Copies(folder, config.state_dir, self._copied)
         self._journal = Journal(
             config.state_dir,
             config.consul,
             withheld=config.withheld,
-            runtime=runtime,
+            folder=folder,
             wants_copy=self._copies.want,
         )
         self._groups: dict[Started, Group] = {}
@@ -55,11 +55,6 @@ class Records:
     @property
     def machine(self) -> str:
         return self._journal.identity.machine
-
-    @property
-    def folder(self) -> str:
-        """The folder in which the records are written, and the events."""
-        return str(self._journal.folder)
 
     def start(self, wanted: Iterable[Wanted], now: float, unwanted: Reason) -> Restored:
         """End the hooks that a crashed process left running. Return the contenders to begin with.
@@ -176,12 +171,9 @@ class Records:
         else:
             self._log.recovered("copies-failed", "")
 
-    async def finish(self) -> None:
-        """Let the copies be whole, unless the disk hangs."""
+    async def close(self) -> None:
+        """Close the journal. The records stay, on disk unless it hangs."""
         await self._copies.finish()
-
-    def close(self) -> None:
-        """Close the journal. The records stay."""
         self._journal.close()
 
 
@@ -194,11 +186,6 @@ def _elsewhere(record: Recorded) -> str:
     return f"session {session} was begun at {address}: if that is another cluster, destroy it there"
 
 
-def runtime_folder(environ: Mapping[str, str]) -> str:
-    """Return the folder in memory that systemd keeps for this service. Blank: there is none."""
-    return environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
-
-
 def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | None:
     """Return a configuration without items, by which the recorded items can be wound up.
 
@@ -208,15 +195,15 @@ def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | No
     orphaned. Neither a token nor a password is on record, so they are taken from the environment, except for
     a token that is in a file. Raises JournalError or JournalBusy.
     """
-    runtime = runtime_folder(environ)
-    if not (runtime and folder_of(runtime, directory).is_dir()):
+    folder = folder_of(environ.get("RUNTIME_DIRECTORY", ""), directory)
+    if folder == Path(directory) or not folder.is_dir():
         try:
             await_answer(directory, START_WITHIN_S)
         except NoAnswer as error:
             raise JournalBusy(f"cannot use state_dir {directory}: {error.strerror}") from None
         if not Path(directory).is_dir():
             return None
-    journal = Journal(directory, ConsulSettings(address=""), runtime=runtime)
+    journal = Journal(directory, ConsulSettings(address=""), folder=folder)
     found = [record for _, record in journal.recorded() if record.consul is not None]
     journal.close()
     if not found:

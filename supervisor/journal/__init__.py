@@ -27,26 +27,17 @@ from supervisor.core.actions import EMPTY_RECORD, Point, Record, WriteRecord
 from supervisor.core.frozen import replace
 from supervisor.core.settings import ItemSettings
 from supervisor.errors import OperatorError
-from supervisor.filesystem.reading import Pulse
 from supervisor.hooks.abandoned import Group
-from supervisor.journal.copies import COMPLETE, SUFFIX, JournalBusy, answers, folder_of, locked, take_over
+from supervisor.journal.copies import COMPLETE, SUFFIX, JournalBusy, answers, locked, take_over
 from supervisor.journal.format import Recorded, UnreadableRecord, is_at_rest, read, settings_line, state_line
 from supervisor.journal.identity import MachineIdentity, identity_here
 from supervisor.journal.record_file import RecordFile, read_content
 
-__all__ = [
-    "MachineIdentity",
-    "Journal",
-    "JournalBusy",
-    "JournalError",
-    "Recorded",
-    "UnreadableRecord",
-    "identity_here",
-]
+__all__ = ["MachineIdentity", "Journal", "JournalError", "Recorded", "UnreadableRecord", "identity_here"]
 
 ENDED_FROM = (Point.TENURE, Point.HOLDING, Point.LOSING, Point.STUCK)
 START_WITHIN_S = 3.0  # for a disk with all records; one that works answers in some ten milliseconds
-WRITE_WITHIN_S = 0.25  # for a disk that is not needed; for the loop, which stands still that long once
+GOES_ON_S = 0.25  # for a disk whose records are in memory as well
 
 
 class JournalError(OperatorError):
@@ -75,17 +66,16 @@ class Journal:
         *,
         withheld: Iterable[str] = (),
         identity: MachineIdentity | None = None,
-        runtime: str = "",
+        folder: Path | None = None,
         wants_copy: Callable[[str], None] = lambda name: None,
     ) -> None:
         """Make and lock the folders. Raises JournalError or JournalBusy when that is not possible.
 
         directory: ``state_dir``.
-        runtime: as in ``folder_of``.
+        folder: where the records are written, by ``folder_of``. None: in ``state_dir``.
         """
         self._directory = Path(directory)
-        self.folder = folder_of(runtime, directory)  # where the records are written
-        self._pulse = Pulse(str(self.folder))
+        self._folder = folder or self._directory
         self._consul = consul
         self._withheld = tuple(sorted(withheld))  # the variables that hooks must not inherit
         self.identity = identity_here() if identity is None else identity
@@ -96,33 +86,27 @@ class Journal:
             self._open()
         except (OSError, JournalBusy) as error:
             self.close()
-            text = f"cannot use state_dir {self._directory}: {getattr(error, 'strerror', error)}"
+            text = f"cannot use state_dir {self._directory}: "
             if isinstance(error, JournalBusy):
-                raise JournalBusy(text) from None
+                raise JournalBusy(f"{text}{error}") from None
             remedy = "set state_dir to a directory that this user may write to, or $STATE_DIRECTORY"
-            raise JournalError(f"{text}; {remedy}") from None
+            raise JournalError(f"{text}{error.strerror}; {remedy}") from None
 
     def _open(self) -> None:
         """Let the records in the folder be the newest ones. Where they are, a start waits for no disk."""
-        if self._is_apart:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._locks.append(locked(self.folder))
-        suffices = (self.folder / COMPLETE).exists()
-        within_s = WRITE_WITHIN_S if suffices else START_WITHIN_S
+        if self._folder != self._directory:
+            self._locks.append(locked(self._folder))
+        suffices = (self._folder / COMPLETE).exists()
+        within_s = GOES_ON_S if suffices else START_WITHIN_S
         try:
-            if answers(self._directory, self.folder, within_s):
-                self._locks.append(take_over(self._directory, self.folder))
+            if answers(self._directory, self._folder, within_s):
+                self._locks.append(take_over(self._directory, self._folder))
             elif not suffices:
                 what = f"its file system did not answer within {within_s:g} s"
                 raise JournalBusy(f"{what}; it belongs on a disk of this machine")
         except OSError:
             if not suffices:
                 raise
-
-    @property
-    def _is_apart(self) -> bool:
-        """Whether the records are in memory, with copies on disk."""
-        return self.folder != self._directory
 
     def follow(self, consul: ConsulSettings, withheld: Iterable[str]) -> None:
         """Use the Consul settings and withheld variables of another configuration.
@@ -142,13 +126,12 @@ class Journal:
             entry.file.close()
         for lock in self._locks:
             os.close(lock)
-        self._pulse.close()
 
     # --- reading -------------------------------------------------------------------------------
 
     def recorded(self) -> Iterator[tuple[str, Recorded | UnreadableRecord]]:
         """Yield the name and the record of each item that earlier processes left."""
-        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
+        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
             item = path.name.removesuffix(SUFFIX)
             try:
                 found = read(read_content(path))
@@ -231,15 +214,14 @@ class Journal:
     def _entry(self, item: str) -> _Entry:
         entry = self._entries.get(item)
         if entry is None:
-            entry = self._entries[item] = _Entry(RecordFile(self.folder / f"{item}{SUFFIX}"))
+            entry = self._entries[item] = _Entry(RecordFile(self._folder / f"{item}{SUFFIX}"))
         return entry
 
     def _write(self, entry: _Entry, state: Record, settings: ItemSettings) -> str:
         try:
-            self._pulse.check(WRITE_WITHIN_S)
             if is_at_rest(state, entry.groups):
-                if self._is_apart:
-                    os.utime(self.folder / COMPLETE)
+                if self._folder != self._directory:
+                    os.utime(self._folder / COMPLETE)
                 entry.file.remove()
                 entry.settings = None
                 self._wants_copy(entry.file.path.name)

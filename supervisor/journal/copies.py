@@ -58,9 +58,9 @@ class JournalBusy(NotPossible):
 def folder_of(runtime: str, state_dir: str) -> Path:
     """Return the folder in which the records of ``state_dir`` are written.
 
-    runtime: the folder in memory that systemd keeps for this service. Blank: there is none.
+    runtime: RUNTIME_DIRECTORY. Blank: no folder in memory is known.
     """
-    if not runtime:
+    if not (runtime := runtime.partition(":")[0]):
         return Path(state_dir)
     return Path(runtime, f"records.{sha256(os.fsencode(os.path.normpath(state_dir))).hexdigest()[:16]}")
 
@@ -75,10 +75,8 @@ def answers(state_dir: Path, folder: Path, within_s: float) -> bool:
             return child.within(within_s)
         finally:
             child.close()
-    except NoAnswer:
-        return False
-    except OSError:
-        return True  # no child can be started or watched
+    except OSError as error:  # else no child can be started or watched
+        return not isinstance(error, NoAnswer)
 
 
 def take_over(state_dir: Path, folder: Path) -> int:
@@ -86,7 +84,6 @@ def take_over(state_dir: Path, folder: Path) -> int:
 
     Raises JournalBusy or OSError.
     """
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = locked(state_dir)
     if folder == state_dir:
         return lock
@@ -122,10 +119,11 @@ def _compare(copy: Path, folder: Path) -> None:
 
 
 def locked(folder: Path) -> int:
-    """Return the lock of this folder. Raises JournalBusy or OSError.
+    """Make this folder, and return its lock. Raises JournalBusy or OSError.
 
     The file is opened for reading alone if the disk takes no more writes but has records.
     """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / "lock"
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -137,8 +135,8 @@ def locked(folder: Path) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)
-        why = "another consul-supervisor is using it; each needs a state_dir of its own"
-        raise JournalBusy(why) from None
+        what = "another consul-supervisor is using it; each needs a state_dir of its own"
+        raise JournalBusy(what) from None
     return lock
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.actions import EMPTY_RECORD, Point, Record, WriteRecord
-from supervisor.journal import Journal, JournalBusy, JournalError, Recorded, UnreadableRecord
-from supervisor.journal.copies import COMPLETE, EVENTS, Copies, folder_of
+from supervisor.journal import Journal, JournalError, Recorded, UnreadableRecord
+from supervisor.journal.copies import COMPLETE, EVENTS, Copies, JournalBusy, folder_of
 from tests.support.hung import frozen, hung, local_disk, needs_root
 from tests.unit.journal.test_journal import CONSUL, HERE, RECORD, SETTINGS, make_link, make_pipe
 
@@ -33,9 +33,8 @@ class Node:
 
     def start(self, runtime: str | None = None) -> Journal:
         runtime = str(self.run) if runtime is None else runtime
-        journal = Journal(
-            str(self.disk), CONSUL, identity=HERE, runtime=runtime, wants_copy=self.wanted.append
-        )
+        folder = folder_of(runtime, str(self.disk))
+        journal = Journal(str(self.disk), CONSUL, identity=HERE, folder=folder, wants_copy=self.wanted.append)
         self._open.append(journal)
         return journal
 
@@ -268,7 +267,8 @@ def test_two_processes_never_share_a_state_dir_whatever_their_folders_in_memory(
 def test_records_of_another_state_dir_are_left_alone(node: Node, tmp_path: Path) -> None:
     node.start()
     node.write(RECORD)
-    other = Journal(str(tmp_path / "other"), CONSUL, identity=HERE, runtime=str(node.run))
+    disk = str(tmp_path / "other")
+    other = Journal(disk, CONSUL, identity=HERE, folder=folder_of(str(node.run), disk))
     assert not list(other.recorded())
     other.close()
 

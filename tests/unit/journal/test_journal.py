@@ -25,8 +25,9 @@ from supervisor.core.settings import (
     Webhook,
 )
 from supervisor.hooks.abandoned import Group
-from supervisor.journal import Journal, JournalBusy, MachineIdentity, Recorded, UnreadableRecord
+from supervisor.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
 from supervisor.journal.checked_line import content_of, line_of
+from supervisor.journal.copies import JournalBusy
 from supervisor.journal.format import LEADER_BYTES_MAX, read, settings_line, state_line
 from supervisor.journal.record_file import COMPACT_BYTES, RESERVE
 from tests.support.captured import captured
