@@ -32,6 +32,7 @@ TESTS = (
     "tests/unit/runtime/test_driver.py",
     "tests/unit/daemon/test_restore.py",
     "tests/unit/journal/test_journal.py",
+    "tests/unit/journal/test_copies.py",
     "tests/unit/journal/test_damaged_records.py",
     "tests/unit/journal/test_event_file.py",
 )

@@ -29,7 +29,7 @@ from supervisor.daemon import accepted
 from supervisor.filesystem.children import NoAnswer
 from supervisor.runtime import signals
 
-NOTED = "state_dir"  # a file in a folder that systemd keeps during restarts, and removes at a stop
+NOTED = "state_dir"  # a file in the folder that systemd keeps, also when this process is killed
 START_WITHIN_S = 3.0  # time for the file system of another machine to answer after a boot
 RELOAD_WITHIN_S = 0.25  # the loop waits meanwhile; a file system that works answers in about ten milliseconds
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         if ended is not None:
             return ended
         code = _daemon(config, reload, path, refused)
-        if code == DONE and not os.environ.get("RUNTIME_DIRECTORY"):  # systemd removes its folder itself
+        if code == DONE:
             note.unlink(missing_ok=True)
         return code
     except NoAnswer as error:
@@ -137,7 +137,8 @@ def _wind_up_each(directories: Iterable[str], note: Path) -> None:
 
     So each tenure gets its on_lose even if the configuration cannot be loaded.
     """
-    from supervisor.journal import JournalBusy, JournalError
+    from supervisor.journal import JournalError
+    from supervisor.journal.copies import JournalBusy
 
     for directory in filter(None, dict.fromkeys((*directories, _noted_state_dir(note)))):
         try:

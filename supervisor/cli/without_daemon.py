@@ -31,16 +31,20 @@ def left_events(options: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]
     There are none when the socket alone says which daemon is meant. Raises OSError, whose strerror is a
     sentence.
     """
-    from supervisor.config import state_dir_without_file, state_dirs_of
+    from supervisor.config import control_socket, state_dir_without_file, state_dirs_of
     from supervisor.filesystem.reading import await_answer
     from supervisor.journal import identity_here
+    from supervisor.journal.copies import folder_of
     from supervisor.journal.event_file import events_of, lines_in
 
     if _only_socket_is_given(options):
         return "", []
     config = readable_config(options.config)
     usual = (state_dir_without_file(os.environ),)
-    for folder in usual if config is None else state_dirs_of(config, os.environ):
+    runtime = os.path.dirname(control_socket(None, os.environ)[0])
+    for state_dir in usual if config is None else state_dirs_of(config, os.environ):
+        memory = folder_of(runtime, state_dir)  # a daemon that was killed has left the newest events there
+        folder = str(memory) if memory.is_dir() else state_dir
         try:
             await_answer(folder, ANSWER_S)
             if found := [each for each in events_of(lines_in(folder), identity_here().machine) if each]:

@@ -18,6 +18,7 @@ from typing import Any
 from supervisor.config import Config
 from supervisor.config.settings import ConsulSettings, ControlSettings, HttpSettings, LogSettings
 from supervisor.core.settings import Settings
+from supervisor.filesystem.reading import read_within
 from supervisor.journal.serialize import from_plain, to_plain
 
 NAME = "accepted.json"
@@ -71,8 +72,7 @@ def find(folders: Iterable[str], path: Path) -> Accepted | None:
     """Return what was kept in the first of these folders for the files at ``path``. None: nothing usable."""
     for folder in folders:
         with suppress(OSError, KeyError, ValueError, TypeError, AttributeError):
-            with (Path(folder) / NAME).open("rb") as file:
-                kept = json.loads(file.read(BYTES_MAX))
+            kept = json.loads(read_within(f"{folder}/{NAME}", BYTES_MAX))
             if kept["path"] == str(path):
                 parts = {name: from_plain(kind, kept[name]) for name, kind in _KINDS.items()}
                 parts["consul"] = _with_variables(parts["consul"])

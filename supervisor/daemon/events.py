@@ -1,7 +1,6 @@
-"""The events of this node on disk: read after the start, and written after everything urgent.
+"""The events of this node beside its records: read after the start, and written after everything urgent.
 
-A file system that does not answer, a full disk or a file that cannot be read costs events and nothing else.
-The loop never waits for them, and the log reports each failure.
+A lack of room or a file that cannot be read costs events and nothing else, and the log reports each failure.
 """
 
 import asyncio
@@ -9,8 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from supervisor.filesystem.children import NoAnswer
-from supervisor.journal import WRITE_WITHIN_S
 from supervisor.journal.event_file import BATCH_MAX, EventFile, events_of
 from supervisor.telemetry.event_log import EVENTS_MAX
 from supervisor.telemetry.history import History
@@ -18,8 +15,7 @@ from supervisor.telemetry.log import Log, Name
 from supervisor.telemetry.replay import Replay
 
 DELAY_S = 0.05  # so that the hook whose begin is an event begins first, and one write has several events
-LOOK_S = 1.0  # between two looks whether the file system answers; one that works has answered by then
-RETRY_S = 10.0  # after a failure, such as a full disk
+RETRY_S = 10.0  # after a failure, such as a lack of room
 READ_AT_ONCE = 25  # lines in one turn of the loop, which take it half a millisecond
 
 
@@ -37,7 +33,6 @@ class Events:
         self._pending: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._timer: asyncio.TimerHandle | None = None
         self._read = False
-        self._unanswered = False
         log.keep = self._add
 
     def _add(self, name: Name, fields: dict[str, Any]) -> None:
@@ -50,30 +45,25 @@ class Events:
 
     async def restore(self) -> None:
         """Read the events of earlier processes, piece by piece, and write those of this one from then on."""
-        lines, past = await self._lines(), Replay()
+        lines, past = self._lines(), Replay()
         for number, event in enumerate(events_of(lines, self._machine)):
             if event is not None:
                 past.event(event)
             if number % READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
         past.history.end_all()
-        self._unanswered = False
         self._history.events.prepend(past.history.events)
         for item in self._items():
             self._history.recall(item, past.history.of(item).transitions)
         self._read = True
         self._write_in(DELAY_S)
 
-    async def _lines(self) -> list[bytes]:
-        while True:
-            try:
-                return self._file.lines(0.0)
-            except NoAnswer as error:
-                self._failed(error)
-                await asyncio.sleep(LOOK_S)
-            except OSError as error:
-                self._failed(error)
-                return []
+    def _lines(self) -> list[bytes]:
+        try:
+            return self._file.lines()
+        except OSError as error:
+            self._failed(error)
+            return []
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -85,37 +75,31 @@ class Events:
         """Write the pending events, at most BATCH_MAX of them in one turn of the loop."""
         self._timer = None
         try:
-            self._append(0.0)
+            self._append()
         except OSError as error:
             self._failed(error)
-            self._write_in(LOOK_S if isinstance(error, NoAnswer) else RETRY_S)
+            self._write_in(RETRY_S)
             return
-        self._unanswered = False
         self._log.recovered("events-failed", "")
         if self._pending:
             self._write_in(0.0)
 
-    def _append(self, within_s: float) -> None:
+    def _append(self) -> None:
         batch = [self._pending[at] for at in range(min(BATCH_MAX, len(self._pending)))]
         if batch:
-            self._file.append(batch, within_s)
+            self._file.append(batch)
         for _ in batch:
             self._pending.popleft()
 
     def _failed(self, error: OSError) -> None:
-        """Log the failure, except the first look at a file system that has had no time to answer."""
-        if isinstance(error, NoAnswer) and not self._unanswered:
-            self._unanswered = True
-            return
         self._log.failed("events-failed", "", f"cannot use the file of events: {error.strerror}")
 
     def close(self) -> None:
-        """Write the pending events, if the file system answers. Nothing may be logged afterwards."""
+        """Write the pending events. Nothing may be logged afterwards."""
         if self._timer is not None:
             self._timer.cancel()
         try:
             while self._pending:
-                self._append(WRITE_WITHIN_S)
+                self._append()
         except OSError as error:
-            self._log.failed("events-failed", "", f"cannot use the file of events: {error.strerror}")
-        self._file.close()
+            self._failed(error)

@@ -43,7 +43,6 @@ from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
 from supervisor.hooks.attempts import Hooks
 from supervisor.hooks.output import HookLine
-from supervisor.journal.fsync import Flush
 from supervisor.preflight.monitor import HookMonitor
 from supervisor.runtime import signals
 from supervisor.runtime.background import Background
@@ -95,8 +94,7 @@ class Daemon:
         self._client = ConsulClient(
             config, lambda level, event, why: log.line(level, event, why=why), boottime
         )
-        self._flush = Flush()
-        self._records = Records(config, log, self._flush.want)
+        self._records = Records(config, log, environ)
         self._only_wind_up = load is None
         unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
         begun = self._records.start(wanted_of(config), boottime(), unwanted)
@@ -116,7 +114,7 @@ class Daemon:
         history, metrics = self._listeners.history, self._listeners.metrics
         history.refused = refused  # why the last accepted configuration runs. Blank: the present one runs
         self._events = Events(
-            config.state_dir,
+            self._records.folder,
             self._records.machine,
             log,
             history,
@@ -167,7 +165,7 @@ class Daemon:
             await self._listeners.open()
         except ControlError:
             await self._close()
-            self._records.close()
+            await self._records.close()
             raise
         self._log.line("info", "started", items=len(self._driver.contenders.by_name), pid=os.getpid())
         if self._listeners.history.refused:
@@ -185,7 +183,7 @@ class Daemon:
         clean = self._clean and not self._interrupted
         self._log.line("info", "stopped", clean=clean)
         self._events.close()
-        self._records.close()
+        await self._records.close()
         self._log.finish()
         return EXIT_DONE if clean else EXIT_NOT_CLEAN
 
@@ -292,7 +290,6 @@ class Daemon:
         self._background.cancel()
         await self._hooks.close()
         await self._client.close()
-        self._flush.close()
         await self._background.ended()
         self._notify_observers()
 

@@ -5,7 +5,7 @@ interrupted. This module logs failures of the journal, and the core decides what
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,13 +18,12 @@ from supervisor.filesystem.reading import await_answer
 from supervisor.hooks.abandoned import Group, find_abandoned, kill_abandoned, started_at
 from supervisor.journal import (
     START_WITHIN_S,
-    SUFFIX,
     Journal,
-    JournalBusy,
     MachineIdentity,
     Recorded,
     UnreadableRecord,
 )
+from supervisor.journal.copies import SUFFIX, Copies, JournalBusy, folder_of
 from supervisor.telemetry.log import Log
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
@@ -35,14 +34,21 @@ Started = StartHook | StartRun
 class Records:
     """The journal of one configuration, and the log of its failures."""
 
-    def __init__(self, config: Config, log: Log, wants_disk: Callable[[Path], None]) -> None:
+    def __init__(self, config: Config, log: Log, environ: Mapping[str, str]) -> None:
         """Open the journal. Raises JournalError or JournalBusy."""
         self._log = log
         self._items = {settings.name: settings for settings in config.items}
         self._consul = config.consul
         self.withheld = config.withheld  # what hooks must not inherit, by this configuration and earlier ones
+        folder = folder_of(environ.get("RUNTIME_DIRECTORY", ""), config.state_dir)
+        self.folder = str(folder)  # also of the events
+        self._copies = Copies(folder, config.state_dir, self._copied)
         self._journal = Journal(
-            config.state_dir, config.consul, withheld=config.withheld, wants_disk=wants_disk
+            config.state_dir,
+            config.consul,
+            withheld=config.withheld,
+            folder=folder,
+            wants_copy=self._copies.want,
         )
         self._groups: dict[Started, Group] = {}
 
@@ -56,6 +62,8 @@ class Records:
         unwanted: why all that is on record beside ``wanted`` is given up.
         """
         records = dict(self._journal.recorded())
+        for name in records:
+            self._copies.want(f"{name}{SUFFIX}")
         self._kill_leftovers(records)
         self.withheld |= {name for record in records.values() for name in record.withheld}
         for name, record in records.items():
@@ -160,8 +168,15 @@ class Records:
         else:
             self._log.recovered("journal-failed", item)
 
-    def close(self) -> None:
-        """Close the journal. The records stay."""
+    def _copied(self, why_not: str) -> None:
+        if why_not:
+            self._log.failed("copies-failed", "", why_not)
+        else:
+            self._log.recovered("copies-failed", "")
+
+    async def close(self) -> None:
+        """Close the journal. The records stay, on disk unless it hangs."""
+        await self._copies.finish()
         self._journal.close()
 
 
@@ -183,13 +198,15 @@ def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | No
     orphaned. Neither a token nor a password is on record, so they are taken from the environment, except for
     a token that is in a file. Raises JournalError or JournalBusy.
     """
-    try:
-        await_answer(directory, START_WITHIN_S)
-    except NoAnswer as error:
-        raise JournalBusy(f"cannot use state_dir {directory}: {error.strerror}") from None
-    if not any(Path(directory).glob(f"*{SUFFIX}")):
-        return None
-    journal = Journal(directory, ConsulSettings(address=""))
+    folder = folder_of(environ.get("RUNTIME_DIRECTORY", ""), directory)
+    if folder == Path(directory) or not folder.is_dir():
+        try:
+            await_answer(directory, START_WITHIN_S)
+        except NoAnswer as error:
+            raise JournalBusy(f"cannot use state_dir {directory}: {error.strerror}") from None
+        if not Path(directory).is_dir():
+            return None
+    journal = Journal(directory, ConsulSettings(address=""), folder=folder)
     found = [record for _, record in journal.recorded() if record.consul is not None]
     journal.close()
     if not found:

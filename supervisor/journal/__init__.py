@@ -1,4 +1,4 @@
-"""The records that survive a crash of the supervisor: one file for each item under the state directory.
+"""The records that survive a crash of the supervisor: one file for each item.
 
     record_file.py   the file of one item: lines that are whole or absent, and room for later ones
     format.py        the format: lines with checksums, of which the newest state is complete
@@ -6,16 +6,15 @@
     serialize.py     dataclasses as plain values and back
     identity.py      this machine, host and boot
     event_file.py    the newest events of this node, for people: in the folder of the records
-    fsync.py         a child that forces files to disk, while no part waits for it
+    copies.py        where the records are, and a child that copies them to disk, while no part waits for it
 
-A record counts as written when the kernel has it, which survives any crash of this process. Only a loss of
-power can take it back, and that ends the application as well. A record is written by one write(2), before
-anything that depends on it. A record that could not be written whole is overwritten. The directory is locked,
-because two processes with one journal would each believe the other's records. No function here interprets a
-record.
+A record counts as written when the kernel has it, which survives any crash of this process. Only the end of
+the machine can take it back, and that ends the application as well. A record is written by one write(2),
+before anything that depends on it. A record that could not be written whole is overwritten. Records and
+copies are locked, because two processes with one journal would each believe the other's records. No function
+here interprets a record.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -27,10 +26,9 @@ from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import EMPTY_RECORD, Point, Record, WriteRecord
 from supervisor.core.frozen import replace
 from supervisor.core.settings import ItemSettings
-from supervisor.errors import NotPossible, OperatorError
-from supervisor.filesystem.children import NoAnswer
-from supervisor.filesystem.reading import Pulse
+from supervisor.errors import OperatorError
 from supervisor.hooks.abandoned import Group
+from supervisor.journal.copies import COMPLETE, SUFFIX, JournalBusy, answers, locked, take_over
 from supervisor.journal.format import Recorded, UnreadableRecord, is_at_rest, read, settings_line, state_line
 from supervisor.journal.identity import MachineIdentity, identity_here
 from supervisor.journal.record_file import RecordFile, read_content
@@ -38,18 +36,12 @@ from supervisor.journal.record_file import RecordFile, read_content
 __all__ = ["MachineIdentity", "Journal", "JournalError", "Recorded", "UnreadableRecord", "identity_here"]
 
 ENDED_FROM = (Point.TENURE, Point.HOLDING, Point.LOSING, Point.STUCK)
-SUFFIX = ".journal"
-# Of a file system that is on no disk of this machine. One that works answers in some ten milliseconds.
-START_WITHIN_S = 3.0
-WRITE_WITHIN_S = 0.25  # the loop stands still that long once; later writes fail until the file system answers
+START_WITHIN_S = 3.0  # for a disk with all records; one that works answers in some ten milliseconds
+GOES_ON_S = 0.25  # for a disk whose records are in memory as well
 
 
 class JournalError(OperatorError):
     """The state directory cannot be used."""
-
-
-class JournalBusy(NotPossible):
-    """The state directory cannot be used now: another process has it, or its file system does not answer."""
 
 
 @dataclass(slots=True)
@@ -74,52 +66,47 @@ class Journal:
         *,
         withheld: Iterable[str] = (),
         identity: MachineIdentity | None = None,
-        wants_disk: Callable[[Path], None] = lambda path: None,
+        folder: Path | None = None,
+        wants_copy: Callable[[str], None] = lambda name: None,
     ) -> None:
-        """Make and lock the directory. Raises JournalError or JournalBusy when that is not possible."""
+        """Make and lock the folders. Raises JournalError or JournalBusy when that is not possible.
+
+        directory: ``state_dir``.
+        folder: where the records are written, by ``folder_of``. None: in ``state_dir``.
+        """
         self._directory = Path(directory)
-        self._pulse = Pulse(directory)
+        self._folder = folder or self._directory
         self._consul = consul
         self._withheld = tuple(sorted(withheld))  # the variables that hooks must not inherit
         self.identity = identity_here() if identity is None else identity
-        self._wants_disk = wants_disk  # receives each path whose record has changed in more than its contact
+        self._wants_copy = wants_copy  # receives each file whose record changes in more than its contact
         self._entries: dict[str, _Entry] = {}
-        self._lock = self._open()
+        self._locks: list[int] = []
+        try:
+            self._open()
+        except (OSError, JournalBusy) as error:
+            self.close()
+            text = f"cannot use state_dir {self._directory}: "
+            if isinstance(error, JournalBusy):
+                raise JournalBusy(f"{text}{error}") from None
+            remedy = "set state_dir to a directory that this user may write to, or $STATE_DIRECTORY"
+            raise JournalError(f"{text}{error.strerror}; {remedy}") from None
 
-    def _open(self) -> int:
-        remedy = "set state_dir to a directory that this user may write to, or $STATE_DIRECTORY"
+    def _open(self) -> None:
+        """Let the records in the folder be the newest ones. Where they are, a start waits for no disk."""
+        if self._folder != self._directory:
+            self._locks.append(locked(self._folder))
+        suffices = (self._folder / COMPLETE).exists()
+        within_s = GOES_ON_S if suffices else START_WITHIN_S
         try:
-            self._pulse.check(START_WITHIN_S)
-        except NoAnswer as error:
-            self._pulse.close()
-            text = f"cannot use state_dir {self._directory}: {error.strerror}"
-            raise JournalBusy(f"{text}; it belongs on a disk of this machine") from None
+            if answers(self._directory, self._folder, within_s):
+                self._locks.append(take_over(self._directory, self._folder))
+            elif not suffices:
+                what = f"its file system did not answer within {within_s:g} s"
+                raise JournalBusy(f"{what}; it belongs on a disk of this machine")
         except OSError:
-            pass  # no child can be started to check the file system, so it is taken to answer
-        try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = self._open_lock()
-        except OSError as error:
-            raise JournalError(
-                f"cannot use state_dir {self._directory}: {error.strerror}; {remedy}"
-            ) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
-            text = f"cannot use state_dir {self._directory}: another consul-supervisor is using it"
-            raise JournalBusy(f"{text}; each needs a state_dir of its own") from None
-        return lock
-
-    def _open_lock(self) -> int:
-        """Open the lock file, for reading alone if the disk takes no more writes but has records."""
-        path = self._directory / "lock"
-        try:
-            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError:
-            if not any(self._directory.glob(f"*{SUFFIX}")):
+            if not suffices:
                 raise
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def follow(self, consul: ConsulSettings, withheld: Iterable[str]) -> None:
         """Use the Consul settings and withheld variables of another configuration.
@@ -137,14 +124,14 @@ class Journal:
         """Close all files and unlock the directory for the next process. The records stay."""
         for entry in self._entries.values():
             entry.file.close()
-        os.close(self._lock)
-        self._pulse.close()
+        for lock in self._locks:
+            os.close(lock)
 
     # --- reading -------------------------------------------------------------------------------
 
     def recorded(self) -> Iterator[tuple[str, Recorded | UnreadableRecord]]:
         """Yield the name and the record of each item that earlier processes left."""
-        for path in sorted(self._directory.glob(f"*{SUFFIX}")):
+        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
             item = path.name.removesuffix(SUFFIX)
             try:
                 found = read(read_content(path))
@@ -181,7 +168,7 @@ class Journal:
         if why_not and write.record.step is Point.SESSION and known.step in ENDED_FROM:
             why_not = self._forget(entry) and why_not
         if not why_not and replace(known, contact=write.record.contact) != write.record:
-            self._wants_disk(entry.file.path)
+            self._wants_copy(entry.file.path.name)
         return why_not
 
     def group_began(self, item: str, group: Group) -> str:
@@ -227,15 +214,17 @@ class Journal:
     def _entry(self, item: str) -> _Entry:
         entry = self._entries.get(item)
         if entry is None:
-            entry = self._entries[item] = _Entry(RecordFile(self._directory / f"{item}{SUFFIX}"))
+            entry = self._entries[item] = _Entry(RecordFile(self._folder / f"{item}{SUFFIX}"))
         return entry
 
     def _write(self, entry: _Entry, state: Record, settings: ItemSettings) -> str:
         try:
-            self._pulse.check(WRITE_WITHIN_S)
             if is_at_rest(state, entry.groups):
+                if self._folder != self._directory:
+                    os.utime(self._folder / COMPLETE)
                 entry.file.remove()
                 entry.settings = None
+                self._wants_copy(entry.file.path.name)
             else:
                 time_of_day = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
                 line = state_line(state, entry.groups, self.identity, time_of_day)

@@ -4,9 +4,8 @@ Two files make a ring: when the newer one is full it takes the place of the olde
 checksum, so a damaged line is left out and harms no other line. The first line that a process writes into a
 file names the machine, because a disk may have been cloned.
 
-Nothing depends on an event, so nothing waits for one. A write that fails is tried again by its caller. No
-event is forced to disk: a loss of power may take the newest ones. This module must never touch a file system
-of another machine before that file system has answered.
+Nothing depends on an event. A write that fails is tried again by its caller. The files are copied to disk
+with the records: the end of the machine may take the newest events.
 """
 
 import errno
@@ -16,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from supervisor.filesystem.reading import Pulse
 from supervisor.journal.checked_line import content_of, line_of
 
 NEWER, OLDER = "events", "events.1"
@@ -32,21 +30,15 @@ class EventFile:
 
     def __init__(self, directory: str, machine: str) -> None:
         self._directory = Path(directory)
-        self._pulse = Pulse(directory)
         self._machine = machine
         self._named = False
 
-    def lines(self, within_s: float) -> list[bytes]:
-        """Return the lines that are there. Raises OSError, which is NoAnswer when the time is up."""
-        self._pulse.check(within_s)
+    def lines(self) -> list[bytes]:
+        """Return the lines that are there. Raises OSError."""
         return lines_in(str(self._directory))
 
-    def append(self, events: Sequence[dict[str, Any]], within_s: float) -> None:
-        """Append at most BATCH_MAX events, all or none.
-
-        Raises OSError, which is NoAnswer when the file system does not answer within this time.
-        """
-        self._pulse.check(within_s)
+    def append(self, events: Sequence[dict[str, Any]]) -> None:
+        """Append at most BATCH_MAX events, all or none. Raises OSError."""
         # A line feed comes first, because a loss of power may have cut the line before.
         head = b"\n" + line_of({"events": VERSION, "machine": self._machine})
         lines = b"".join(map(line_of, events))
@@ -69,10 +61,6 @@ class EventFile:
             os.close(fd)
             raise OSError(errno.EINVAL, "it is not a regular file")
         return fd, status.st_size
-
-    def close(self) -> None:
-        """Stop waiting for the file system."""
-        self._pulse.close()
 
 
 def lines_in(directory: str) -> list[bytes]:

@@ -21,8 +21,8 @@ from supervisor.filesystem.mounts import is_local
 
 ROOT = 0
 FAR_STATE = (
-    "it is not on a disk of this machine: while its file system does not answer, no record can be written, "
-    "and a restart winds up nothing: choose a local folder"
+    "it is not on a disk of this machine: while its file system does not answer, a start after a boot "
+    "winds up nothing: choose a local folder"
 )
 PROGRAMS_MAX = 1000  # of a configuration, because each takes some calls of the kernel
 

@@ -72,6 +72,8 @@ Name = Literal[
     "journal-unreadable",
     "journal-failed",
     "journal-recovered",
+    "copies-failed",
+    "copies-recovered",
     "events-failed",
     "events-recovered",
     "leftover-process",

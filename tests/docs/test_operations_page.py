@@ -285,9 +285,8 @@ def test_the_shown_upgrade_checks_before_it_restarts(shown: str) -> None:
     assert start is not None
     assert typed(shown) == [
         f"{start[1]}/pip install --upgrade .",
-        f"consul-supervisor check {start[2]}",
         "systemctl daemon-reload",
-        f"systemctl restart {UNIT.stem}",
+        f"consul-supervisor check --here {start[2]} && systemctl restart {UNIT.stem}",
         "consul-supervisor status",
     ]
 

@@ -1,4 +1,4 @@
-"""A file system that does not answer: every process that uses it waits until it is gone.
+"""File systems that do not answer: every process that uses one waits until it is gone.
 
 FUSE without a server. It covers a folder that was there before, so that a working path hangs from one moment
 to the next, and works again at the end. Needs root.
@@ -46,6 +46,30 @@ def stuck(folder: Path) -> Iterator[None]:
         server.kill()
         server.wait()
         _libc.umount2(os.fsencode(folder), MNT_DETACH)
+
+
+@contextmanager
+def local_disk(folder: Path) -> Iterator[None]:
+    """Mount a local disk of its own (ext4 on a loop device) at this folder within the block."""
+    image = folder.with_suffix(".image")
+    with image.open("wb") as file:
+        file.truncate(16 * 1024 * 1024)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@contextmanager
+def frozen(folder: Path) -> Iterator[None]:
+    """Freeze this local disk within the block: whoever writes hangs in state D, even against SIGKILL."""
+    subprocess.run(["fsfreeze", "--freeze", folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["fsfreeze", "--unfreeze", folder], check=True)
 
 
 def _mounted(folder: Path) -> int:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import psutil
 import yaml
 
+from supervisor.journal.copies import SUFFIX, folder_of
 from tests.support.captured import captured
 from tests.support.log_lines import undocumented
 from tests.support.patience import PATIENCE_S as PATIENCE_S  # for tests of a supervisor
@@ -73,8 +74,8 @@ class Supervisor:
         self.rewrite(config)
         self.log_path = folder / "log"
         self.state_dir = folder / "state"
-        places = {"STATE_DIRECTORY": str(self.state_dir), "RUNTIME_DIRECTORY": str(folder)}
-        self._environ = {**ENVIRON, **places, **(environ or {})}
+        self.places = {"STATE_DIRECTORY": str(self.state_dir), "RUNTIME_DIRECTORY": str(folder)}
+        self._environ = {**ENVIRON, **self.places, **(environ or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     def rewrite(self, config: Mapping[str, object]) -> None:
@@ -99,6 +100,11 @@ class Supervisor:
     def _argv(self) -> list[str]:
         # setpriv rather than preexec_fn: nothing of Python runs between fork and exec.
         return ["setpriv", "--pdeathsig", "KILL", *COMMAND, "run", str(self.config_path)]
+
+    @property
+    def records(self) -> Path:
+        """The folder in which it writes its records. An orderly stop removes the folder."""
+        return folder_of(str(self.folder), str(self.state_dir))
 
     @property
     def running(self) -> bool:
@@ -218,12 +224,12 @@ def left_behind(folder: Path) -> list[str]:
 def assert_none_left(processes: Callable[[], list[psutil.Process]]) -> None:
     """Check that none of these processes is left, except a child that the supervisor's end does not wait for.
 
-    Such a child is a ``sync`` of a record, for which a disk may take seconds, or a killed fork of the
-    supervisor. It is awaited here.
+    Such a child copies a record, for which a disk may take seconds, or is a killed fork of the supervisor. It
+    is awaited here.
     """
     left = [process.cmdline() for process in processes() if not _is_own_child(process)]
     assert not left, f"processes are left: {left}"
-    until(lambda: not processes(), "a sync of a record or a fork has ended")
+    until(lambda: not processes(), "a copy of a record or a fork has ended")
 
 
 def _is_own_child(process: psutil.Process) -> bool:
@@ -231,4 +237,5 @@ def _is_own_child(process: psutil.Process) -> bool:
         command = process.cmdline()
     except psutil.Error:  # the process has ended
         return True
-    return "--data" in command or command[1:4] == ["-m", "supervisor", "run"]
+    copies = any(word == "events" or word.endswith(SUFFIX) for word in command)
+    return copies or command[1:4] == ["-m", "supervisor", "run"]

@@ -43,6 +43,7 @@ KINDS: dict[Name, Kind] = {
     **{each.line: Kind(each.level, "consul-answers", FORGET_S) for each in FAILURES.values()},
     "check-failed": Kind("warning", "check-recovered"),
     "journal-failed": Kind("error", "journal-recovered"),
+    "copies-failed": Kind("warning", "copies-recovered"),
     "events-failed": Kind("warning", "events-recovered"),
 }
 

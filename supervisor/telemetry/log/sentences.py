@@ -82,6 +82,8 @@ SENTENCES: dict[Name, str] = {
     "journal-unreadable": "{item}: its record cannot be read: {why}[; {remedy}]",
     "journal-failed": f"[{{items_named}}: ]the record cannot be written{_FAILS}",
     "journal-recovered": f"[{{items_named}}: ]records can be written{_WORKS}",
+    "copies-failed": f"[{{items_named}}: ]records are in memory only{_FAILS}",
+    "copies-recovered": f"[{{items_named}}: ]records are on disk, too{_WORKS}",
     "events-failed": f"[{{items_named}}: ]events are kept in memory only{_FAILS}",
     "events-recovered": f"[{{items_named}}: ]events can be written{_WORKS}",
     "leftover-process": "Left behind by a crash: {why}",

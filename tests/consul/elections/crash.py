@@ -16,6 +16,12 @@ def crash(scene: Scene, node: str) -> Supervisor:
     return supervisor
 
 
+def _record_of(supervisor: Supervisor, name: str) -> Path:
+    """Return the file of a record: in memory, unless a stop in order has left it on disk alone."""
+    folder = supervisor.records if supervisor.records.exists() else supervisor.state_dir
+    return folder / f"{name}.journal"
+
+
 def flag_of(scene: Scene) -> Path:
     """Return a file that a hook looks for: the hook goes on while the file is there."""
     scene.folder.mkdir(parents=True, exist_ok=True)
@@ -26,7 +32,7 @@ def flag_of(scene: Scene) -> Path:
 
 def state_of(supervisor: Supervisor, name: str) -> dict[str, object]:
     """Return the newest state on record; blank when there is none."""
-    path = supervisor.state_dir / f"{name}.journal"
+    path = _record_of(supervisor, name)
     lines = path.read_text().rstrip(" ").splitlines() if path.exists() else []
     states = [json.loads(line.partition(" ")[2]) for line in lines]
     return next((state for state in reversed(states) if state["record"] == "state"), {})
@@ -39,7 +45,7 @@ def session_in_force(scene: Scene) -> str:
 
 def rewrite(supervisor: Supervisor, name: str, **changes: str) -> None:
     """Write the newest state with other fields and a correct checksum."""
-    path = supervisor.state_dir / f"{name}.journal"
+    path = _record_of(supervisor, name)
     *before, newest = path.read_bytes().rstrip(b" ").splitlines(keepends=True)
     state = json.loads(newest.partition(b" ")[2]) | changes
     text = json.dumps(state).encode()
@@ -48,7 +54,7 @@ def rewrite(supervisor: Supervisor, name: str, **changes: str) -> None:
 
 def spoil(supervisor: Supervisor, name: str) -> None:
     """Change one byte of the newest line of the record."""
-    path = supervisor.state_dir / f"{name}.journal"
+    path = _record_of(supervisor, name)
     content = path.read_bytes().rstrip(b" ")
     path.write_bytes(content[:-10] + b"x" + content[-9:] + b" ")
 

@@ -109,13 +109,13 @@ def test_an_item_that_the_file_has_lost_is_given_up_once_the_file_can_be_read(sc
 def test_status_without_a_daemon_says_why_the_last_one_ended(scene: Scene) -> None:
     a = scene.leader("a")
     until(accepted_file(a).exists, "the configuration is kept")
-    left = a.state_dir / "events"
+    left = a.records / "events"
     until(lambda: left.exists() and b"holding" in left.read_bytes(), "the event is written")
     crash(scene, "a")
-    places = {"STATE_DIRECTORY": str(a.state_dir), "RUNTIME_DIRECTORY": str(a.folder)}
+    places = a.places
     last = command("status", "--config", str(a.config_path), environ=places)
     assert (last.returncode, last.stdout) == (69, "")
-    assert f"the last event that it left in {a.state_dir}: " in last.stderr
+    assert f"the last event that it left in {a.records}: " in last.stderr
     assert "its configuration" not in last.stderr
     accepted_file(a).unlink()
     a.config_path.write_text(spoilt(a.config_path.read_text(), "key"))

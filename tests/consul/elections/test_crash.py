@@ -107,7 +107,7 @@ def test_a_damaged_record_means_on_lose_before_anything_else(scene: Scene, damag
     scene.excuse("a")
     scene.overlap = scene.forgets = True  # the record names neither the tenure nor its token
     if damage == "cut":
-        path = a.state_dir / f"{scene.name}.journal"
+        path = a.records / f"{scene.name}.journal"
         path.write_bytes(b"".join(path.read_bytes().rstrip(b" ").splitlines(keepends=True)[:-1]))
     else:
         spoil(a, scene.name)

@@ -24,7 +24,7 @@ def place(node: Supervisor) -> tuple[str, str, str, str]:
 
 
 def operate(node: Supervisor, *words: str) -> tuple[int, str, str]:
-    done = command(*words, *place(node), environ={"STATE_DIRECTORY": str(node.state_dir)})
+    done = command(*words, *place(node), environ=node.places)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -119,8 +119,8 @@ def test_events_and_transitions_are_there_after_a_stop_and_after_a_kill(scene: S
 
 @needs_root
 def test_on_a_full_disk_events_wait_and_nothing_else_does(scene: Scene, disk: Path) -> None:
-    a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
-    a.state_dir = disk
+    scene.records_in(disk, "a")
+    a = scene.leader("a")
     scene.waiter("b")
     until(lambda: (disk / NEWER).exists(), "its first events are written")
     filler = disk / "filler"
@@ -148,7 +148,7 @@ def test_on_a_full_disk_events_wait_and_nothing_else_does(scene: Scene, disk: Pa
 def test_events_on_a_file_system_that_hangs_delay_nothing(scene: Scene) -> None:
     a = scene.leader("a")
     b = scene.waiter("b")
-    with hung(a.state_dir):
+    with hung(a.records):
         for number in range(20):
             began_at = time.monotonic()
             assert command("holds", scene.name, *place(a)).returncode == 0

@@ -235,18 +235,17 @@ def test_a_disk_that_became_read_only_orphans_no_tenure(scene: Scene, disk: Path
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     a.start()
     until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
-    assert "Read-only" in a.wait_line("journal-failed")["why"]
-    a.signal(signal.SIGTERM)
-    assert a.wait() == 0
+    assert "Read-only" in a.wait_line("copies-failed")["why"]
+    assert a.stop() == 0
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-    scene.excuse("a")  # neither a release nor a record follows, so the session is left to its TTL
 
 
 @pytest.mark.long
 @needs_root
 def test_a_pause_that_cannot_be_recorded_is_reported_as_a_failure(scene: Scene, disk: Path) -> None:
     scene.lasting()
-    a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
+    scene.records_in(disk, "a")
+    a = scene.leader("a")
     crash(scene, "a")
     path = disk / f"{scene.name}.journal"
     os.truncate(path, len(path.read_bytes().rstrip(b" ")) + 1)  # the space that the journal keeps free

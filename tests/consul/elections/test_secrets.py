@@ -121,7 +121,7 @@ def asked(path: Path, target: str) -> str:
 
 def journals(node: Supervisor) -> dict[str, str]:
     """Return the content of each record, by its file."""
-    return {file.name: file.read_text(errors="replace") for file in node.state_dir.iterdir()}
+    return {file.name: file.read_text(errors="replace") for file in node.records.iterdir()}
 
 
 def recorded_programs(folder: Path) -> str:

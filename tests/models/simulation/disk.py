@@ -12,7 +12,8 @@ from pathlib import Path
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import WriteRecord
 from supervisor.hooks.abandoned import Group
-from supervisor.journal import SUFFIX, Journal, MachineIdentity, Recorded, UnreadableRecord
+from supervisor.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
+from supervisor.journal.copies import SUFFIX
 from supervisor.journal.format import read
 from tests.models.simulation.files import ITEM
 

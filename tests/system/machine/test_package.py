@@ -108,7 +108,7 @@ def test_an_upgrade_to_a_version_that_refuses_the_configuration_restarts_nothing
     done = bare.machine.sh(INSTALL.replace("--yes", "--yes --reinstall"))
     assert done.returncode == 0, done
     assert f"{CONFIG}:1:19: elections.app.kee: " in done.stdout
-    assert "correct it, then run systemctl restart consul-supervisor" in done.stdout
+    assert "Correct it, then run systemctl restart consul-supervisor" in done.stdout
     assert (bare.pid, bare.holder()) == (before, session)
     bare.machine.write(CONFIG, good)
     bare.machine.did(f"systemctl restart {UNIT}")

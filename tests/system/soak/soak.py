@@ -66,7 +66,7 @@ class Soak:
         seen = look(self._pair.living.pid)
         self._rss.values.append(seen.rss_mb)
         self._sockets.values.append(seen.sockets)
-        self._record.values.append(largest_file_kb(self._pair.living.state_dir))
+        self._record.values.append(largest_file_kb(self._pair.living.records))
         self._threads.values.append(seen.threads)
         now = time.monotonic()
         self._dead_since = {child: self._dead_since.get(child, now) for child in seen.dead}
@@ -77,7 +77,7 @@ class Soak:
         self._look()
         self._files.values.append(least_files(self._pair.living.pid))
         self._children.values.append(len(seen.children))
-        self._records.values.append(len(list(self._pair.living.state_dir.glob("*.journal"))))
+        self._records.values.append(len(list(self._pair.living.records.glob("*.journal"))))
         self._sessions.values.append(len(self._pair.agent.sessions()))
         self._keys.values.append(len(self._pair.agent.kv_list(KEYS)))
         self.rests += 1

@@ -6,14 +6,12 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from supervisor.filesystem.children import NoAnswer
 from supervisor.journal.event_file import (
     BATCH_MAX,
     FILE_BYTES_MAX,
@@ -43,10 +41,10 @@ def file_in(folder: Path, machine: str = MACHINE) -> EventFile:
 
 def test_what_is_appended_is_read_by_the_next_process(tmp_path: Path) -> None:
     first = file_in(tmp_path)
-    assert first.lines(0.0) == [b"", b""]
-    first.append([event(1), event(2)], 0.0)
-    first.append([event(3)], 0.0)
-    file_in(tmp_path).append([event(4)], 0.0)
+    assert first.lines() == [b"", b""]
+    first.append([event(1), event(2)])
+    first.append([event(3)])
+    file_in(tmp_path).append([event(4)])
     assert kept(tmp_path) == [1, 2, 3, 4]
     assert stat.S_IMODE((tmp_path / NEWER).stat().st_mode) == 0o600
 
@@ -54,7 +52,7 @@ def test_what_is_appended_is_read_by_the_next_process(tmp_path: Path) -> None:
 def test_a_hundred_thousand_events_stay_within_two_files(tmp_path: Path) -> None:
     file = file_in(tmp_path)
     for first in range(0, 100_000, BATCH_MAX):
-        file.append([event(number) for number in range(first, first + BATCH_MAX)], 0.0)
+        file.append([event(number) for number in range(first, first + BATCH_MAX)])
     sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
     assert set(sizes) == {NEWER, OLDER} and max(sizes.values()) <= FILE_BYTES_MAX
     found = kept(tmp_path)
@@ -65,14 +63,14 @@ def test_the_largest_batch_fits_into_a_file(tmp_path: Path) -> None:
     texts = {name: "\u2028" * 501 for name in ("why", "note", "detail", "hook", "reason")}
     file = file_in(tmp_path)
     for first in range(0, 10 * BATCH_MAX, BATCH_MAX):
-        file.append([event(number, **texts) for number in range(first, first + BATCH_MAX)], 0.0)
+        file.append([event(number, **texts) for number in range(first, first + BATCH_MAX)])
         assert (tmp_path / NEWER).stat().st_size <= FILE_BYTES_MAX
     assert kept(tmp_path)[-1] == 10 * BATCH_MAX - 1
 
 
 @pytest.mark.parametrize("place", ["header", "first", "last"])
 def test_a_damaged_line_is_left_out_and_no_other(place: str, tmp_path: Path) -> None:
-    file_in(tmp_path).append([event(number) for number in range(5)], 0.0)
+    file_in(tmp_path).append([event(number) for number in range(5)])
     path = tmp_path / NEWER
     lines = path.read_bytes().splitlines(keepends=True)
     at = {"header": 1, "first": 2, "last": 6}[place]
@@ -84,10 +82,10 @@ def test_a_damaged_line_is_left_out_and_no_other(place: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("cut", [2, 20, 60])
 def test_a_line_that_a_loss_of_power_has_cut_harms_no_later_one(cut: int, tmp_path: Path) -> None:
     """Even when the cut line is the one that names the machine, which is another machine here."""
-    file_in(tmp_path, "other").append([event(1), event(2)], 0.0)
+    file_in(tmp_path, "other").append([event(1), event(2)])
     path = tmp_path / NEWER
     os.truncate(path, path.stat().st_size - cut)
-    file_in(tmp_path).append([event(3)], 0.0)
+    file_in(tmp_path).append([event(3)])
     assert kept(tmp_path) == [3] and kept(tmp_path, "other") == [1]
 
 
@@ -97,22 +95,22 @@ def test_a_line_that_a_loss_of_power_has_cut_harms_no_later_one(cut: int, tmp_pa
 def test_any_content_is_survived(content: bytes, tmp_path: Path) -> None:
     (tmp_path / NEWER).write_bytes(content)
     assert kept(tmp_path) == []
-    file_in(tmp_path).append([event(1)], 0.0)
+    file_in(tmp_path).append([event(1)])
     assert kept(tmp_path) == [1]
 
 
 def test_the_events_of_another_machine_are_not_this_one_s(tmp_path: Path) -> None:
     """The disk was cloned, and is brought back later."""
-    file_in(tmp_path, "other").append([event(1)], 0.0)
-    file_in(tmp_path).append([event(2)], 0.0)
-    file_in(tmp_path, "other").append([event(3)], 0.0)
+    file_in(tmp_path, "other").append([event(1)])
+    file_in(tmp_path).append([event(2)])
+    file_in(tmp_path, "other").append([event(3)])
     assert kept(tmp_path) == [2] and kept(tmp_path, "other") == [1, 3]
 
 
 def test_a_file_that_is_full_names_its_machine_too(tmp_path: Path) -> None:
     file = file_in(tmp_path, "other")
     while not (tmp_path / OLDER).exists():
-        file.append([event(number) for number in range(BATCH_MAX)], 0.0)
+        file.append([event(number) for number in range(BATCH_MAX)])
     assert kept(tmp_path) == []
 
 
@@ -122,7 +120,7 @@ def test_a_file_that_is_full_names_its_machine_too(tmp_path: Path) -> None:
 def test_what_is_no_file_is_refused_and_stays(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / NEWER)
     before = (tmp_path / NEWER).lstat().st_ino
-    for use in (lambda: file_in(tmp_path).append([event(1)], 0.0), lambda: lines_in(str(tmp_path))):
+    for use in (lambda: file_in(tmp_path).append([event(1)]), lambda: lines_in(str(tmp_path))):
         with pytest.raises(OSError):
             use()
     assert (tmp_path / NEWER).lstat().st_ino == before
@@ -132,43 +130,16 @@ def test_a_disk_that_takes_half_a_line_has_none_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = file_in(tmp_path)
-    file.append([event(1)], 0.0)
+    file.append([event(1)])
     before = (tmp_path / NEWER).read_bytes()
     write = os.write
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", lambda fd, content: write(fd, content[: len(content) // 2]))
         with pytest.raises(OSError) as told:
-            file.append([event(2)], 0.0)
+            file.append([event(2)])
     assert told.value.errno == errno.ENOSPC and (tmp_path / NEWER).read_bytes() == before
-    file.append([event(2)], 0.0)
+    file.append([event(2)])
     assert kept(tmp_path) == [1, 2]
-
-
-def test_a_file_system_that_has_not_answered_is_not_touched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file system is on another machine: a child looks first, and no caller waits for it."""
-    slow = tmp_path.with_name(f"{tmp_path.name}-slow")
-    slow.write_text("#!/bin/sh\nsleep 0.3\n")
-    slow.chmod(0o755)
-    monkeypatch.setattr("supervisor.filesystem.reading.is_local", lambda path: False)
-    monkeypatch.setattr("supervisor.filesystem.reading.PROGRAM", str(slow))
-    file = file_in(tmp_path)
-    began_at = time.monotonic()
-    with pytest.raises(NoAnswer):
-        file.append([event(1)], 0.0)
-    assert time.monotonic() - began_at < 0.3 and list(tmp_path.iterdir()) == []
-
-    def appended() -> bool:
-        try:
-            file.append([event(1)], 0.0)
-        except NoAnswer:
-            return False
-        return True
-
-    until(appended, "the file system answers")
-    assert kept(tmp_path) == [1]
-    file.close()
 
 
 WRITER = """
@@ -177,7 +148,7 @@ from supervisor.journal.event_file import BATCH_MAX, EventFile
 file, number = EventFile(sys.argv[1], "one"), int(sys.argv[2])
 while True:
     batch = range(number, number + BATCH_MAX)
-    file.append([{"time": "t", "event": "role", "number": each} for each in batch], 0.0)
+    file.append([{"time": "t", "event": "role", "number": each} for each in batch])
     number += BATCH_MAX
 """
 

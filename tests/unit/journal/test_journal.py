@@ -2,7 +2,6 @@
 
 import os
 import resource
-import subprocess
 import sys
 import zlib
 from collections.abc import Callable
@@ -26,8 +25,9 @@ from supervisor.core.settings import (
     Webhook,
 )
 from supervisor.hooks.abandoned import Group
-from supervisor.journal import Journal, JournalBusy, MachineIdentity, Recorded, UnreadableRecord
+from supervisor.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
 from supervisor.journal.checked_line import content_of, line_of
+from supervisor.journal.copies import JournalBusy
 from supervisor.journal.format import LEADER_BYTES_MAX, read, settings_line, state_line
 from supervisor.journal.record_file import COMPACT_BYTES, RESERVE
 from tests.support.captured import captured
@@ -471,19 +471,14 @@ def test_a_loss_is_recorded_on_a_full_disk(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_records_are_forced_to_disk_except_for_a_new_contact_alone(tmp_path: Path) -> None:
-    wanted: list[Path] = []
-    journal = Journal(str(tmp_path / "state"), CONSUL, identity=HERE, wants_disk=wanted.append)
+def test_records_are_copied_to_disk_except_for_a_new_contact_alone(tmp_path: Path) -> None:
+    wanted: list[str] = []
+    journal = Journal(str(tmp_path / "state"), CONSUL, identity=HERE, wants_copy=wanted.append)
     keep(journal, RECORD)
     keep(journal, replace(RECORD, contact=20.0))
     keep(journal, replace(RECORD, step=Point.LOSING))
     journal.close()
     assert len(wanted) == 2
-
-
-def test_the_sync_command_takes_our_options(tmp_path: Path) -> None:
-    (tmp_path / "f").touch()
-    subprocess.run(["sync", "--data", "--", tmp_path / "f"], check=True)
 
 
 def make_pipe(path: Path) -> None:

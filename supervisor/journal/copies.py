@@ -1,0 +1,195 @@
+"""The records in memory, and their copies on disk.
+
+A record must survive the death of this process, and a disk may hang. So a process writes its records below
+the runtime folder that systemd gives it (/run, in memory), and a child copies them to ``state_dir``, mostly
+for a start after a boot. A disk that hangs hangs that child and nothing else, and there is never more than
+one. Without a runtime folder the records themselves are in ``state_dir``, and the child only syncs them.
+
+Which one counts: a copy has the time of its record, so it is never newer. A copy that is newer was written by
+an earlier release, which knows ``state_dir`` alone. The time of COMPLETE stands for all records that are
+gone. Without COMPLETE every copy counts, because no process of this boot has taken over the copies yet. An
+orderly stop removes the records once all are copied.
+"""
+
+import asyncio
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+from supervisor.errors import NotPossible
+from supervisor.filesystem.children import Child, NoAnswer, spawn
+from supervisor.filesystem.forked import forked
+from supervisor.filesystem.mounts import is_local
+from supervisor.journal.format import UnreadableRecord
+from supervisor.journal.record_file import read_content
+
+SUFFIX = ".journal"
+EVENTS = ("events.1", "events")  # copied with each record
+COMPLETE = "complete"
+DELAY_S = 0.05  # the hook that waits for the record begins first, and one child serves several records
+HUNG_S = 10.0  # after which a disk that does not answer is reported
+RETRY_S = 10.0  # after a failure, such as a full disk
+END_WITHIN_S = 1.0  # at an orderly stop, when everything else has ended
+# A copy takes the place of the former one when it is whole and on disk. A record that is gone has no copy.
+_COPY = """
+from=$1 to=$2 new=$2/copy; shift 2; cd "$from" || exit
+for name; do
+  shift
+  if [ -e "$name" ]; then set -- "$@" "$name"
+  elif [ "$from" != "$to" ]; then rm -f -- "$to/$name" || exit
+  fi
+done
+[ $# -gt 0 ] || exit 0
+[ "$from" != "$to" ] || exec sync --data -- "$@"
+[ -d "$new" ] || mkdir -m 700 "$new" || exit
+cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" -- "$@"
+"""
+
+
+class JournalBusy(NotPossible):
+    """The state directory cannot be used now: another process has it, or its file system does not answer."""
+
+
+def folder_of(runtime: str, state_dir: str) -> Path:
+    """Return the folder in which the records of ``state_dir`` are written.
+
+    runtime: RUNTIME_DIRECTORY. Blank: no folder in memory is known.
+    """
+    if not (runtime := runtime.partition(":")[0]):
+        return Path(state_dir)
+    return Path(runtime, f"records.{sha256(os.fsencode(os.path.normpath(state_dir))).hexdigest()[:16]}")
+
+
+def answers(state_dir: Path, folder: Path, within_s: float) -> bool:
+    """Return whether ``take_over`` ends within this time, by a child that tries it."""
+    if folder == state_dir and is_local(str(state_dir)):
+        return True
+    try:
+        child = forked(str(state_dir), lambda out: take_over(state_dir, folder), within_s)
+        try:
+            return child.within(within_s)
+        finally:
+            child.close()
+    except OSError as error:  # else no child can be started or watched
+        return not isinstance(error, NoAnswer)
+
+
+def take_over(state_dir: Path, folder: Path) -> int:
+    """Make and lock ``state_dir``, and let the records in ``folder`` be the newest ones. Return the lock.
+
+    Raises JournalBusy or OSError.
+    """
+    lock = locked(state_dir)
+    if folder == state_dir:
+        return lock
+    try:
+        for copy in (*state_dir.glob(f"*{SUFFIX}"), *(state_dir / name for name in EVENTS)):
+            with suppress(FileNotFoundError):
+                _compare(copy, folder)
+        (folder / COMPLETE).touch()
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _compare(copy: Path, folder: Path) -> None:
+    """Take over a copy that is newer than its record, and remove one whose record is gone."""
+    record, time = folder / copy.name, os.lstat(copy).st_mtime_ns
+    ours = (os.lstat(each).st_mtime_ns for each in (record, folder / COMPLETE) if each.exists())
+    if time <= next(ours, -1):
+        if not record.exists():
+            with suppress(OSError):
+                copy.unlink()
+        return
+    try:
+        content = read_content(copy)
+    except UnreadableRecord:
+        content = b""  # which counts as damage, too
+    new = record.with_suffix(".new")
+    new.touch(0o600)
+    new.write_bytes(content)
+    os.utime(new, ns=(time, time))
+    new.replace(record)
+
+
+def locked(folder: Path) -> int:
+    """Make this folder, and return its lock. Raises JournalBusy or OSError.
+
+    The file is opened for reading alone if the disk takes no more writes but has records.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / "lock"
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        if not any(folder.glob(f"*{SUFFIX}")):
+            raise
+        lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        what = "another consul-supervisor is using it; each needs a state_dir of its own"
+        raise JournalBusy(what) from None
+    return lock
+
+
+class Copies:
+    """The copies of the records in ``folder``, which a child makes in the background."""
+
+    def __init__(self, folder: Path, state_dir: str, result: Callable[[str], None]) -> None:
+        self._folder, self._state_dir = folder.absolute(), Path(state_dir).absolute()
+        self._result = result  # receives why the copies cannot be made; blank when they are
+        self._wanted: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def want(self, name: str) -> None:
+        """Copy the record in this file soon, because it has changed or is gone."""
+        self._wanted.add(name)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._make())
+
+    async def finish(self) -> None:
+        """Copy everything and remove the records, unless the disk takes longer than END_WITHIN_S."""
+        with suppress(OSError):  # TimeoutError, too
+            async with asyncio.timeout(END_WITHIN_S):
+                if self._task is not None:
+                    await self._task
+                everything = {path.name for path in self._folder.glob(f"*{SUFFIX}")}
+                if self._folder != self._state_dir and not await self._copy(everything):
+                    (self._folder / COMPLETE).unlink()  # first, because from now on the copies count
+                    shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _make(self) -> None:
+        await asyncio.sleep(DELAY_S)
+        while self._wanted:
+            names, self._wanted = self._wanted, set()
+            why = await self._copy(names)
+            self._report(why)
+            if why:
+                self._wanted |= names
+                await asyncio.sleep(RETRY_S)
+        self._task = None
+
+    async def _copy(self, names: Iterable[str]) -> str:
+        """Copy these records and the events by a child. Return blank, or why that is not done."""
+        argv = ["/bin/sh", "-c", _COPY, "copy", str(self._folder), str(self._state_dir), *names, *EVENTS]
+        try:
+            child = Child(str(self._state_dir), partial(spawn, argv, {"PATH": os.defpath, "LC_ALL": "C"}))
+        except OSError as error:
+            return str(error.strerror)
+        try:
+            while not await child.comes_to_end(HUNG_S):
+                self._report(str(NoAnswer(str(self._state_dir), HUNG_S).strerror))
+            return child.error() or "it was killed" if child.wait() else ""
+        finally:
+            child.close()
+
+    def _report(self, why: str) -> None:
+        self._result(why and f"cannot copy them to {self._state_dir}: {why}")

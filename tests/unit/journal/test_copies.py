@@ -1,0 +1,327 @@
+"""Records in memory with copies on disk: which one counts, after a crash at any moment."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from supervisor.core.actions import EMPTY_RECORD, Point, Record, WriteRecord
+from supervisor.journal import Journal, JournalError, Recorded, UnreadableRecord
+from supervisor.journal.copies import COMPLETE, EVENTS, Copies, JournalBusy, folder_of
+from tests.support.hung import frozen, hung, local_disk, needs_root
+from tests.unit.journal.test_journal import CONSUL, HERE, RECORD, SETTINGS, make_link, make_pipe
+
+LOSING = replace(RECORD, step=Point.LOSING)
+LATER = 10**9  # nanoseconds
+
+
+class Node:
+    """A machine with a folder in memory and a disk, on which one process after the other runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.disk, self.run = folder / "state", folder / "run"
+        self.memory = folder_of(str(self.run), str(self.disk))
+        self.record, self.copy = self.memory / "app.journal", self.disk / "app.journal"
+        self.reported: list[str] = []
+        self.wanted: list[str] = []
+        self._open: list[Journal] = []
+
+    def start(self, runtime: str | None = None) -> Journal:
+        runtime = str(self.run) if runtime is None else runtime
+        folder = folder_of(runtime, str(self.disk))
+        journal = Journal(str(self.disk), CONSUL, identity=HERE, folder=folder, wants_copy=self.wanted.append)
+        self._open.append(journal)
+        return journal
+
+    def start_former_release(self) -> Journal:
+        """Start a process that knows the disk alone."""
+        return self.start("")
+
+    def crash(self) -> None:
+        while self._open:
+            self._open.pop().close()
+
+    def boot(self) -> None:
+        self.crash()
+        shutil.rmtree(self.run)
+
+    def write(self, record: Record) -> None:
+        assert self._open[-1].write(WriteRecord("app", record, SETTINGS)) == ""
+
+    def found(self) -> Record | None:
+        """Return the record that the next process finds; None for no record."""
+        self.crash()
+        found = dict(self.start().recorded()).get("app")
+        self.crash()
+        if isinstance(found, UnreadableRecord):
+            raise found
+        return None if found is None else found.state
+
+    def copies(self) -> Copies:
+        return Copies(self.memory, str(self.disk), self.reported.append)
+
+    def copied(self) -> None:
+        """Let the child copy what has changed, to its end."""
+
+        async def made() -> None:
+            copies, reports = self.copies(), len(self.reported)
+            for name in self.wanted:
+                copies.want(name)
+            while self.wanted and len(self.reported) == reports:
+                await asyncio.sleep(0.01)
+
+        asyncio.run(made())
+        self.wanted.clear()
+
+    def finish(self) -> None:
+        asyncio.run(self.copies().finish())
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    node = Node(tmp_path)
+    yield node
+    node.crash()
+
+
+def test_a_record_survives_a_crash_before_it_is_copied(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    assert not node.copy.exists() and node.found() == RECORD
+
+
+def test_a_copy_is_what_is_left_after_a_boot(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    node.copied()
+    node.write(LOSING)
+    node.boot()
+    assert node.found() == RECORD
+    assert node.copy.stat().st_mode & 0o777 == node.record.stat().st_mode & 0o777 == 0o600
+    assert node.memory.stat().st_mode & 0o777 == node.disk.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_copy_never_counts_beside_a_newer_record(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    node.copied()
+    node.write(LOSING)
+    assert node.found() == LOSING
+
+
+def test_a_copy_of_a_record_that_is_gone_never_counts_and_is_removed(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    node.copied()
+    node.write(EMPTY_RECORD)
+    assert node.copy.exists() and node.found() is None
+    assert not node.copy.exists()
+
+
+def test_a_record_that_is_gone_has_no_copy(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    node.copied()
+    node.write(EMPTY_RECORD)
+    node.copied()
+    assert node.reported == ["", ""] and not node.copy.exists()
+    node.boot()
+    assert node.found() is None
+
+
+def test_the_end_of_the_last_process_group_of_an_item_at_rest_removes_the_copy(node: Node) -> None:
+    from supervisor.hooks.abandoned import Group
+
+    journal, group = node.start(), Group(12, 345, "s-lose")
+    node.write(RECORD)
+    journal.group_began("app", group)
+    node.write(EMPTY_RECORD)
+    node.copied()
+    assert node.copy.exists()
+    journal.group_ended("app", group)
+    journal.settle("app")
+    node.copied()
+    assert not node.copy.exists()
+
+
+def test_a_record_of_a_former_release_is_taken_over(node: Node) -> None:
+    node.start_former_release()
+    node.write(RECORD)
+    assert node.found() == RECORD
+
+
+@pytest.mark.parametrize("before", [RECORD, EMPTY_RECORD])
+def test_what_a_former_release_has_written_meanwhile_counts(node: Node, before: Record) -> None:
+    node.start()
+    node.write(RECORD)
+    node.copied()
+    node.write(before)
+    node.copied()
+    node.crash()
+    node.start_former_release()
+    node.write(LOSING)
+    os.utime(node.copy, ns=(0, time.time_ns() + LATER))  # some time has passed
+    assert node.found() == LOSING
+
+
+def test_a_former_release_finds_every_record_after_an_orderly_stop(node: Node) -> None:
+    node.start()
+    node.write(replace(RECORD, step=Point.STUCK, contact=1.0))
+    node.copied()
+    node.write(replace(RECORD, step=Point.STUCK, contact=2.0))  # no reason for a copy of its own
+    node.finish()
+    node.crash()
+    assert not node.memory.exists()
+    ((_, found),) = node.start_former_release().recorded()
+    assert isinstance(found, Recorded) and found.state.contact == 2.0
+
+
+def test_what_an_operator_removes_from_state_dir_after_an_orderly_stop_is_gone(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    node.finish()
+    node.crash()
+    node.copy.unlink()
+    assert node.found() is None
+
+
+def test_the_stop_is_complete_before_a_record_is_removed(node: Node) -> None:
+    """A crash between the two leaves records that are no newer than their copies."""
+    node.start()
+    node.write(RECORD)
+    node.finish()
+    node.crash()
+    node.memory.mkdir()  # as if the crash had come in the midst of the removal
+    assert node.found() == RECORD
+
+
+def test_a_start_that_ended_in_the_midst_of_taking_over_is_repeated(node: Node) -> None:
+    node.start_former_release()
+    node.write(RECORD)
+    node.crash()
+    node.memory.mkdir(parents=True)
+    (node.memory / "app.new").write_bytes(b"half")
+    assert node.found() == RECORD
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_link, Path.mkdir, lambda path: path.write_bytes(b"\0")])
+def test_a_damaged_copy_is_damage(node: Node, make: Callable[[Path], None]) -> None:
+    node.disk.mkdir()
+    make(node.copy)
+    with pytest.raises(UnreadableRecord):
+        node.found()
+    assert (node.memory / COMPLETE).exists()
+
+
+def test_the_events_are_copied_with_each_record(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    for name in EVENTS:
+        (node.memory / name).write_text(name)
+    node.copied()
+    assert [(node.disk / name).read_text() for name in EVENTS] == [*EVENTS]
+    node.boot()
+    node.start()
+    assert [(node.memory / name).read_text() for name in EVENTS] == [*EVENTS]
+
+
+def test_a_copy_that_cannot_be_made_is_reported_and_tried_again(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    (node.disk / "copy").touch()
+    node.copied()
+    assert f"cannot copy them to {node.disk}: " in node.reported[0] and not node.copy.exists()
+
+
+def test_without_a_folder_in_memory_the_records_are_in_state_dir(node: Node) -> None:
+    node.start_former_release()
+    node.write(RECORD)
+    assert folder_of("", str(node.disk)) == node.disk
+    copies = Copies(node.disk, str(node.disk), node.reported.append)
+
+    async def sync() -> None:
+        copies.want("app.journal")
+        copies.want("gone.journal")
+        while not node.reported:
+            await asyncio.sleep(0.01)
+        await copies.finish()
+
+    asyncio.run(sync())
+    assert node.reported == [""] and node.copy.exists()
+
+
+def test_two_processes_never_share_a_state_dir_whatever_their_folders_in_memory(
+    node: Node, tmp_path: Path
+) -> None:
+    node.start()
+    for runtime in (str(node.run), str(tmp_path / "other"), ""):
+        with pytest.raises(JournalBusy, match="another consul-supervisor"):
+            node.start(runtime)
+
+
+def test_records_of_another_state_dir_are_left_alone(node: Node, tmp_path: Path) -> None:
+    node.start()
+    node.write(RECORD)
+    disk = str(tmp_path / "other")
+    other = Journal(disk, CONSUL, identity=HERE, folder=folder_of(str(node.run), disk))
+    assert not list(other.recorded())
+    other.close()
+
+
+def test_a_disk_that_cannot_be_used_keeps_no_start_from_the_records_in_memory(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    node.crash()
+    shutil.rmtree(node.disk)
+    node.disk.touch()
+    assert node.found() == RECORD
+    shutil.rmtree(node.run)
+    with pytest.raises(JournalError, match="set state_dir to"):
+        node.start()
+
+
+@needs_root
+def test_on_a_frozen_disk_a_start_goes_on_by_memory_and_waits_for_nothing(node: Node) -> None:
+    node.disk.mkdir()
+    with local_disk(node.disk):
+        node.start()
+        node.write(RECORD)
+        node.copied()
+        with frozen(node.disk):
+            began_at = time.monotonic()
+            node.write(LOSING)
+            assert node.found() == LOSING
+            node.start()
+            node.finish()
+            assert time.monotonic() - began_at < 3.0
+            assert (node.memory / COMPLETE).exists()
+        assert node.found() == LOSING
+        node.start()
+        node.finish()
+        assert not node.memory.exists()
+        node.crash()
+
+
+@needs_root
+def test_a_first_start_waits_for_a_disk_that_hangs_for_a_bounded_time(node: Node) -> None:
+    node.start_former_release()
+    node.write(RECORD)
+    node.crash()
+    with hung(node.disk), pytest.raises(JournalBusy, match="did not answer within 3 s"):
+        node.start()
+    assert node.found() == RECORD
+
+
+def test_a_record_in_memory_is_never_older_than_its_copy(node: Node) -> None:
+    """So no start takes a copy of ours for the word of another release."""
+    node.start()
+    node.write(RECORD)
+    for token in range(10):
+        node.write(replace(RECORD, token=token))
+        node.copied()
+        assert node.copy.stat().st_mtime_ns <= node.record.stat().st_mtime_ns
