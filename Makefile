@@ -80,20 +80,19 @@ test-pythons: setup
 	    $$venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" tests/unit || exit 1; \
 	done
 
-# The targets run one after the other, because each of them fills the machine. Four of them mostly wait, so they run
-# two at a time; what they need is installed before that, because apt has one lock.
-test-all:
-	$(MAKE) test-pythons
-	$(MAKE) test-long
+# Two targets at a time, one that computes beside one that mostly waits. What they need is installed before that,
+# because apt has one lock.
+test-all: setup
 	@tests/setup/get_programs.sh
 	@tests/setup/get_applications.sh
+	$(MAKE) -j2 -O test-long test-soak
 	$(MAKE) -j2 -O test-programs test-applications
-	$(MAKE) test-packaging
-	$(MAKE) mutants MUTANTS=--minutes=8
-	$(MAKE) -j2 -O test-semaphores test-soak
+	$(MAKE) -j2 -O test-packaging test-semaphores
 	@[ "$$(id -u)" = 0 ] || echo 'left out: test-systemd and test-cluster, because network namespaces and machines need root'
-	@[ "$$(id -u)" != 0 ] || $(MAKE) test-systemd
+	@[ "$$(id -u)" != 0 ] || $(MAKE) -j2 -O test-systemd test-pythons
 	@[ "$$(id -u)" != 0 ] || $(MAKE) test-cluster
+	@[ "$$(id -u)" = 0 ] || $(MAKE) test-pythons
+	$(MAKE) mutants MUTANTS=--minutes=5
 
 # Tests that take more than some 3 s. A test that hangs is shown late: some rounds take minutes, and the watchdog
 # that prints where a test is has ended a Python that was only busy.
