@@ -114,7 +114,6 @@ def _compare(copy: Path, folder: Path) -> None:
     new = record.with_suffix(".new")
     new.touch(0o600)
     new.write_bytes(content)
-    os.utime(new, ns=(time, time))
     new.replace(record)
 
 

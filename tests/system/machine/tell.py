@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from supervisor.journal.copies import folder_of
 from tests.support.supervisor import until
 from tests.system.machine.machine import Machine
 from tests.system.machine.node import CONFIG, UNIT
@@ -24,6 +25,7 @@ from tests.system.machine.trio import FAILS, ROLES_S, Trio
 
 TOKEN = "/etc/consul-token"
 STATE, SMALL = "/var/lib/consul-supervisor", "/srv/small"
+RECORDS = folder_of("/run/consul-supervisor", STATE)
 HTTP = "import sys,urllib.request as r;print(r.build_opener().open(sys.argv[1],timeout=5).read().decode())"
 ERRORS = "try:\n {}\nexcept Exception as e:\n print(e, getattr(e,'read',bytes)().decode())"
 
@@ -161,17 +163,18 @@ def wrong_token(trio: Told, table: Table, machine: Machine, holder: str, heir: s
 
 def disk_full(trio: Told, table: Table, machine: Machine, holder: str, heir: str) -> None:
     mount = f"mkdir -p {SMALL}; mount -t tmpfs -o size=256k,mode=700 none {SMALL}"
-    machine.did(f"{mount}; cp -a {STATE}/. {SMALL}; mount --bind {SMALL} {STATE}; systemctl restart {UNIT}")
+    machine.did(
+        f"{mount}; cp -a {RECORDS}/. {SMALL}; mount --bind {SMALL} {RECORDS}; systemctl restart {UNIT}"
+    )
     until(lambda: trio.role(holder) == "holding", "it holds again")
-    machine.sh(f"dd if=/dev/zero of={STATE}/filler bs=1k 2>/dev/null")
+    machine.sh(f"dd if=/dev/zero of={RECORDS}/filler bs=1k 2>/dev/null")
     for _ in range(200):
         trio.run(holder, "pause app")
         if trio.run(holder, "resume app").returncode:
             break
     table.row("disk full", holder, ("status", "No space left"), ("healthz", "No space left"))
-    machine.did(
-        f"rm {STATE}/filler; systemctl stop {UNIT}; umount {STATE}; rm {STATE}/*; systemctl start {UNIT}"
-    )
+    machine.did(f"rm {RECORDS}/filler; systemctl stop {UNIT}; umount {RECORDS}; rm -r {RECORDS}")
+    machine.did(f"systemctl start {UNIT}")
 
 
 def broken_file(trio: Told, table: Table, machine: Machine, holder: str, heir: str) -> None:

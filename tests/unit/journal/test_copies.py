@@ -118,6 +118,7 @@ def test_a_copy_of_a_record_that_is_gone_never_counts_and_is_removed(node: Node)
     node.start()
     node.write(RECORD)
     node.copied()
+    os.utime(node.memory / COMPLETE, ns=(0, 0))  # the start was long ago
     node.write(EMPTY_RECORD)
     assert node.copy.exists() and node.found() is None
     assert not node.copy.exists()
@@ -230,12 +231,26 @@ def test_the_events_are_copied_with_each_record(node: Node) -> None:
     assert [(node.memory / name).read_text() for name in EVENTS] == [*EVENTS]
 
 
-def test_a_copy_that_cannot_be_made_is_reported_and_tried_again(node: Node) -> None:
+def test_a_copy_that_cannot_be_made_is_reported_and_tried_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.journal.copies.RETRY_S", 0.1)
     node.start()
     node.write(RECORD)
-    (node.disk / "copy").touch()
-    node.copied()
-    assert f"cannot copy them to {node.disk}: " in node.reported[0] and not node.copy.exists()
+    obstacle = node.disk / "copy"
+    obstacle.touch()
+
+    async def made() -> None:
+        node.copies().want("app.journal")
+        while "" not in node.reported:
+            await asyncio.sleep(0.01)
+            if node.reported:
+                assert f"cannot copy them to {node.disk}: " in node.reported[0]
+                if obstacle.is_file():
+                    obstacle.unlink()
+
+    asyncio.run(asyncio.wait_for(made(), 30))
+    assert node.copy.exists()
 
 
 def test_without_a_folder_in_memory_the_records_are_in_state_dir(node: Node) -> None:
@@ -305,6 +320,22 @@ def test_on_a_frozen_disk_a_start_goes_on_by_memory_and_waits_for_nothing(node: 
         node.finish()
         assert not node.memory.exists()
         node.crash()
+
+
+@needs_root
+def test_while_a_disk_does_not_answer_a_start_goes_on_by_the_records_in_memory(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    node.copied()
+    node.write(LOSING)
+    with hung(node.disk):
+        began_at = time.monotonic()
+        assert node.found() == LOSING
+        node.start()
+        node.finish()
+        assert time.monotonic() - began_at < 3.0
+        node.write(RECORD)
+    assert node.found() == RECORD
 
 
 @needs_root
