@@ -16,10 +16,10 @@ from itertools import product
 from supervisor.check.relied_on import LEADER_CHANGE_S, SERF_HEALTH, SERF_S, relied_on
 from supervisor.check.report import as_lines, lease_rows
 from supervisor.config.cross_checks import check_item
-from supervisor.config.lease_checks import TTL_MIN_S, WATCHDOG_S, Surroundings, return_s
+from supervisor.config.lease_checks import TTL_MIN_S, WATCHDOG_S, Surroundings, return_s, watchdog_sum
 from supervisor.config.problems import Places, Problem, Report
 from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, lease_of
-from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
+from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings, Watchdog
 from supervisor.formats.durations import format_duration
 
 STEPS_S = (1.0, 0.1)  # whole seconds, which read best; tenths only if no whole seconds meet the wishes
@@ -49,6 +49,7 @@ class Wishes:
     leader_change_s: float = LEADER_CHANGE_S  # how long a change of the leader of Consul's servers takes
     # How soon another node usually holds, if the session ends by serfHealth. None: no wish.
     usually_s: float | None = None
+    watchdog_s: float | None = None  # the timeout of the machine's watchdog. None: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,8 @@ def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
     tolerated_s, wished_s = max(0.0, min(lease.silence_s, lease.cut_off_s)), wishes.silence_s
     if wished_s is None:
         tolerated_s, wished_s = lease.silence_s, Surroundings(wishes.leader_change_s).silence_s
+    if settings.watchdog is not None and watchdog_sum(settings, settings.watchdog)[0] < 0:
+        return False
     return lease.room_s >= ROOM_MIN_S and tolerated_s >= wished_s - ROUNDING_S
 
 
@@ -161,7 +164,9 @@ def _election(wishes: Wishes, ttl_s: float, lock_delay_s: float) -> ElectionSett
     """Return an election with this session, whose one hook may take all the time that on_lose may take."""
     session = SessionSettings("", ttl_s, lock_delay_s, node_checks=wishes.node_checks)
     hook = Hook("on_lose", Command(("on_lose",), kill_after_s=0.0), wishes.on_lose_s)
-    return ElectionSettings("NAME", "NAME", b"", session, on_lose=(hook,) if wishes.on_lose_s else ())
+    watchdog = None if wishes.watchdog_s is None else Watchdog("/dev/watchdog", wishes.watchdog_s)
+    on_lose = (hook,) if wishes.on_lose_s else ()
+    return ElectionSettings("NAME", "NAME", b"", session, on_lose=on_lose, watchdog=watchdog)
 
 
 def _with_guard(settings: ElectionSettings, lock_delay_s: float) -> ElectionSettings:

@@ -224,6 +224,12 @@ COMMANDS = {
             dest="leader_change_s",
         ),
         _argument(
+            "--watchdog DURATION",
+            "the timeout of the machine's watchdog, watchdog.timeout of the file (default: there is none)",
+            values.duration_s,
+            dest="watchdog_s",
+        ),
+        _argument(
             "--checks CHECKS",
             "node_checks of the session, such as serfHealth; several are separated by commas",
             values.checks,

@@ -16,7 +16,8 @@ def plan(options: argparse.Namespace) -> int:
         return fail(USAGE, f"cannot plan without a wish for the failover: give {FAILOVER} or {USUALLY}")
     if usually_s is not None and SERF_HEALTH not in checks:
         checks = (*checks, SERF_HEALTH)
-    wishes = Wishes(options.failover_s, options.on_lose_s, options.silence_s, checks, change_s, usually_s)
+    on_lose_s, silence_s, watchdog_s = options.on_lose_s, options.silence_s, options.watchdog_s
+    wishes = Wishes(options.failover_s, on_lose_s, silence_s, checks, change_s, usually_s, watchdog_s)
     found = plan_for(wishes)
     if isinstance(found, tuple):
         fail(NEGATIVE, "cannot plan a session: none meets all these wishes; change one of them:")

@@ -599,8 +599,10 @@ def _without_idle_writes(world: World) -> World:
 # --- walks -----------------------------------------------------------------------------------------
 
 
-POWERS = ("losses", "ends", "crashes", "refusals", "stop", "departs", "files", "alters", "hands", "takes")
-POWERS += ("stalls", "hangs", "fails")
+POWERS: tuple[str, ...] = (
+    *("losses", "ends", "crashes", "refusals", "stop", "departs", "files", "alters", "hands", "takes"),
+    *("stalls", "hangs", "fails"),
+)
 
 
 def walk(name: str, *slow: type, **more: Any) -> RivalWalk:

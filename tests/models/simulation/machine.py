@@ -22,6 +22,7 @@ from tests.models.simulation.network import Network
 from tests.models.simulation.schedule import Schedule
 from tests.models.simulation.supervisor import Doom, Supervisor, group_of
 from tests.models.simulation.trace import Trace
+from tests.models.simulation.watchdog import MachineKernel
 
 RESTART_S = (1.0, 1.3)  # RestartSec, and the time of a start
 WATCHDOG_S = 10.0
@@ -103,10 +104,12 @@ class Machine:
         self.disk = Disk(folder, lambda: self.has("disk full"))
         self.application = Application(settings)
         self.children = Children(random.Random(f"children {seed} {name}"), schedule, self._child_ended)
+        self.kernel = MachineKernel(self)
         self.network = Network(self, cluster, random.Random(f"network {seed} {name}"), schedule)
         self.conditions: dict[str, float] = {}
         self.supervisor: Supervisor | None = None
         self.doom: Doom | None = None
+        self.resets = 0
         self.moved_at = -NEVER
         self._boots = 0
         self._starts = 0
@@ -221,6 +224,7 @@ class Machine:
     def _gone(self, supervisor: Supervisor, restart_s: float) -> None:
         supervisor.dead = True
         self.supervisor = None
+        self.kernel.dies()
         self.disk.close()
         self.network.forget()
         self.schedule.after(restart_s, self.start)
@@ -231,8 +235,16 @@ class Machine:
         for child in tuple(self.children.alive):
             self.children.kill(child)
         self.application.down()
+        self.kernel.boot()
         self._boots += 1
         self.clock.boot(self.schedule.now + down_s)
+
+    def reset(self) -> None:
+        """Boot anew, because nobody has fed the watchdog."""
+        self.note("RESET by its watchdog")
+        self.resets += 1
+        self.reboot(self.dice.uniform(3.0, 10.0) if self.supervisor is not None else 0.0)
+        self.judges.died(self, "reset")
 
     # --- standing still ----------------------------------------------------------------------------
 
@@ -243,8 +255,9 @@ class Machine:
             return
         self.note(f"{'everything' if whole else 'the supervisor'} stands still for {for_s:.1f} s")
         supervisor.still = True
-        self._nobody_answers(supervisor)
+        self._nobody_answers(supervisor, whole=whole)
         if whole:
+            self.kernel.stand_still(for_s)
             self.children.still_until = self.schedule.now + for_s
         elif for_s > WATCHDOG_S:
             self.schedule.after(WATCHDOG_S, self._watchdog, supervisor)
@@ -264,10 +277,13 @@ class Machine:
         self._answer_for_it()
         supervisor.move_again()
 
-    def _nobody_answers(self, supervisor: Supervisor) -> None:
-        """Count the node as holding to the end of its last room, in any state of its application."""
+    def _nobody_answers(self, supervisor: Supervisor, *, whole: bool = False) -> None:
+        """Count the node as holding to the end of its last room, in any state of its application.
+
+        A watchdog answers for a node whose supervisor does not, unless the ``whole`` machine stands still.
+        """
         contender = supervisor.contender
-        if contender.tenure is not None:
+        if contender.tenure is not None and (whole or not contender.tenure.guarded):
             ends_at = self.clock.true(contender.tenure.contact + contender.lease.room_s)
             self.application.answerable_until = min(ends_at, self.application.answerable_until)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from tests.models.simulation.files import election_of, of_node, semaphore_of
+from tests.models.simulation.watchdog import WATCHDOG
 
 DURATION_S = 600.0
 CALM_FROM_S = 505.0  # no fault comes after this time, so that everything can recover
@@ -61,6 +62,10 @@ KINDS_OF_SEMAPHORES = {
 }
 
 
+GUARDED = 0.5  # the share of seeds with a watchdog, where its timeout fits
+GUARD_MIN_S = 9.0
+
+
 @dataclass(frozen=True)
 class Fault:
     """A planned fault.
@@ -102,6 +107,9 @@ def scenario_of(seed: int) -> Scenario:
     weights = (2, 3, 2) if semaphore else (6, 2, 1)
     nodes = tuple("abcde"[: dice.choices((3, 4, 5), weights)[0]])
     settings: ItemSettings = semaphore_of(dice) if semaphore else election_of(dice)
+    guarded = random.Random(f"watchdog {seed}").random() < GUARDED
+    if guarded and settings.session.ttl_s is not None and settings.guard_s >= GUARD_MIN_S:
+        settings = replace(settings, watchdog=WATCHDOG)
     rates = tuple(1 + dice.uniform(-CLOCK_RATE_ERROR, CLOCK_RATE_ERROR) for _ in nodes)
     kinds = KINDS_OF_SEMAPHORES if semaphore else KINDS_OF_ELECTIONS
     faults = _faults(dice, kinds, has_ttl=settings.session.ttl_s is not None)

@@ -91,7 +91,8 @@ class Supervisor:
             StopRun: self.stop_run,
             Finished: self.finished,
         }
-        self.driver = Driver(Contenders(begun.contenders, begun.successors), self, effects)
+        contenders = Contenders(begun.contenders, begun.successors)
+        self.driver = Driver(contenders, self, effects, machine.kernel)
 
     @property
     def contender(self) -> Contender:
@@ -193,7 +194,7 @@ class Supervisor:
 
     def finished(self, finished: Finished) -> None:
         """End the process; a stuck one leaves the lock to its TTL, and its application to an operator."""
-        if not finished.clean:
+        if not finished.clean and not self._is_guarded:
             self._machine.application.answerable_until = self._machine.schedule.now
 
     def wake(self, at: float) -> None:
@@ -220,9 +221,14 @@ class Supervisor:
 
     def _became(self, action: RoleChanged) -> None:
         """Call an operator to a stuck node, because its supervisor can end nothing more."""
-        if action.role is Role.STUCK:
+        if action.role is Role.STUCK and not self._is_guarded:
             self._machine.application.answerable_until = self._machine.schedule.now
         self._machine.judges.did(self._machine, action)
+
+    @property
+    def _is_guarded(self) -> bool:
+        tenure = self.contender.tenure
+        return tenure is not None and tenure.guarded
 
     # --- carrying out -------------------------------------------------------------------------------
 

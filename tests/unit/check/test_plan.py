@@ -25,7 +25,7 @@ from supervisor.check.report import Checked
 from supervisor.check.report import as_text as checked_text
 from supervisor.config import load
 from supervisor.config.cross_checks import check_item
-from supervisor.config.lease_checks import WATCHDOG_S, Surroundings
+from supervisor.config.lease_checks import WATCHDOG_S, Surroundings, watchdog_sum
 from supervisor.config.problems import Places, Report
 from supervisor.core.lease import lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
@@ -306,3 +306,11 @@ def test_the_help_has_the_silence_below_which_check_warns() -> None:
 def test_wishes_that_are_none_are_wrong_usage(arguments: tuple[str, ...]) -> None:
     done = command("plan", *arguments)
     assert (done.returncode, done.stdout) == (2, "") and "Traceback" not in done.stderr
+
+
+def test_a_watchdog_gets_the_least_lock_delay_that_leaves_it_time() -> None:
+    planned = plan(Wishes(60.0, 0.5, silence_s=5.0, watchdog_s=15.0))
+    assert isinstance(planned, ElectionSettings) and planned.watchdog is not None
+    assert watchdog_sum(planned, planned.watchdog)[0] >= 0
+    shorter = replace(planned.session, lock_delay_s=planned.session.lock_delay_s - 1.0)
+    assert watchdog_sum(replace(planned, session=shorter), planned.watchdog)[0] < 0

@@ -372,7 +372,7 @@ def test_a_process_that_finds_nothing_on_record_stops_a_device_that_runs() -> No
 
 def test_a_tenure_of_another_boot_is_guarded_by_no_device() -> None:
     """Otherwise an on_lose that fails would reset the machine again after each boot."""
-    former = holder()
+    former = holder(watchdog=replace(DEVICE, timeout_s=4.0))  # it would fit into lose_time
     former.kernel.dies()
     former.kernel.fires_at = None
     settings = former.driver.contenders.by_name["n"].settings

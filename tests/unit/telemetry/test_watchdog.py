@@ -1,0 +1,93 @@
+"""The watchdog in the status, the metrics and the log."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.config import Config, ConsulSettings, LogSettings
+from supervisor.core import actions as a
+from supervisor.core.settings import ItemSettings
+from supervisor.daemon.records import Records
+from supervisor.journal import Journal, MachineIdentity, identity_here
+from supervisor.telemetry.history import History
+from supervisor.telemetry.metrics.gauges import of_watchdogs
+from supervisor.telemetry.status import DaemonInfo, Status
+from tests.support.log_written import Written
+from tests.support.watchdog import FakeKernel
+from tests.unit.core.play import ROOM_S
+from tests.unit.core.play import contender as election
+from tests.unit.runtime.test_watchdogs import DEVICE, Node, holder
+
+SESSION = "d94b1ea2-2c0a-4f2c-8a3b-0c2f3b1b9a10"
+
+
+def status_of(node: Node) -> Status:
+    def clock() -> float:
+        return node.now()
+
+    facts = DaemonInfo("1", "vm1", 1, None, "http://127.0.0.1:8500")
+    return Status(node.driver.contenders, History(clock, clock), facts, clock, clock)
+
+
+def item_of(node: Node) -> dict[str, Any]:
+    (item,) = json.loads(status_of(node).body())["items"]
+    told: dict[str, Any] = item
+    return told
+
+
+def gauge_of(node: Node) -> list[float]:
+    contenders = node.driver.contenders
+    gauge = of_watchdogs(contenders.by_name.values(), status_of(node).reset_in_s)
+    return [sample.value for sample in gauge.samples]
+
+
+def test_an_armed_watchdog_is_shown_with_the_time_to_the_reset() -> None:
+    node = holder()
+    node.kernel.now += 0.5
+    assert (item_of(node)["watchdog_armed"], item_of(node)["reset_in_s"]) == (True, 9.5)
+    assert gauge_of(node) == [9.5]
+
+
+def test_a_watchdog_that_guards_nothing_is_shown_as_not_armed() -> None:
+    node = Node(FakeKernel(), election(watchdog=DEVICE))
+    assert (item_of(node)["watchdog_armed"], item_of(node)["reset_in_s"]) == (False, None)
+    assert gauge_of(node) == [0.0]
+
+
+def test_an_item_without_a_watchdog_has_no_value_of_it() -> None:
+    node = Node(FakeKernel(), election())
+    assert (item_of(node)["watchdog_armed"], gauge_of(node)) == (None, [])
+
+
+def test_a_reset_that_comes_is_announced_in_the_warnings_and_the_log() -> None:
+    node = holder()
+    node.told.clear()
+    node.passes(ROOM_S - 0.1)
+    assert any("its watchdog resets this machine" in each for each in item_of(node)["warnings"])
+    (told,) = node.told
+    written = Written()
+    written.now = node.now()
+    written.on_step(told, [])
+    (line,) = written.lines()
+    assert (line["event"], line["level"], line["state"]) == ("watchdog", "error", "starves")
+    assert line["reset_in_s"] == pytest.approx(told.device.fires_at - node.now(), abs=0.001)
+
+
+@pytest.mark.parametrize(("boot", "told"), [("another", True), ("this", False)])
+def test_a_start_after_a_reset_names_what_the_machine_held(tmp_path: Path, boot: str, told: bool) -> None:
+    here = identity_here()
+    identity = here if boot == "this" else MachineIdentity(here.machine, here.host, "another")
+    settings: ItemSettings = election(watchdog=DEVICE)
+    journal = Journal(str(tmp_path), ConsulSettings(""), identity=identity)
+    record = a.Record(a.Point.HOLDING, "k", SESSION, 7, 3, 1, 1.0)
+    assert journal.write(a.WriteRecord("n", record, settings)) == ""
+    journal.close()
+    written = Written()
+    opened = Records(
+        Config(ConsulSettings(""), LogSettings(), (), str(tmp_path)), written.log, lambda path: None
+    )
+    opened.start((), 10.0, a.Reason.CONFIG_CHANGED)
+    opened.close()
+    assert [line["item"] for line in written.lines() if line["event"] == "machine-reset"] == ["n"] * told
