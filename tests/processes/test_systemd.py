@@ -33,7 +33,7 @@ EXPECTED = {
         "StateDirectory": ["consul-supervisor"],
         "StateDirectoryMode": ["0700"],
         "RuntimeDirectory": ["consul-supervisor"],
-        "RuntimeDirectoryPreserve": ["restart"],
+        "RuntimeDirectoryPreserve": ["yes"],
         "KillMode": ["mixed"],
         "RestartKillSignal": ["SIGKILL"],
         "SuccessExitStatus": ["SIGKILL"],

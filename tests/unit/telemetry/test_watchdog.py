@@ -76,7 +76,9 @@ def test_a_reset_that_comes_is_announced_in_the_warnings_and_the_log() -> None:
 
 
 @pytest.mark.parametrize(("boot", "told"), [("another", True), ("this", False)])
-def test_a_start_after_a_reset_names_what_the_machine_held(tmp_path: Path, boot: str, told: bool) -> None:
+async def test_a_start_after_a_reset_names_what_the_machine_held(
+    tmp_path: Path, boot: str, told: bool
+) -> None:
     here = identity_here()
     identity = here if boot == "this" else MachineIdentity(here.machine, here.host, "another")
     settings: ItemSettings = election(watchdog=DEVICE)
@@ -85,9 +87,7 @@ def test_a_start_after_a_reset_names_what_the_machine_held(tmp_path: Path, boot:
     assert journal.write(a.WriteRecord("n", record, settings)) == ""
     journal.close()
     written = Written()
-    opened = Records(
-        Config(ConsulSettings(""), LogSettings(), (), str(tmp_path)), written.log, lambda path: None
-    )
+    opened = Records(Config(ConsulSettings(""), LogSettings(), (), str(tmp_path)), written.log, {})
     opened.start((), 10.0, a.Reason.CONFIG_CHANGED)
-    opened.close()
+    await opened.close()
     assert [line["item"] for line in written.lines() if line["event"] == "machine-reset"] == ["n"] * told
