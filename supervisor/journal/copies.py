@@ -62,7 +62,9 @@ def folder_of(runtime: str, state_dir: str) -> Path:
     """
     if not (runtime := runtime.partition(":")[0]):
         return Path(state_dir)
-    return Path(runtime, f"records.{sha256(os.fsencode(os.path.normpath(state_dir))).hexdigest()[:16]}")
+    # Links of a local disk are followed. Another file system may not answer.
+    place = os.path.realpath(state_dir) if is_local(state_dir) else os.path.normpath(state_dir)
+    return Path(runtime, f"records.{sha256(os.fsencode(place)).hexdigest()[:16]}")
 
 
 def answers(state_dir: Path, folder: Path, within_s: float) -> bool:

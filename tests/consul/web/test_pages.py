@@ -1,6 +1,7 @@
 """docs/http.md is true: each field of the status with its type, each path, each limit."""
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,6 +23,8 @@ from supervisor.web.routes import METHODS
 from tests.consul.web.test_status import TENURE, Stage, happenings
 from tests.support.pages import HTTP as PAGE
 from tests.support.pages import first_codes, rows
+from tests.unit.runtime.test_watchdogs import holder
+from tests.unit.telemetry.test_watchdog import status_of
 
 TYPES = {str: "text", int: "number", float: "number", bool: "true or false", type(None): "null"}
 
@@ -60,7 +63,7 @@ def seen() -> dict[str, set[str]]:
     observer = replace(stage.node.by_name["n"].settings, contend=False)
     stage.change(settings=observer)
     statuses.append(stage.told)
-    statuses += [slots(), *paused()]
+    statuses += [slots(), *paused(), json.loads(status_of(holder()).body())]
     types: dict[str, set[str]] = {}
     for status in statuses:
         for path, kind in found(status):

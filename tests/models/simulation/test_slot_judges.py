@@ -127,6 +127,7 @@ def test_more_acting_nodes_than_the_limit_are_reported(tmp_path: Path) -> None:
         replace(
             each,
             accept_overlap=True,
+            watchdog=None,
             limit=2,
             prune_delay_s=0.0,
             value=rosters.body({}, 0.0),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import Metric
 
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core import actions as a
@@ -37,10 +38,13 @@ def item_of(node: Node) -> dict[str, Any]:
     return told
 
 
+def family_of(node: Node) -> Metric:
+    """Return the metric of the watchdogs."""
+    return of_watchdogs(node.driver.contenders.by_name.values(), status_of(node).reset_in_s)
+
+
 def gauge_of(node: Node) -> list[float]:
-    contenders = node.driver.contenders
-    gauge = of_watchdogs(contenders.by_name.values(), status_of(node).reset_in_s)
-    return [sample.value for sample in gauge.samples]
+    return [sample.value for sample in family_of(node).samples]
 
 
 def test_an_armed_watchdog_is_shown_with_the_time_to_the_reset() -> None:
