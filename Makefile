@@ -14,13 +14,15 @@ SEED ?= 1
 SEEDS ?= 1-1000
 # --minutes=8: the mutants of new lines first, then others, until that time is over.
 MUTANTS ?=
+# "--runs=20 reset": only the scenes of `make test-watchdog` with a reset, each so often.
+WATCHDOG ?=
 # How often a test that fails is tried again; the summary names it as "rerun". CI uses 1, because its machine may stall.
 RERUNS ?= 0
 PYTHON ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo deb test run-tests test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster simulate answers mutants bench dist zipapp compiler root clean
+.PHONY: help setup venv consul lint demo deb test run-tests test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster test-watchdog simulate answers mutants bench dist zipapp compiler root clean
 
 help:
 	@echo "make test      start here: set up what is missing, check style and types, run each test of up to some 3 s"
@@ -32,6 +34,7 @@ help:
 	@echo "make test-orders  every order of events to its end, for a change of the core (an hour)"
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
+	@echo "make test-watchdog  virtual machines with a watchdog device: a node that fails is reset in time, no other one"
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
 	@echo "make test-soak  twice a hundred elections, five minutes of disturbances: memory, descriptors, children stay flat"
 	@echo "make test-programs  beside a browser, HAProxy, Prometheus, Alertmanager and shells (installs them when root)"
@@ -88,6 +91,7 @@ test-all: setup
 	$(MAKE) -j2 -O test-long test-soak
 	$(MAKE) -j2 -O test-programs test-applications
 	$(MAKE) -j2 -O test-packaging test-semaphores
+	$(MAKE) test-watchdog
 	@[ "$$(id -u)" = 0 ] || echo 'left out: test-systemd and test-cluster, because network namespaces and machines need root'
 	@[ "$$(id -u)" != 0 ] || $(MAKE) -j2 -O test-systemd test-pythons
 	@[ "$$(id -u)" != 0 ] || $(MAKE) test-cluster
@@ -131,6 +135,11 @@ test-soak: setup
 
 test-cluster: root setup
 	.venv/bin/python -m tests.system.cluster --seed $(SEED)
+
+# qemu emulates the machines, so this needs neither root nor KVM.
+test-watchdog: setup
+	@tests/setup/get_machines.sh
+	.venv/bin/python -m tests.system.watchdog $(WATCHDOG)
 
 simulate: setup
 	.venv/bin/python -m tests.models.simulation $(SEEDS)
