@@ -133,7 +133,8 @@ class Contenders:
             self.guards_moved = True
         if watchdog is not None and tenure is not None and tenure.guarded:
             after = self.guards[name] = (watchdog.device, tenure.reset_by(contender.lease))
-            may_wait = before is not None and now + watchdog.timeout_s <= before[1] <= after[1]
+            timeout_s = self.devices[watchdog.device].timeout_s  # of the tenure that opened it
+            may_wait = before is not None and now + timeout_s <= before[1] <= after[1]
             self.guards_moved |= not may_wait
         elif before is not None:
             self.guards_moved = True

@@ -439,6 +439,17 @@ def test_a_timeout_that_a_file_changes_counts_from_the_next_tenure_on() -> None:
     assert made.kernel.is_open and made.kernel.has_s == 9
 
 
+def test_a_device_opened_with_a_longer_timeout_is_fed_again_once_the_lock_is_confirmed() -> None:
+    made = holder()
+    contenders = made.driver.contenders
+    shorter = replace(contenders.by_name["n"].settings, watchdog=replace(DEVICE, timeout_s=5.0))
+    contenders.by_name["n"] = replace(contenders.by_name["n"], settings=shorter)
+    made.passes(21.0)
+    assert made.told_states == ["armed", "starves"]
+    made.passes(60.0, confirms=True)
+    assert not made.kernel.has_reset and made.role == "holding"
+
+
 # --- the kernel's device ----------------------------------------------------------------------------
 
 
