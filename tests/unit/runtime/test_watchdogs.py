@@ -450,6 +450,25 @@ def test_a_device_opened_with_a_longer_timeout_is_fed_again_once_the_lock_is_con
     assert not made.kernel.has_reset and made.role == "holding"
 
 
+@pytest.mark.parametrize("remedy", [Watchdog("/dev/watchdog", 16.0), Watchdog("/dev/watchdog1")])
+def test_a_file_that_mends_the_watchdog_lets_the_node_contend_at_once(remedy: Watchdog) -> None:
+    kernel = FakeKernel()
+    kernel.rounds_to_s = 16
+    made = node(kernel)
+    assert made.role == "ineligible"
+    kernel.rounds_to_s = 16 if remedy.timeout_s == 16.0 else 1
+    reload(made, election(watchdog=remedy))
+    assert made.role == "waiting" and not made.last(a.NoticeChanged).notice
+
+
+def test_a_file_that_does_not_mend_the_watchdog_keeps_the_node_ineligible() -> None:
+    kernel = FakeKernel()
+    kernel.rounds_to_s = 16
+    made = node(kernel)
+    reload(made, election(watchdog=replace(DEVICE, timeout_s=9.0)))
+    assert made.role == "ineligible" and "not the 9s" in made.last(a.NoticeChanged).notice
+
+
 # --- the kernel's device ----------------------------------------------------------------------------
 
 
