@@ -395,6 +395,26 @@ def test_a_device_is_not_stopped_while_a_damaged_record_has_its_on_lose() -> Non
     assert made.kernel.fires_at is None
 
 
+def test_a_lock_that_leaves_the_device_no_time_is_given_back_and_tried_again() -> None:
+    made = node(lock_delay_s=9.0, on_lose=())
+    made.tries()
+    assert not made.has(a.StartHook) and made.told[-1].device.why_not.startswith("its timeout is longer")
+    made.on(RELEASE, o.Done())
+    assert made.role == "waiting"
+
+
+def test_a_lock_that_leaves_the_device_no_time_harms_no_other_item() -> None:
+    made = holder()
+    another = replace(election(watchdog=DEVICE), name="b")
+    made.driver.contenders.by_name["b"] = new_contender(another, spread=0.0, instance="i")
+    made.happens(made.driver._watchdogs.arm(a.Arm("b", DEVICE, made.now() + 5.0), made.now()))
+    assert made.role == "holding" and made.told[-1].item == "b"
+    made.happens(e.StepDownAsked("n", 0.0))
+    made.ends()
+    made.on(RELEASE, o.Done())
+    assert made.role == "waiting"
+
+
 # --- another file -----------------------------------------------------------------------------------
 
 
