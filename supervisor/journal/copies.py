@@ -5,10 +5,11 @@ the runtime folder that systemd gives it (/run, in memory), and a child copies t
 for a start after a boot. A disk that hangs hangs that child and nothing else, and there is never more than
 one. Without a runtime folder the records themselves are in ``state_dir``, and the child only syncs them.
 
-Which one counts: a copy has the time of its record, so it is never newer. A copy that is newer was written by
-an earlier release, which knows ``state_dir`` alone. The time of COMPLETE stands for all records that are
-gone. Without COMPLETE every copy counts, because no process of this boot has taken over the copies yet. An
-orderly stop removes the records once all are copied.
+Which one counts: a copy has the time of its record, and that time never goes back, even if the clock does. So
+a copy of ours is never newer. A copy that is newer was written by an earlier release, which knows
+``state_dir`` alone. The time of COMPLETE stands for all records that are gone. Without COMPLETE every copy
+counts, because no process of this boot has taken over the copies yet. An orderly stop removes the records
+once all are copied.
 """
 
 import asyncio
@@ -91,7 +92,8 @@ def take_over(state_dir: Path, folder: Path) -> int:
         for copy in (*state_dir.glob(f"*{SUFFIX}"), *(state_dir / name for name in EVENTS)):
             with suppress(FileNotFoundError):
                 _compare(copy, folder)
-        (folder / COMPLETE).touch()
+        if not (folder / COMPLETE).exists():  # else its time could go back with the clock
+            (folder / COMPLETE).touch()
     except OSError:
         os.close(lock)
         raise
@@ -114,6 +116,7 @@ def _compare(copy: Path, folder: Path) -> None:
     new = record.with_suffix(".new")
     new.touch(0o600)
     new.write_bytes(content)
+    os.utime(new, ns=(time, time))
     new.replace(record)
 
 

@@ -356,3 +356,21 @@ def test_a_record_in_memory_is_never_older_than_its_copy(node: Node) -> None:
         node.write(replace(RECORD, token=token))
         node.copied()
         assert node.copy.stat().st_mtime_ns <= node.record.stat().st_mtime_ns
+
+
+def test_a_clock_that_is_set_back_makes_no_copy_newer_than_its_record(node: Node) -> None:
+    """As when the time of the machine is corrected after the boot."""
+    ahead_ns = time.time_ns() + 3600 * LATER
+    node.start_former_release()
+    node.write(RECORD)
+    node.crash()
+    os.utime(node.copy, ns=(ahead_ns, ahead_ns))
+    assert node.found() == RECORD
+    for record in (replace(RECORD, contact=9.0), LOSING):
+        node.start()
+        node.write(record)
+        assert node.found() == record
+    node.start()
+    node.write(EMPTY_RECORD)
+    assert node.copy.exists() and node.found() is None
+    assert not node.copy.exists()
