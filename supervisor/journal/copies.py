@@ -37,6 +37,7 @@ HUNG_S = 10.0  # after which a disk that does not answer is reported
 RETRY_S = 10.0  # after a failure, such as a full disk
 END_WITHIN_S = 1.0  # at an orderly stop, when everything else has ended
 # A copy takes the place of the former one when it is whole and on disk. A record that is gone has no copy.
+# The folder is synced last, because a loss of power could undo both else.
 _COPY = """
 from=$1 to=$2 new=$2/copy; shift 2; cd "$from" || exit
 for name; do
@@ -45,10 +46,10 @@ for name; do
   elif [ "$from" != "$to" ]; then rm -f -- "$to/$name" || exit
   fi
 done
-[ $# -gt 0 ] || exit 0
+[ $# -gt 0 ] || exec sync -- "$to"
 [ "$from" != "$to" ] || exec sync --data -- "$@"
 [ -d "$new" ] || mkdir -m 700 "$new" || exit
-cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" -- "$@"
+cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" -- "$@" && exec sync -- "$to"
 """
 
 
@@ -92,8 +93,7 @@ def take_over(state_dir: Path, folder: Path) -> int:
         for copy in (*state_dir.glob(f"*{SUFFIX}"), *(state_dir / name for name in EVENTS)):
             with suppress(FileNotFoundError):
                 _compare(copy, folder)
-        if not (folder / COMPLETE).exists():  # else its time could go back with the clock
-            (folder / COMPLETE).touch()
+        (folder / COMPLETE).touch()
     except OSError:
         os.close(lock)
         raise

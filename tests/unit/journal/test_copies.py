@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -374,3 +375,21 @@ def test_a_clock_that_is_set_back_makes_no_copy_newer_than_its_record(node: Node
     node.write(EMPTY_RECORD)
     assert node.copy.exists() and node.found() is None
     assert not node.copy.exists()
+
+
+@needs_root
+def test_a_loss_of_power_takes_back_no_copy_and_no_end_of_a_record(node: Node) -> None:
+    node.disk.mkdir()
+    with local_disk(node.disk):
+        node.start()
+        for number, record in enumerate((RECORD, LOSING, EMPTY_RECORD)):
+            node.write(record)
+            node.copied()
+            after = node.disk.with_name(f"after{number}")
+            after.mkdir()
+            shutil.copyfile(node.disk.with_suffix(".image"), after.with_suffix(".image"))
+            subprocess.run(["mount", "-o", "loop", after.with_suffix(".image"), after], check=True)
+            copies = [path.read_bytes() for path in after.glob("*.journal")]
+            subprocess.run(["umount", after], check=True)
+            assert copies == [path.read_bytes() for path in node.disk.glob("*.journal")]
+        node.crash()
