@@ -34,6 +34,7 @@ from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.reload import ReloadEffect, blockers_of, plan_reload
+from supervisor.core.settings import Watchdog
 from supervisor.core.watchdog import Device
 
 
@@ -113,27 +114,30 @@ class Contenders:
         self._successors[event.item] = Successor(heir, successor.after)
 
     def _decide_one(self, name: str, event: Event, now: float) -> Iterator[Action]:
-        self._moved[name], finished = None, False
+        self._moved[name], finished, former = None, False, self.by_name[name].settings.watchdog
         for contender, begun in decide(self.by_name[name], event, now):
             self.by_name[name] = contender
             yield from begun
             for action in begun:
                 finished = finished or (isinstance(action, Finished) and action.clean)
         if self.by_name[name].settings.watchdog is not None or name in self.guards:
-            self._note_guard(name, now)
+            self._note_guard(name, former, now)
         if finished:
             self._end(self.by_name[name])
 
-    def _note_guard(self, name: str, now: float) -> None:
+    def _note_guard(self, name: str, former: Watchdog | None, now: float) -> None:
         """Note until when the device of this item may be fed because of it."""
         contender, before = self.by_name[name], self.guards.pop(name, None)
         watchdog, tenure = contender.settings.watchdog, contender.tenure
-        if watchdog is not None and watchdog.device not in self.devices:
-            self.devices[watchdog.device] = Device(watchdog.timeout_s)
-            self.guards_moved = True
+        if watchdog is not None:
+            device = self.devices.get(watchdog.device)
+            if device is None or (watchdog != former and not device.is_open):  # look at it anew
+                self.devices[watchdog.device] = Device(watchdog.timeout_s)
+                self.guards_moved = True
         if watchdog is not None and tenure is not None and tenure.guarded:
             after = self.guards[name] = (watchdog.device, tenure.reset_by(contender.lease))
-            may_wait = before is not None and now + watchdog.timeout_s <= before[1] <= after[1]
+            timeout_s = self.devices[watchdog.device].timeout_s  # of the tenure that opened it
+            may_wait = before is not None and now + timeout_s <= before[1] <= after[1]
             self.guards_moved |= not may_wait
         elif before is not None:
             self.guards_moved = True

@@ -82,6 +82,7 @@ class Journal:
         self._wants_copy = wants_copy  # receives each file whose record changes in more than its contact
         self._entries: dict[str, _Entry] = {}
         self._locks: list[int] = []
+        self._newest_ns = 0  # no file in the folder has a later time
         try:
             self._open()
         except (OSError, JournalBusy) as error:
@@ -107,6 +108,8 @@ class Journal:
         except OSError:
             if not suffices:
                 raise
+        if self._folder != self._directory:
+            self._newest_ns = max(each.lstat().st_mtime_ns for each in self._folder.iterdir())
 
     def follow(self, consul: ConsulSettings, withheld: Iterable[str]) -> None:
         """Use the Consul settings and withheld variables of another configuration.
@@ -217,11 +220,19 @@ class Journal:
             entry = self._entries[item] = _Entry(RecordFile(self._folder / f"{item}{SUFFIX}"))
         return entry
 
+    def _date(self, written: Path) -> None:
+        """Let a file that was written now be no older than any copy, also when the clock was set back."""
+        now_ns = time.time_ns()
+        if now_ns < self._newest_ns:
+            os.utime(written, ns=(self._newest_ns, self._newest_ns))
+        self._newest_ns = max(self._newest_ns, now_ns)
+
     def _write(self, entry: _Entry, state: Record, settings: ItemSettings) -> str:
         try:
             if is_at_rest(state, entry.groups):
                 if self._folder != self._directory:
                     os.utime(self._folder / COMPLETE)
+                    self._date(self._folder / COMPLETE)
                 entry.file.remove()
                 entry.settings = None
                 self._wants_copy(entry.file.path.name)
@@ -232,6 +243,7 @@ class Journal:
                 due = settings is not entry.settings or entry.outdated
                 begins = entry.state.step not in ENDED_FROM or state.step in (Point.TENURE, Point.HOLDING)
                 entry.file.append(line, head, head_is_due=due, keeps_room=begins)
+                self._date(entry.file.path)
                 entry.settings, entry.outdated = settings, False
         except OSError as error:
             return f"cannot write {entry.file.path}: {error.strerror}"

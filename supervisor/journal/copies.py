@@ -5,10 +5,11 @@ the runtime folder that systemd gives it (/run, in memory), and a child copies t
 for a start after a boot. A disk that hangs hangs that child and nothing else, and there is never more than
 one. Without a runtime folder the records themselves are in ``state_dir``, and the child only syncs them.
 
-Which one counts: a copy has the time of its record, so it is never newer. A copy that is newer was written by
-an earlier release, which knows ``state_dir`` alone. The time of COMPLETE stands for all records that are
-gone. Without COMPLETE every copy counts, because no process of this boot has taken over the copies yet. An
-orderly stop removes the records once all are copied.
+Which one counts: a copy has the time of its record, and that time never goes back, even if the clock does. So
+a copy of ours is never newer. A copy that is newer was written by an earlier release, which knows
+``state_dir`` alone. The time of COMPLETE stands for all records that are gone. Without COMPLETE every copy
+counts, because no process of this boot has taken over the copies yet. An orderly stop removes the records
+once all are copied.
 """
 
 import asyncio
@@ -36,6 +37,7 @@ HUNG_S = 10.0  # after which a disk that does not answer is reported
 RETRY_S = 10.0  # after a failure, such as a full disk
 END_WITHIN_S = 1.0  # at an orderly stop, when everything else has ended
 # A copy takes the place of the former one when it is whole and on disk. A record that is gone has no copy.
+# The folder is synced last, because a loss of power could undo both else.
 _COPY = """
 from=$1 to=$2 new=$2/copy; shift 2; cd "$from" || exit
 for name; do
@@ -44,10 +46,10 @@ for name; do
   elif [ "$from" != "$to" ]; then rm -f -- "$to/$name" || exit
   fi
 done
-[ $# -gt 0 ] || exit 0
+[ $# -gt 0 ] || exec sync -- "$to"
 [ "$from" != "$to" ] || exec sync --data -- "$@"
 [ -d "$new" ] || mkdir -m 700 "$new" || exit
-cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" -- "$@"
+cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" -- "$@" && exec sync -- "$to"
 """
 
 
@@ -116,6 +118,7 @@ def _compare(copy: Path, folder: Path) -> None:
     new = record.with_suffix(".new")
     new.touch(0o600)
     new.write_bytes(content)
+    os.utime(new, ns=(time, time))
     new.replace(record)
 
 

@@ -61,7 +61,7 @@ class Watchdogs:
         if device is None or not device.is_open:
             device = Device(arm.watchdog.timeout_s)
         if due(device, arm.reset_by, now)[1] is Act.STARVE:
-            return WatchdogTried(path, replace(device, why_not=TOO_LONG), arm.item)
+            return WatchdogTried(path, replace(device, starves=True, why_not=TOO_LONG), arm.item)
         if not device.is_open:
             device = contenders.devices[path] = self._opened(path, device, now, LOOK_AGAIN_S)
         contenders.guards_moved = True

@@ -137,9 +137,10 @@ def _file_record_written(contender: Contender, event: RecordWritten, now: float)
 
 def _watchdog_tried(contender: Contender, event: WatchdogTried, now: float) -> Contender:
     """Let a guarded tenure begin; give back one that must not begin without its watchdog."""
-    contender = replace(contender, unguarded=event.device.why_not)
+    if not event.device.starves:  # else the lock leaves no time now, and may do when it is held again
+        contender = replace(contender, unguarded=event.device.why_not)
     tenure, watchdog = contender.tenure, contender.settings.watchdog
-    if not event.item or tenure is None or watchdog is None:
+    if event.item != contender.settings.name or tenure is None or watchdog is None:
         return contender
     if watchdog.required and event.device.why_not:
         return replace(contender, tenure=tenure.lose(Reason.ACQUIRE_FAILED, now))

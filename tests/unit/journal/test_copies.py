@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -356,3 +357,39 @@ def test_a_record_in_memory_is_never_older_than_its_copy(node: Node) -> None:
         node.write(replace(RECORD, token=token))
         node.copied()
         assert node.copy.stat().st_mtime_ns <= node.record.stat().st_mtime_ns
+
+
+def test_a_clock_that_is_set_back_makes_no_copy_newer_than_its_record(node: Node) -> None:
+    """As when the time of the machine is corrected after the boot."""
+    ahead_ns = time.time_ns() + 3600 * LATER
+    node.start_former_release()
+    node.write(RECORD)
+    node.crash()
+    os.utime(node.copy, ns=(ahead_ns, ahead_ns))
+    assert node.found() == RECORD
+    for record in (replace(RECORD, contact=9.0), LOSING):
+        node.start()
+        node.write(record)
+        assert node.found() == record
+    node.start()
+    node.write(EMPTY_RECORD)
+    assert node.copy.exists() and node.found() is None
+    assert not node.copy.exists()
+
+
+@needs_root
+def test_a_loss_of_power_takes_back_no_copy_and_no_end_of_a_record(node: Node) -> None:
+    node.disk.mkdir()
+    with local_disk(node.disk):
+        node.start()
+        for number, record in enumerate((RECORD, LOSING, EMPTY_RECORD)):
+            node.write(record)
+            node.copied()
+            after = node.disk.with_name(f"after{number}")
+            after.mkdir()
+            shutil.copyfile(node.disk.with_suffix(".image"), after.with_suffix(".image"))
+            subprocess.run(["mount", "-o", "loop", after.with_suffix(".image"), after], check=True)
+            copies = [path.read_bytes() for path in after.glob("*.journal")]
+            subprocess.run(["umount", after], check=True)
+            assert copies == [path.read_bytes() for path in node.disk.glob("*.journal")]
+        node.crash()

@@ -395,6 +395,26 @@ def test_a_device_is_not_stopped_while_a_damaged_record_has_its_on_lose() -> Non
     assert made.kernel.fires_at is None
 
 
+def test_a_lock_that_leaves_the_device_no_time_is_given_back_and_tried_again() -> None:
+    made = node(lock_delay_s=9.0, on_lose=())
+    made.tries()
+    assert not made.has(a.StartHook) and made.told[-1].device.why_not.startswith("its timeout is longer")
+    made.on(RELEASE, o.Done())
+    assert made.role == "waiting"
+
+
+def test_a_lock_that_leaves_the_device_no_time_harms_no_other_item() -> None:
+    made = holder()
+    another = replace(election(watchdog=DEVICE), name="b")
+    made.driver.contenders.by_name["b"] = new_contender(another, spread=0.0, instance="i")
+    made.happens(made.driver._watchdogs.arm(a.Arm("b", DEVICE, made.now() + 5.0), made.now()))
+    assert made.role == "holding" and made.told[-1].item == "b"
+    made.happens(e.StepDownAsked("n", 0.0))
+    made.ends()
+    made.on(RELEASE, o.Done())
+    assert made.role == "waiting"
+
+
 # --- another file -----------------------------------------------------------------------------------
 
 
@@ -437,6 +457,36 @@ def test_a_timeout_that_a_file_changes_counts_from_the_next_tenure_on() -> None:
     made.happens(e.Tick())
     made.tries()
     assert made.kernel.is_open and made.kernel.has_s == 9
+
+
+def test_a_device_opened_with_a_longer_timeout_is_fed_again_once_the_lock_is_confirmed() -> None:
+    made = holder()
+    contenders = made.driver.contenders
+    shorter = replace(contenders.by_name["n"].settings, watchdog=replace(DEVICE, timeout_s=5.0))
+    contenders.by_name["n"] = replace(contenders.by_name["n"], settings=shorter)
+    made.passes(21.0)
+    assert made.told_states == ["armed", "starves"]
+    made.passes(60.0, confirms=True)
+    assert not made.kernel.has_reset and made.role == "holding"
+
+
+@pytest.mark.parametrize("remedy", [Watchdog("/dev/watchdog", 16.0), Watchdog("/dev/watchdog1")])
+def test_a_file_that_mends_the_watchdog_lets_the_node_contend_at_once(remedy: Watchdog) -> None:
+    kernel = FakeKernel()
+    kernel.rounds_to_s = 16
+    made = node(kernel)
+    assert made.role == "ineligible"
+    kernel.rounds_to_s = 16 if remedy.timeout_s == 16.0 else 1
+    reload(made, election(watchdog=remedy))
+    assert made.role == "waiting" and not made.last(a.NoticeChanged).notice
+
+
+def test_a_file_that_does_not_mend_the_watchdog_keeps_the_node_ineligible() -> None:
+    kernel = FakeKernel()
+    kernel.rounds_to_s = 16
+    made = node(kernel)
+    reload(made, election(watchdog=replace(DEVICE, timeout_s=9.0)))
+    assert made.role == "ineligible" and "not the 9s" in made.last(a.NoticeChanged).notice
 
 
 # --- the kernel's device ----------------------------------------------------------------------------
