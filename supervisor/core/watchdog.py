@@ -2,7 +2,8 @@
 
 A device fires ``timeout`` after it was fed last. It guards a tenure from before on_acquire until the end of
 the last on_lose is on record, and is fed only while ``now + timeout <= reset_by`` of every tenure that it
-guards. The newest feed decides when it fires, so one is due just before the last moment that the rule allows.
+guards. The newest feed decides when the device fires, so one feed comes just before the last moment at which
+the rule allows it.
 """
 
 from enum import Enum
@@ -11,7 +12,7 @@ from supervisor.core.frozen import dataclass
 from supervisor.core.machines.lane import LONG_AGO, NEVER
 
 FEED_EVERY_S = 1.0  # the loop wakes as often
-FEED_AHEAD_S = 0.05  # before the last moment, because a timer is late and never early
+FEED_AHEAD_S = 0.1  # because a busy loop is late; half of the smallest margin has room for it
 RETRY_S = 1.0  # after a device that guards has failed
 LOOK_AGAIN_S = 10.0  # after a look at a device that cannot be used
 

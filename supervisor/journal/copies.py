@@ -42,9 +42,10 @@ _COPY = """
 from=$1 to=$2 new=$2/copy; shift 2; cd "$from" || exit
 for name; do
   shift
-  if [ -e "$name" ]; then set -- "$@" "$name"
-  elif [ "$from" != "$to" ]; then rm -f -- "$to/$name" || exit
-  fi
+  [ ! -e "$name" ] || set -- "$@" "$name"
+done
+for copy in "$to"/*.journal; do
+  [ -e "$from/${copy##*/}" ] || rm -f -- "$copy" || exit
 done
 [ $# -gt 0 ] || exec sync -- "$to"
 [ "$from" != "$to" ] || exec sync --data -- "$@"

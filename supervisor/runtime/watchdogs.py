@@ -83,7 +83,8 @@ class Watchdogs:
             contenders.devices[path] = after
             at, act = due(after, until, now)
             self.due_at = min(self.due_at, NEVER if act is Act.STARVE else at)
-            if (after.state, after.why_not) != (device.state, device.why_not):
+            changed = (after.state, after.why_not) != (device.state, device.why_not)
+            if changed or any(each.needs(path, after) for each in contenders.by_name.values()):
                 yield WatchdogTried(path, after)
 
     def _done(self, act: Act, path: str, device: Device, now: float) -> Device:

@@ -420,7 +420,7 @@ class _BesideARival:
         contenders, kernel = Contenders([world.contender]), FakeKernel(has_s=int(DEVICE.timeout_s))
         contenders.devices = {} if world.device is None else {DEVICE.device: world.device}
         watchdogs = Watchdogs(contenders, kernel)
-        contenders._note_guard("n", world.now)
+        contenders._note_guard("n", world.contender.settings.watchdog, world.now)
         contenders.guards_moved = True
         kernel.now, kernel.fires_at = world.now, world.fires_at
         if world.device is not None and world.device.is_open:

@@ -137,8 +137,8 @@ class Tenure:
     def reset_by(self, lease: Lease) -> float:
         """Return when a watchdog must have reset this machine, unless the tenure ends or is confirmed before.
 
-        A loss that uses all of its time ends half a margin sooner. One that Consul does not guard has no more
-        than the time that losing takes.
+        A loss that uses all of its time ends half a margin sooner. A loss that Consul does not guard has only
+        the time that losing takes.
         """
         by = self.contact + lease.lock_delay_s - lease.margin_s / 2
         return by if self.taken_at is None else min(by, self.taken_at + lease.lose_time_s)

@@ -418,6 +418,16 @@ def test_a_lock_that_leaves_the_device_no_time_harms_no_other_item() -> None:
 # --- another file -----------------------------------------------------------------------------------
 
 
+def test_a_new_item_learns_of_a_device_that_has_failed_before_it_contends() -> None:
+    kernel = FakeKernel()
+    kernel.fails = {"stat": errno.ENOENT}
+    made = node(kernel)
+    another = replace(election(watchdog=DEVICE), name="b")
+    made.driver.contenders.by_name["b"] = new_contender(another, spread=0.0, instance="i")
+    made.happens(e.HooksChecked("b", ()))
+    assert not made.driver.contenders.by_name["b"].is_fit
+
+
 def reload(made: Node, settings: ItemSettings) -> None:
     made.happens(e.ConfigLoaded((Wanted(settings, 0.0),), "j"))
 
