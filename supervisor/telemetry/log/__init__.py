@@ -47,6 +47,8 @@ KEPT: tuple[Name, ...] = (
     "watchdog",
     "machine-reset",
 )
+# A device starves during each loss, mostly until on_lose has ended in time.
+LEVEL_OF_DEVICE: dict[str, Level] = {"failed": "error", "starves": "warning"}
 CHECK = "candidate_check"  # the name of that hook
 FOLLOW_ROLE: tuple[Name, ...] = ("hook-started", "hook-killed", "run-started", "run-stopping")
 # Of all hooks together in ten seconds. journald drops the lines of a service beyond 10,000 in 30 s
@@ -107,7 +109,7 @@ class Log:
             case StopAsked(reason):
                 self.line("info", "stopping", reason=reason)
             case WatchdogTried(path, device, item):
-                level: Level = "error" if device.state in ("starves", "failed") else "info"
+                level = LEVEL_OF_DEVICE.get(device.state, "info")
                 left_s = max(0.0, device.fires_at - now) if device.is_open else None
                 about = {"item": item, "device": path, "state": device.state}
                 self.line(level, "watchdog", **about, why=device.why_not, reset_in_s=left_s)

@@ -75,7 +75,7 @@ def test_a_reset_that_comes_is_announced_in_the_warnings_and_the_log() -> None:
     written.now = node.now()
     written.on_step(told, [])
     (line,) = written.lines()
-    assert (line["event"], line["level"], line["state"]) == ("watchdog", "error", "starves")
+    assert (line["event"], line["level"], line["state"]) == ("watchdog", "warning", "starves")
     assert line["reset_in_s"] == pytest.approx(told.device.fires_at - node.now(), abs=0.001)
 
 
