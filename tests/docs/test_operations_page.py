@@ -241,7 +241,7 @@ def test_a_rehearsed_handover_comes_back(shown: str, nodes: Nodes, shared_agent:
     until(lambda: " 1 candidate" in run_all(nodes, ["consul-supervisor members app"]), "it contends again")
     with nodes.shell_of(second) as elsewhere:
         assert " holds it, " in elsewhere.run(step_down)
-    assert len(nodes.first.lines("role", item="app", role="holding")) == 2
+    until(lambda: len(nodes.first.lines("role", item="app", role="holding")) == 2, "it holds again")
 
 
 @SHOWN.by(OPERATIONS, "Rotate a token", "sh")
