@@ -69,6 +69,8 @@ def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> St
         "lease_left_s": None,
         "lease_room_s": None,
         "lease_runs_out": False,
+        "watchdog_armed": None,
+        "reset_in_s": None,
         "limit": None,
         "effective_limit": None,
         "holders": None,
