@@ -139,7 +139,7 @@ test-cluster: root setup
 # qemu emulates the machines, so this needs neither root nor KVM.
 test-watchdog: setup
 	@tests/setup/get_machines.sh
-	.venv/bin/python -m tests.system.watchdog $(WATCHDOG)
+	.venv/bin/python -m tests.system.watchdog --reruns $(RERUNS) $(WATCHDOG)
 
 simulate: setup
 	.venv/bin/python -m tests.models.simulation $(SEEDS)

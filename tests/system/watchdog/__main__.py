@@ -3,6 +3,7 @@
     python -m tests.system.watchdog                    each scene once
     python -m tests.system.watchdog --runs 20 reset    those whose names begin like this, 20 times
     python -m tests.system.watchdog --keep FOLDER      all consoles stay there
+    python -m tests.system.watchdog --reruns 1         a scene that did not come to its end is played once more
 
 Exit code 1: a scene did not end as expected.
 """
@@ -26,21 +27,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", default=[""], help="how the names of the scenes begin")
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="each scene N times")
     parser.add_argument("--at-once", type=int, default=2, metavar="N", help="scenes of two machines each")
+    parser.add_argument("--reruns", type=int, default=0, metavar="N", help="of a scene without an end")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a new folder for all consoles")
     given = parser.parse_args(arguments)
     chosen = [each for each in SCENES if each.name.startswith(tuple(given.names))] * given.runs
     with tempfile.TemporaryDirectory(prefix="watchdog-") as made:
         if given.keep:
             given.keep.mkdir(parents=True)
-        return _play(given.keep or Path(made), chosen, given.at_once)
+        return _play(given.keep or Path(made), chosen, given.at_once, given.reruns)
 
 
-def _play(folder: Path, scenes: Sequence[Scene], at_once: int) -> int:
+def _verdict(scene: Scene, lab: Lab, reruns: int) -> Verdict:
+    """Play the scene, once more if an emulated machine was too slow for it."""
+    try:
+        return run(scene, lab)
+    except (AssertionError, OSError) as error:
+        if not reruns:
+            raise
+        print(f"RERUN {scene.name}: {error}", flush=True)
+        return _verdict(scene, lab, reruns - 1)
+
+
+def _play(folder: Path, scenes: Sequence[Scene], at_once: int, reruns: int) -> int:
     print(f"{len(scenes)} scenes, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}", flush=True)
     distances: list[float] = []
     broken = 0
     with Lab(folder) as lab, ThreadPoolExecutor(at_once) as threads:
-        plays = {threads.submit(run, scene, lab): scene for scene in scenes}
+        plays = {threads.submit(_verdict, scene, lab, reruns): scene for scene in scenes}
         for play in as_completed(plays):
             scene = plays[play]
             try:
