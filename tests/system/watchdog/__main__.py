@@ -3,7 +3,7 @@
     python -m tests.system.watchdog                    each scene once
     python -m tests.system.watchdog --runs 20 reset    those whose names begin like this, 20 times
     python -m tests.system.watchdog --keep FOLDER      all consoles stay there
-    python -m tests.system.watchdog --reruns 1         a scene that did not come to its end is played once more
+    python -m tests.system.watchdog --reruns 1         play a scene once more that did not come to its end
 
 Exit code 1: a scene did not end as expected.
 """
