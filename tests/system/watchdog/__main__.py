@@ -38,14 +38,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _verdict(scene: Scene, lab: Lab, reruns: int) -> Verdict:
-    """Play the scene, once more if an emulated machine was too slow for it."""
+    """Play the scene, once more if an emulated machine was too slow for it. Two that act are no such case."""
     try:
-        return run(scene, lab)
+        verdict = run(scene, lab)
+        if not reruns or verdict.end in (scene.end, End.BOTH):
+            return verdict
+        why = str(verdict.end)
     except (AssertionError, OSError) as error:
         if not reruns:
             raise
-        print(f"RERUN {scene.name}: {error}", flush=True)
-        return _verdict(scene, lab, reruns - 1)
+        why = str(error)
+    print(f"RERUN {scene.name}: {why}", flush=True)
+    return _verdict(scene, lab, reruns - 1)
 
 
 def _play(folder: Path, scenes: Sequence[Scene], at_once: int, reruns: int) -> int:

@@ -55,7 +55,7 @@ class Scene:
             "key": key,
             "session": session | ({"confirm_every": self.confirm_every} if self.confirm_every else {}),
             "on_acquire": [{"shell": "application start"}],
-            "on_lose": [{"shell": self.on_lose, "timeout": "4s"}],
+            "on_lose": [{"shell": self.on_lose, "timeout": "8s"}],
         }
         watchdog = {"device": self.device, "timeout": f"{self.times.timeout_s}s"}
         return {"elections": {"app": election}} | ({"watchdog": watchdog} if self.device else {})
