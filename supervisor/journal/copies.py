@@ -34,8 +34,9 @@ EVENTS = ("events.1", "events")  # copied with each record
 COMPLETE = "complete"
 DELAY_S = 0.05  # the hook that waits for the record begins first, and one child serves several records
 HUNG_S = 10.0  # after which a disk that does not answer is reported
-RETRY_S = 10.0  # after a failure, such as a full disk
-END_WITHIN_S = 1.0  # at an orderly stop, when everything else has ended
+TRIES = 5  # at once, because a record that ends while it is copied fails a try
+RETRY_S = 10.0  # after that many failures in a row, such as on a full disk
+END_WITHIN_S = 2.0  # at an orderly stop, when everything else has ended
 # A copy takes the place of the former one when it is whole and on disk. A record that is gone has no copy.
 # The folder is synced last, because a loss of power could undo both else.
 _COPY = """
@@ -173,12 +174,15 @@ class Copies:
 
     async def _make(self) -> None:
         await asyncio.sleep(DELAY_S)
+        failed = 0
         while self._wanted:
             names, self._wanted = self._wanted, set()
             why = await self._copy(names)
-            self._report(why)
-            if why:
-                self._wanted |= names
+            failed = failed + 1 if why else 0
+            self._wanted |= names if why else set()
+            if failed not in range(1, TRIES):
+                self._report(why)
+            if failed >= TRIES:
                 await asyncio.sleep(RETRY_S)
         self._task = None
 

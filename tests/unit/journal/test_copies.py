@@ -393,3 +393,24 @@ def test_a_loss_of_power_takes_back_no_copy_and_no_end_of_a_record(node: Node) -
             subprocess.run(["umount", after], check=True)
             assert copies == [path.read_bytes() for path in node.disk.glob("*.journal")]
         node.crash()
+
+
+def test_a_record_that_ends_while_it_is_copied_delays_no_other(node: Node) -> None:
+    """A hundred end together at a stop, and the child finds some of them gone."""
+    node.start()
+    names = [f"{number}.journal" for number in range(400)]
+
+    async def ends() -> None:
+        copies = Copies(node.memory, str(node.disk), node.reported.append)
+        for turn in range(5):
+            for name in names:
+                (node.memory / name).write_bytes(b" " * 16_384)
+                copies.want(name)
+            await asyncio.sleep(0.06 + 0.01 * turn)  # the child has begun
+            for name in names:
+                (node.memory / name).unlink()
+                copies.want(name)
+        await copies.finish()
+
+    asyncio.run(ends())
+    assert not any(node.reported) and not node.memory.exists()
