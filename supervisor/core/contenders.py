@@ -132,10 +132,9 @@ class Contenders:
         if watchdog is not None:
             device = self.devices.get(watchdog.device)
             if device is None or (watchdog != former and not device.is_open):  # look at it anew
-                self.devices[watchdog.device] = Device(watchdog.timeout_s)
+                device = self.devices[watchdog.device] = Device(watchdog.timeout_s)
                 self.guards_moved = True
-            elif contender.needs(watchdog.device, device):
-                self.guards_moved = True
+            self.guards_moved |= contender.needs(watchdog.device, device)
         if watchdog is not None and tenure is not None and tenure.guarded:
             after = self.guards[name] = (watchdog.device, tenure.reset_by(contender.lease))
             timeout_s = self.devices[watchdog.device].timeout_s  # of the tenure that opened it

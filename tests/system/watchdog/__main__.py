@@ -3,7 +3,7 @@
     python -m tests.system.watchdog                    each scene once
     python -m tests.system.watchdog --runs 20 reset    those whose names begin like this, 20 times
     python -m tests.system.watchdog --keep FOLDER      all consoles stay there
-    python -m tests.system.watchdog --reruns 1         play a scene once more that did not come to its end
+    python -m tests.system.watchdog --reruns 1         play a scene once more that did not end as expected
 
 Exit code 1: a scene did not end as expected.
 """
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", default=[""], help="how the names of the scenes begin")
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="each scene N times")
     parser.add_argument("--at-once", type=int, default=2, metavar="N", help="scenes of two machines each")
-    parser.add_argument("--reruns", type=int, default=0, metavar="N", help="of a scene without an end")
+    parser.add_argument("--reruns", type=int, default=0, metavar="N", help="of a scene with another end")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a new folder for all consoles")
     given = parser.parse_args(arguments)
     chosen = [each for each in SCENES if each.name.startswith(tuple(given.names))] * given.runs
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _verdict(scene: Scene, lab: Lab, reruns: int) -> Verdict:
-    """Play the scene, once more if an emulated machine was too slow for it. Two that act are no such case."""
+    """Play the scene, once more if it did not end as expected. Two nodes that act are never played over."""
     try:
         verdict = run(scene, lab)
         if not reruns or verdict.end in (scene.end, End.BOTH):
