@@ -199,7 +199,7 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
         retry_settings_at=LONG_AGO,
         lock=lock,
         lease=lease,
-        unguarded=contender.unguarded if settings.watchdog == contender.settings.watchdog else "",
+        unguarded=contender.unguarded if settings.watchdog else "",
         health=health,
         maintenance=contender.maintenance.under(settings, contender.settings),
         record_keeper=replace(contender.record_keeper, outdated=True),

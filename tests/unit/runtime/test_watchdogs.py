@@ -491,6 +491,14 @@ def test_a_file_that_mends_the_watchdog_lets_the_node_contend_at_once(remedy: Wa
     assert made.role == "waiting" and not made.last(a.NoticeChanged).notice
 
 
+def test_a_file_without_the_watchdog_ends_the_complaint() -> None:
+    kernel = FakeKernel()
+    kernel.rounds_to_s = 16
+    made = node(kernel)
+    reload(made, election(watchdog=None))
+    assert made.role == "waiting" and not made.last(a.NoticeChanged).notice
+
+
 def test_a_file_that_does_not_mend_the_watchdog_keeps_the_node_ineligible() -> None:
     kernel = FakeKernel()
     kernel.rounds_to_s = 16
