@@ -7,8 +7,8 @@ process may have left a tenure whose on_lose is due. So stop signals are blocked
 import gc
 import sys
 
-# At most a few MB wait for the garbage collector. It would otherwise run eighty times during the imports.
-COLLECTED_AT = (10_000, 20, 20)
+# The garbage collector hardly runs during the imports. A command that lasts sets another limit afterwards.
+COLLECTED_AT = (100_000, 20, 20)
 INTERRUPTED = 130  # as cli/exit_codes.py has it, which may not be imported yet
 
 

@@ -1,7 +1,6 @@
 """``lock``: one lock around one command."""
 
 import argparse
-import gc
 import os
 import shutil
 import socket
@@ -12,7 +11,7 @@ from typing import TextIO, cast
 
 from supervisor.cli.display.text import escape
 from supervisor.cli.exit_codes import NEGATIVE, NOT_EXECUTABLE, NOT_FOUND, USAGE
-from supervisor.cli.terminal import fail, report, run_async
+from supervisor.cli.terminal import collect_rarely, fail, report, run_async
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.errors import CommandError
 
@@ -71,7 +70,7 @@ def _hold(options: argparse.Namespace) -> int:
     environ = {**os.environ, "CONSUL_LOCK_HELD": "true"}  # as `consul lock` sets it
 
     async def holding() -> int:
-        gc.freeze()  # a search for garbage among the modules would delay a hand-over
+        collect_rarely()
         return await Holding(consul, settings, manner, environ, hostname, waiting).run()
 
     try:

@@ -1,7 +1,6 @@
 """``run``, the daemon. If its configuration cannot be loaded, tenures on record are wound up instead."""
 
 import argparse
-import gc
 import os
 import socket
 import sys
@@ -13,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
-from supervisor.cli.terminal import fail, report, run_async
+from supervisor.cli.terminal import collect_rarely, fail, report, run_async
 from supervisor.config import (
     Config,
     ConfigError,
@@ -241,9 +240,7 @@ def _daemon(
 
     async def daemon() -> int:
         running = Daemon(config, socket.gethostname(), os.environ, log, load=load, path=path, refused=refused)
-        # The objects that exist now stay until the end. Searching them for garbage would take a sixth of the
-        # time that a thousand elections need at rest, and could delay a hand-over.
-        gc.freeze()
+        collect_rarely()
         try:
             return await running.run()
         finally:
