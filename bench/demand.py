@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass
 from math import log
 from statistics import fmean
 
-from supervisor.consul.shared.grouping import queries_for, read_prefixes, watch_prefixes
+from supervisor.consul.shared.grouping import READ_TOGETHER_MAX, queries_for, read_prefixes, watch_prefixes
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
@@ -142,6 +142,7 @@ def of_node(node: Node) -> Load:
     answered = (alone_reads + watched_alone / WATCH_S) * own + KEY_BYTES * (
         sum(rate * size for rate, size in zip(group_reads, read, strict=True)) + sum(watched) / WATCH_S
     )
+    together = max((renewals + reads) * TICK_S, node.held * min(sum(read), READ_TOGETHER_MAX))
     return Load(
         renewals=renewals,
         reads=reads,
@@ -150,7 +151,7 @@ def of_node(node: Node) -> Load:
         bytes=renewals * RENEWAL_BYTES + (reads + watches) * QUERY_BYTES + answered,
         sessions=node.items,
         queries=watched_alone + len(watched),
-        connections=watched_alone + len(watched) + SPARES + min(IDLE_MAX, 1 + (renewals + reads) * TICK_S),
+        connections=watched_alone + len(watched) + SPARES + min(IDLE_MAX, 1 + together),
     )
 
 
@@ -175,7 +176,7 @@ def listed_by(node: Node) -> float:
 
 
 def renewals_of(node: Node, *, shared: bool) -> float:
-    """Return the renewals a second of one contender; those that are read together are aligned to ticks."""
+    """Return the renewals a second of one contender; those that are read together are aligned."""
     offset = 0.0 if shared else None
 
     def rate(holds: float) -> float:

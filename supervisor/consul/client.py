@@ -7,6 +7,7 @@ close just as the request is written, and then the write may or may not have bee
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from functools import partial
 from itertools import count
@@ -19,7 +20,7 @@ from supervisor.consul.codec import Codec
 from supervisor.consul.command_requests import ReadSessions
 from supervisor.consul.limiter import Limiter
 from supervisor.consul.rate import RateLimit
-from supervisor.consul.shared.grouping import queries_for, read_prefixes, watch_prefixes
+from supervisor.consul.shared.grouping import READ_TOGETHER_MAX, queries_for, read_prefixes, watch_prefixes
 from supervisor.consul.shared.listing import Listing
 from supervisor.consul.shared.query import ASK_SINGLY, ListQuery, SharedQuery
 from supervisor.consul.shared.reader import READ_S, PrefixReader
@@ -309,7 +310,7 @@ def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, .
     """
     prefixes = read_together(config)
     starts = count()
-    offsets = {prefix: random.random() for prefix in sorted(set(prefixes.values()))}
+    offsets = read_offsets(prefixes)
     return tuple(
         Wanted(
             settings,
@@ -320,6 +321,20 @@ def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, .
         )
         for settings in config.items
     )
+
+
+def read_offsets(prefixes: Mapping[str, str]) -> dict[str, float]:
+    """Return, by prefix, the share of an interval at which its keys are read.
+
+    Small groups are read at one time, because waking up costs more than a read.
+    """
+    offsets: dict[str, float] = {}
+    offset, room = 0.0, 0
+    for prefix, keys in sorted(Counter(prefixes.values()).items()):
+        if keys > room:
+            offset, room = random.random(), READ_TOGETHER_MAX
+        offsets[prefix], room = offset, room - keys
+    return offsets
 
 
 def watched_together(config: Config) -> dict[str, str]:

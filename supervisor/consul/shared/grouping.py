@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from os.path import commonprefix
 
 WATCHES_MAX = 64  # a third of Consul's limit for one address, because other programs here also use it
-READ_TOGETHER_MAX = 16  # elections: the steps that follow from one answer take some 5 ms
+READ_TOGETHER_MAX = 24  # elections: the steps that follow from one answer take some 5 ms
 
 _Group = tuple[str, ...]
 

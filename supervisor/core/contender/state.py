@@ -6,7 +6,6 @@ contender and never changes one. It computes when the contender needs a step, wh
 its role. ``creation.py`` makes contenders, ``lifecycle.py`` changes them.
 """
 
-import math
 from collections.abc import Callable, Mapping
 
 from supervisor.core.actions import Fault, Record, Role
@@ -16,7 +15,7 @@ from supervisor.core.beside.on_change import Change
 from supervisor.core.beside.service import Service
 from supervisor.core.beside.throttle import Throttle
 from supervisor.core.frozen import dataclass
-from supervisor.core.jitter import align_to_tick, first_interval_s, next_interval_s
+from supervisor.core.jitter import align_to_series, align_to_tick, first_interval_s, next_interval_s
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
 from supervisor.core.machines import session as sessions
@@ -114,10 +113,19 @@ class Contender:
         return ttl_s / 3 if self.tenure is not None else ttl_s / 2
 
     def renew_after(self, at: float, *, first: bool = False) -> float:
-        """Return when to renew a session that was created, acquired with or renewed at this time."""
-        every_s = self.renew_within_s
+        """Return when to renew a session that was created, acquired with or renewed at this time.
+
+        Where one query reads the keys of several elections, a holder renews beside it, unless it would renew
+        much more often than needed.
+        """
+        every_s, reads_s = self.renew_within_s, self.lease.interval_s
         due_at = at + (first_interval_s if first else next_interval_s)(every_s, self.spread)
-        return due_at if self.read_offset is None else align_to_tick(due_at, every_s)
+        if self.read_offset is None:
+            return due_at
+        some_reads_s = align_to_series(every_s, reads_s, 0.0)
+        if self.tenure is not None and some_reads_s >= next_interval_s(every_s, 1.0):
+            return align_to_series(at + every_s, reads_s, self.read_offset)
+        return align_to_tick(due_at, every_s)
 
     def read_after(self, contact: float, *, first: bool = False) -> float:
         """Return when a holder whose newest contact is this one reads again.
@@ -128,9 +136,7 @@ class Contender:
         interval_s = self.lease.interval_s
         if self.read_offset is None:
             return contact + (first_interval_s if first else next_interval_s)(interval_s, self.spread)
-        parts = math.floor(contact / interval_s - self.read_offset) + 1
-        together_at = (parts + self.read_offset) * interval_s
-        return together_at if contact < together_at <= contact + interval_s else contact + interval_s
+        return align_to_series(contact + interval_s, interval_s, self.read_offset)
 
     @property
     def is_fit(self) -> bool:

@@ -5,7 +5,7 @@ import asyncio
 import requests
 
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.consul.client import START_SPACING_S, PendingAnswer, wanted_of
+from supervisor.consul.client import START_SPACING_S, PendingAnswer, read_offsets, wanted_of
 from supervisor.consul.shared.grouping import WATCHES_MAX
 from supervisor.core.events import Answered
 from supervisor.core.outcomes import Outcome, SessionAlive, Unknown
@@ -38,6 +38,11 @@ def test_each_item_has_a_spread_of_its_own_and_items_read_together_one_read_offs
     assert len({each.spread for each in many}) == len(many)
     offsets = [each.read_offset for each in many]
     assert offsets[0] is not None and 1 < len(set(offsets)) <= WATCHES_MAX
+
+
+def test_small_groups_are_read_at_one_time_but_never_too_many_elections() -> None:
+    offsets = read_offsets({f"{group}{number}": group for group in "abcd" for number in range(10)})
+    assert offsets["a"] == offsets["b"] != offsets["c"] == offsets["d"]
 
 
 def test_an_exchange_is_reported_once_even_if_it_fails_after_its_answer() -> None:

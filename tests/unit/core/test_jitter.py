@@ -10,7 +10,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.jitter import FIRST_JITTER_MAX, JITTER_MAX, align_to_tick
+from supervisor.core.jitter import FIRST_JITTER_MAX, JITTER_MAX, align_to_series, align_to_tick
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,
@@ -40,8 +40,8 @@ def began(spread: float, ttl_s: float | None = 9.0, read_offset: float | None = 
     return play
 
 
-def waiter(spread: float) -> Play:
-    play = began(spread)
+def waiter(spread: float, ttl_s: float = 9.0, read_offset: float | None = None) -> Play:
+    play = began(spread, ttl_s, read_offset)
     play.on(CONTACT, WATCH, RIVAL)
     play.on(CONTACT, INFO, o.SessionInfo(15.0))
     play.passes(UNTIL)
@@ -106,16 +106,38 @@ def test_two_contenders_of_one_spread_stay_in_step() -> None:
     assert holder(0.25).log == holder(0.25).log
 
 
-@pytest.mark.parametrize(("ttl_s", "tick_s"), [(9.0, 0.15), (60.0, 0.25)])
-def test_one_of_many_contenders_renews_at_the_ticks_of_its_process(ttl_s: float, tick_s: float) -> None:
+@pytest.mark.parametrize(
+    ("begin", "ttl_s", "every_s", "tick_s"), [(waiter, 9.0, 4.5, 0.225), (holder, 60.0, 20.0, 0.25)]
+)
+def test_one_of_many_contenders_renews_at_the_ticks_of_its_process(
+    begin: Callable[..., Play], ttl_s: float, every_s: float, tick_s: float
+) -> None:
     """Such a renewal is no later than that of a lone contender, and hardly ever an additional one."""
-    alone, many = holder(0.3, ttl_s), holder(0.3, ttl_s, read_offset=0.5)
+    alone, many = begin(0.3, ttl_s), begin(0.3, ttl_s, read_offset=0.5)
     for play in (alone, many):
-        assert all(after - before <= ttl_s / 3 + 1e-9 for before, after in pairwise(play.times(RENEW)))
+        assert all(after - before <= every_s + 1e-9 for before, after in pairwise(play.times(RENEW)))
     for at in many.times(RENEW):
         assert at / tick_s == pytest.approx(round(at / tick_s))
-        assert 0 <= at + 0.7 * tick_s - align_to_tick(at + 0.7 * tick_s, ttl_s / 3) < tick_s
+        assert 0 <= at + 0.7 * tick_s - align_to_tick(at + 0.7 * tick_s, every_s) < tick_s
     assert len(many.times(RENEW)) <= 1.06 * len(alone.times(RENEW)) + 1
+
+
+def test_no_time_of_a_series_is_later_than_allowed() -> None:
+    """Nor is it the former one once more, wherever floating point rounds."""
+    for offset in (0.0, 0.3, 0.999):
+        at = 0.1
+        for _ in range(1000):
+            former_at, at = at, align_to_series(at + 0.1, 0.1, offset)
+            assert former_at + 1e-8 < at <= former_at + 0.1
+
+
+@pytest.mark.parametrize("read_offset", [0.0, 0.3, 0.999])
+def test_one_of_many_holders_renews_when_it_reads(read_offset: float) -> None:
+    """One step then serves both, unless a renewal would come much sooner than needed."""
+    play = holder(0.3, 9.0, read_offset)
+    reads, renewals = play.times(READ), play.times(RENEW)
+    assert renewals[-30:] == reads[-30:]
+    assert all(after - before <= HOLDER_S + 1e-9 for before, after in pairwise(renewals))
 
 
 @pytest.mark.parametrize("read_offset", [0.0, 0.3, 0.999])
