@@ -13,7 +13,7 @@ from bench.figures import Figure, median_and_p95
 from bench.lab import Lab, Rig, wait_until
 
 HAND_OVERS, HAND_OVERS_QUICK = 500, 20
-STALLED_MS = 100.0  # because a second attempt of any kind takes 500 ms or more
+STALLED_MS = 50.0  # a second attempt of any kind takes 500 ms or more
 REST_S = 0.1  # of the former holder, which then contends again
 SETTLE_S = 0.5  # so that the former holder has destroyed its session and waits with a new one
 ITEM = "bench"  # the name of the election in consul_supervisor
