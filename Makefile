@@ -96,7 +96,7 @@ test-all: setup
 	@[ "$$(id -u)" != 0 ] || $(MAKE) -j2 -O test-systemd test-pythons
 	@[ "$$(id -u)" != 0 ] || $(MAKE) test-cluster
 	@[ "$$(id -u)" = 0 ] || $(MAKE) test-pythons
-	$(MAKE) mutants MUTANTS=--minutes=5
+	$(MAKE) mutants MUTANTS=--minutes=4
 
 # Tests that take more than some 3 s. A test that hangs is shown late: some rounds take minutes, and the watchdog
 # that prints where a test is has ended a Python that was only busy.

@@ -1,4 +1,4 @@
-"""How far a round over every order of events goes: some way in `make test`, four times as far in
+"""How far a round over every order of events goes: some way in `make test`, three times as far in
 `make test-long`, and to its end in `make test-orders`.
 
 The walks are breadth-first, so a shorter round has looked at all states to which the fewest events lead.
@@ -18,7 +18,7 @@ rounds = pytest.mark.parametrize(
     "enough",
     [
         pytest.param(ENOUGH, id="the-first"),
-        pytest.param(4 * ENOUGH, id="more", marks=pytest.mark.long),
+        pytest.param(3 * ENOUGH, id="more", marks=pytest.mark.long),
         pytest.param(inf, id="all", marks=TO_THE_END),
     ],
 )

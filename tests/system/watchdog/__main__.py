@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.system.watchdog", allow_abbrev=False)
     parser.add_argument("names", nargs="*", default=[""], help="how the names of the scenes begin")
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="each scene N times")
-    parser.add_argument("--at-once", type=int, default=2, metavar="N", help="scenes of two machines each")
+    parser.add_argument("--at-once", type=int, default=4, metavar="N", help="scenes of two machines each")
     parser.add_argument("--reruns", type=int, default=0, metavar="N", help="of a scene with another end")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a new folder for all consoles")
     given = parser.parse_args(arguments)

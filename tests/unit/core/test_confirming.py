@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 from supervisor.core import actions as a
+from supervisor.core import events as e
 from supervisor.core import outcomes as o
+from supervisor.core.contender.step import step
 from tests.unit.core import play as elections
-from tests.unit.core.play import FREE, READ, RENEW, SILENCE, WATCH
+from tests.unit.core.play import ACQUIRE, FREE, OURS, READ, RENEW, SILENCE, WATCH, WON
 
 FOREIGN = o.KeyView(5, "", b"x", 3, 5, 0, foreign_flags=7)
 
@@ -34,3 +36,13 @@ def test_the_renewal_that_verifies_a_session_lets_it_try() -> None:
     play.on(0.1, elections.CREATE, o.Created("s"))
     play.does(0.2, WATCH, FREE, "watch 5")
     play.does(0.3, RENEW, o.SessionAlive(), "acquire s")
+
+
+def test_on_acquire_begins_in_the_step_that_brings_fresh_news() -> None:
+    """It does not wait for the record of the newest contact, which comes behind it."""
+    play = elections.waiting()
+    play.on(0.2, WATCH, FREE)
+    play.on(10.0, ACQUIRE, WON)
+    assert not any(isinstance(action, a.StartHook) for _, action in play.log)
+    _, actions = step(play.contender, e.Answered(play.pending(READ), OURS), 10.1)
+    assert [type(action) for action in actions] == [a.StartHook, a.WriteRecord]
