@@ -7,7 +7,7 @@ process may have left a tenure whose on_lose is due. So stop signals are blocked
 import gc
 import sys
 
-# The garbage collector hardly runs during the imports. A command that lasts sets another limit afterwards.
+# The garbage collector hardly runs during the imports. ``lock`` and ``run`` set a lower limit afterwards.
 COLLECTED_AT = (100_000, 20, 20)
 INTERRUPTED = 130  # as cli/exit_codes.py has it, which may not be imported yet
 

@@ -1,4 +1,4 @@
-"""The terminal as all commands use it: errors, exit codes, questions, width, colours, the event loop.
+"""The terminal as all commands use it: errors, exit codes, questions, width, colours, event loop and garbage.
 
 No function knows a command.
 """
@@ -14,6 +14,7 @@ from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, UNREACHABLE
 from supervisor.errors import CommandError, NotPossible, OperatorError, PeerError
 
 T = TypeVar("T")
+COLLECTED_AT = (10_000, 20, 20)  # objects: a few MB, where a process lasts
 
 
 class UnknownItem(CommandError):
@@ -87,7 +88,7 @@ def collect_rarely() -> None:
     and could delay a hand-over. At most a few MB of other objects wait for the collector.
     """
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
+    gc.set_threshold(*COLLECTED_AT)
 
 
 def columns() -> int | None:

@@ -39,7 +39,7 @@ def test_the_renewal_that_verifies_a_session_lets_it_try() -> None:
 
 
 def test_on_acquire_begins_in_the_step_that_brings_fresh_news() -> None:
-    """It does not wait for the record of the newest contact, which comes behind it."""
+    """The hook waits for no record: that of the newest contact comes behind the start of the hook."""
     play = elections.waiting()
     play.on(0.2, WATCH, FREE)
     play.on(10.0, ACQUIRE, WON)
