@@ -27,6 +27,7 @@ from supervisor.config import Config, ConfigError, drop_in, environment_file, lo
 from supervisor.formats.durations import parse_duration
 from supervisor.preflight.file_modes import audit
 
+TTL = ".session.ttl"  # ends the path of the warning about a TTL that Consul may refuse
 SYSTEMD_S = 2.0  # it answers within milliseconds
 WATCHDOG_OF_UNIT = ["systemctl", "show", "--property=WatchdogUSec", "--value", "consul-supervisor.service"]
 
@@ -98,7 +99,7 @@ def _check_one(path: Path, options: argparse.Namespace) -> int:
     code = DONE
     if options.connect:
         found, code = _ask_consul(checked.config)
-        checked = replace(checked, found=found)
+        checked = replace(checked, config=_without_proven(checked.config, found), found=found)
     if options.json:
         print(as_json(checked))
         return code
@@ -140,6 +141,16 @@ def _with_warnings(config: Config, here: bool, path: Path, *, alone: Path | None
     secret_files = [environment_file.FILE] if secret else []
     careful = () if alone is not None else audit(path, config, in_use=False, also_secret=secret_files)
     return replace(config, warnings=(*config.warnings, *variables.warnings, *found, *careful))
+
+
+def _without_proven(config: Config | None, found: list["Finding"]) -> Config | None:
+    """Return the configuration without the warning about a short TTL, if Consul would make each session."""
+    from supervisor.check.findings import MAKES_SESSION
+
+    made = {one.item for one in found if MAKES_SESSION in one.text}
+    if config is None or any(each.contend and each.name not in made for each in config.items):
+        return config
+    return replace(config, warnings=tuple(one for one in config.warnings if not one.path.endswith(TTL)))
 
 
 def _ask_consul(config: Config | None) -> tuple[list["Finding"], int]:

@@ -33,6 +33,7 @@ _SHARE = "or use defaults or for_each"
 _REMEDIES = (
     ("mapping values are not allowed", 'quote a text that has ": " in it, and check the indentation'),
     ("did not find expected key", "check the indentation and the quotes above"),
+    ("did not find expected '-' indicator", "indent it as far as the text behind the dash above"),
     ("did not find expected ','", "close the brace, or quote a text that has one, such as ${NAME}"),
     ("could not find expected ':'", "write KEY: VALUE, with a space after the colon"),
     ("found unexpected end of stream", "close the quote that begins here"),
@@ -104,6 +105,8 @@ class _Reader:
             why = error.problem or why
         remedies = (*_REMEDIES, (_STRANGE, self._remedy_of_strange(place)))
         remedy = next((f": {words}" for start, words in remedies if why.startswith(start)), "")
+        if "\xa0" in "".join(self._text.splitlines()[max(0, place.line - 2) : place.line]):
+            remedy = ": a no-break space is here or in the line before, write a plain space"
         self._report.refuse_at(place, (), f"cannot be read as YAML: {why}{remedy}")
 
     def _remedy_of_strange(self, place: Place) -> str:

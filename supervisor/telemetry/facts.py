@@ -36,6 +36,7 @@ from supervisor.core.outcomes import (
 from supervisor.telemetry.names import Level, Name
 from supervisor.telemetry.stuck_texts import FAILED_BEFORE, remedy
 
+CHECK = "candidate_check"  # the name of that hook
 ALTERED = "session-altered: Consul has made another session than this node asked for"
 
 

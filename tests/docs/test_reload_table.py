@@ -192,7 +192,7 @@ def test_a_node_that_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: 
         ", but not ended yet (role: ",
         ", but in force only when Consul has confirmed it",
         ", but it waits until ",
-        "still runs with its previous settings",
+        "its new settings are not in force yet",
     ],
 )
 def test_a_later_effect_is_reported_in_the_documented_words(words: str) -> None:

@@ -23,7 +23,7 @@ from supervisor.core.outcomes import LockDelayed, LostRace, Outcome
 from supervisor.core.requests import Request
 from supervisor.filesystem.writing import NonBlockingWriter
 from supervisor.hooks.output import HookLine, LineBudget
-from supervisor.telemetry.facts import FAILURES, Fact, Trouble, context_fields
+from supervisor.telemetry.facts import CHECK, FAILURES, Fact, Trouble, context_fields
 from supervisor.telemetry.log.format import reaches_journal, writer
 from supervisor.telemetry.log.journald import JOURNAL, JournalWriter
 from supervisor.telemetry.log.notices import Notices
@@ -38,6 +38,8 @@ STANDARD_ERROR = 2
 KEPT: tuple[Name, ...] = (
     "started",
     "stopped",
+    "reloaded",
+    "reload-refused",
     "role",
     "hook-succeeded",
     "hook-failed",
@@ -49,7 +51,6 @@ KEPT: tuple[Name, ...] = (
 )
 # A device starves during each loss, mostly until on_lose has ended in time.
 LEVEL_OF_DEVICE: dict[str, Level] = {"failed": "error", "starves": "warning"}
-CHECK = "candidate_check"  # the name of that hook
 FOLLOW_ROLE: tuple[Name, ...] = ("hook-started", "hook-killed", "run-started", "run-stopping")
 # Of all hooks together in ten seconds. journald drops the lines of a service beyond 10,000 in 30 s
 # (RateLimitBurst= in journald.conf(5)), those of a failover as well as those of a chatty hook.
