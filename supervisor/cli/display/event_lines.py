@@ -50,8 +50,6 @@ def text_of(event: Event) -> str:
             return "configuration REFUSED" + _details(event, "why")
         case "watchdog":
             return f"watchdog {event.get('device')} {event.get('state')}" + _details(event, "why")
-        case "machine-reset":
-            return "the machine was reset while it held"
         case other:
             return str(other)
 

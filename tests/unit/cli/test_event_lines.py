@@ -59,7 +59,6 @@ ROOT = {"uid": 0, "user": "root"}
         ({"event": "reloaded", "unchanged": "c"}, "configuration read again: nothing has changed"),
         ({"event": "reload-refused", "why": "no"}, "configuration REFUSED (no)"),
         ({"event": "watchdog", "device": "/dev/w", "state": "armed"}, "watchdog /dev/w armed"),
-        ({"event": "machine-reset", "item": "a"}, "the machine was reset while it held"),
         ({"event": "stopped", "clean": True}, "supervisor stopped"),
         ({"event": "stopped", "clean": False}, "supervisor stopped, not clean"),
         ({"event": "later"}, "later"),
