@@ -124,6 +124,7 @@ async def test_a_change_is_reported_to_its_own_subscribers_only(
         assert (await again).value == b"2"  # type: ignore[union-attr]
 
 
+@pytest.mark.long
 async def test_a_subscriber_with_a_lag_is_answered_later(
     shared_agent: Agent, unique: str, keys: list[str]
 ) -> None:

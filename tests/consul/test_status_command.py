@@ -13,6 +13,7 @@ from tests.support.captured import captured
 from tests.support.consul import Agent
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import ENVIRON, ROOT, Supervisor, command, until
+from tests.support.turns import first_now
 from tests.support.unix_peer import UnixPeer, answer_of
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78
@@ -118,7 +119,7 @@ def test_status_shows_one_item_and_reports_an_unknown_one(daemon: Daemon) -> Non
     )
 
 
-@pytest.mark.parametrize("command", ["status", "holds", "pause", "step-down"])
+@pytest.mark.parametrize("command", first_now(["status", "holds", "pause", "step-down"]))
 def test_a_name_that_nearly_exists_is_refused_with_the_one_that_was_meant(
     command: str, daemon: Daemon
 ) -> None:
@@ -144,6 +145,7 @@ def test_the_daemon_is_found_by_the_configuration(daemon: Daemon) -> None:
     assert command("status", *config).returncode == DONE
 
 
+@pytest.mark.long
 def test_a_daemon_that_is_gone_is_69_and_neither_yes_nor_no(daemon: Daemon) -> None:
     daemon.kill()
     done = daemon.ask("holds", "held")

@@ -41,6 +41,7 @@ def receiver(request: pytest.FixtureRequest) -> Iterator[Receiver]:
         assert one.checks.faults == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("receiver", [SLACK], indirect=True, ids=["slack"])
 def test_slack_gets_each_change_with_the_leaders_value_as_plain_text(
     receiver: Receiver, shared_agent: Agent, unique: str, start: Start

@@ -97,6 +97,7 @@ def test_every_cell_about_another_product_names_its_source() -> None:
 LOCKS = SHOWN.of(MOVING, "From `consul lock`, without a daemon")
 
 
+@pytest.mark.long
 def test_the_shown_locks_exclude_each_other(shared_agent: Agent, tmp_path: Path, unique: str) -> None:
     """The commands are those of the page with another program and prefix."""
     running, go = tmp_path / "running", tmp_path / "go"
@@ -187,6 +188,7 @@ def without_seconds(text: str) -> str:
     return re.sub(r" \d+\.\d+s$", " SECONDS", constant(text), flags=re.MULTILINE)
 
 
+@pytest.mark.long
 @SHOWN.by(MOVING, "From `consul lock`", "sh", "theirs")
 @SHOWN.by(MOVING, "From `consul lock`", "yaml", "ours")
 def test_a_lock_moves_from_consul_lock_node_by_node(

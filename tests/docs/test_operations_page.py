@@ -129,6 +129,7 @@ def run_all(nodes: Nodes, lines: list[str]) -> str:
     return all_printed
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "First look", "sh")
 def test_the_commands_of_the_first_look_print_output(shown: str, nodes: Nodes) -> None:
     *ours, journal = typed(shown)
@@ -147,6 +148,7 @@ def test_both_nodes_take_part(shown: str, nodes: Nodes) -> None:
     assert cluster.count("\nrebuild ") == 2 and "consul-supervisor:rebuild" not in orphans
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Reload", "sh", "reload")
 @SHOWN.by(OPERATIONS, "Reload", "text", "printed")
 def test_a_reload_prints_the_shown_output(reload: str, printed: str, nodes: Nodes) -> None:
@@ -244,6 +246,7 @@ def test_a_rehearsed_handover_comes_back(shown: str, nodes: Nodes, shared_agent:
     until(lambda: len(nodes.first.lines("role", item="app", role="holding")) == 2, "it holds again")
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Rotate a token", "sh")
 def test_a_rotated_token_is_in_use_at_once(shown: str, nodes: Nodes, tmp_path: Path) -> None:
     nodes.start()
@@ -254,6 +257,7 @@ def test_a_rotated_token_is_in_use_at_once(shown: str, nodes: Nodes, tmp_path: P
     nodes.first.wait_line("token-renewed")
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Change a limit", "sh")
 def test_the_limit_command_changes_the_record(shown: str, nodes: Nodes, shared_agent: Agent) -> None:
     nodes.start()
@@ -262,6 +266,7 @@ def test_the_limit_command_changes_the_record(shown: str, nodes: Nodes, shared_a
     assert record is not None and b'"Limit":5' in record["Value"].replace(b" ", b"")
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Move state_dir", "sh")
 def test_moved_records_keep_a_pause(shown: str, nodes: Nodes, tmp_path: Path) -> None:
     stop, move, start = typed(shown)

@@ -13,6 +13,7 @@ from supervisor.core.lock.base import WAIT_S
 from supervisor.core.settings import ItemSettings
 
 
+@pytest.mark.long
 def test_the_tables_are_made_from_the_formulas() -> None:
     """After a change of the formulas: python -m docs.sizing --write"""
     page = sizing.PAGE.read_text()

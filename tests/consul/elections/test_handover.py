@@ -55,6 +55,7 @@ def test_the_named_node_takes_over(scene: Scene) -> None:
     assert entry is not None and entry["Value"] == b"c", "the next value replaces the hint"
 
 
+@pytest.mark.long
 def test_a_node_with_two_candidates_is_refused_and_nothing_changes(scene: Scene) -> None:
     a, b = started(scene, "a", "b")
     other = candidate(scene)

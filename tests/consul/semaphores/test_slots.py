@@ -43,6 +43,7 @@ def test_all_nodes_leave_at_once_and_only_an_empty_record_is_left(scene: SlotSce
     assert {tuple(scene.calls(node)) for node in "abc"} == {("acquire acquired", "lose shutdown")}
 
 
+@pytest.mark.long
 def test_the_hooks_of_a_semaphore_get_its_facts(scene: SlotScene) -> None:
     scene.holder("a")
     taken = scene.agent.kv_get(scene.key)

@@ -111,6 +111,7 @@ def test_over_tcp_nothing_can_be_changed(scene: Scene) -> None:
     assert reader.ask_socket(f"/v1/pause/{scene.name}").status == 405
 
 
+@pytest.mark.long
 def test_the_listener_serves_the_loopback_of_ipv6_and_a_client_of_http_1_0(scene: Scene) -> None:
     """HAProxy checks in this way: OPTIONS, HTTP/1.0, no Host."""
     reader = Reader(scene.leader("a"))

@@ -1,4 +1,4 @@
-"""Ten seeds, a hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
+"""Five seeds, a hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
 
 from collections import Counter
 from pathlib import Path
@@ -16,19 +16,13 @@ from tests.models.simulation.scenario import (
     scenario_of,
 )
 from tests.models.simulation.totals import result_of
+from tests.support.turns import first_now
 
 SEEDS = range(1, 101)
-BATCH = 10
-QUICK = 1  # batches in `make test`; any one batch has fail-overs, adoptions and semaphores
+BATCH = 5  # any batch has fail-overs, adoptions and semaphores
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        *SEEDS[::BATCH][:QUICK],
-        *(pytest.param(first, marks=pytest.mark.long) for first in SEEDS[::BATCH][QUICK:]),
-    ],
-)
+@pytest.mark.parametrize("first", first_now(SEEDS[::BATCH]))
 def test_a_simulated_cluster_keeps_every_promise(first: int) -> None:
     counts: Counter[str] = Counter()
     for seed in range(first, first + BATCH):
