@@ -4,15 +4,13 @@ import json
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from supervisor.cli.completing import COMPLETE_S
 from tests.support.hung import hung, needs_root
-from tests.support.patience import PATIENCE_S, patient
+from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
 from tests.support.unix_peer import UnixPeer, answer_of
 from tests.unit.cli.test_table import item, status

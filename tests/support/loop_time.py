@@ -1,4 +1,4 @@
-"""Time that passes at once on the clock of the running loop, so that a test waits for no figure of the product."""
+"""Time that passes at once on the clock of the running loop, so that no test waits for it."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The product's short times, as long as a test waits: on a busy machine they would fail a hook that is sound."""
+"""Short times of the product, made as long as a test waits: a busy machine would exceed them."""
 
 import pytest
 

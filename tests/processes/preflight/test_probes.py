@@ -4,7 +4,6 @@ import asyncio
 import os
 import pwd
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSet
 from supervisor.preflight.needs import probes_of, tls_probes
 from supervisor.preflight.probe_run import Answer, make_probes
 from supervisor.preflight.probes import Fault, FileProbe, Probe, ProgramProbe
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, patient
 
 PATH = "/usr/bin:/bin"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root looks as another user")
