@@ -122,9 +122,6 @@ def test_a_holder_that_loses_by_an_operators_act_leaves_in_order(scene: SlotScen
     ended = scene.wait(node="b", event="lose", stage="end")
     taken = scene.next_begin("d")
     assert ended.at <= taken.at + TICK_S
-    left = scene.nodes["b"].wait_line("request", kind="leave semaphore")
-    acquired = scene.nodes["d"].wait_line("hook-started", event_kind="acquire")
-    assert left["time"] <= acquired["time"], "the slot was given back, and not pruned"
     until(lambda: scene.line() == ["b"], "b stands in line again")
     assert scene.calls("b") == ["acquire acquired", f"lose {began.reason}"]
 
