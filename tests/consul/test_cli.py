@@ -242,7 +242,9 @@ def test_an_invalid_key_is_a_usage_error(key: str) -> None:
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_are_no_bug(closed: str) -> None:
     done = subprocess.run(
-        ["sh", "-c", f'"$0" -m supervisor schema {closed}', sys.executable], capture_output=True, timeout=30
+        ["sh", "-c", f'"$0" -m supervisor schema {closed}', sys.executable],
+        capture_output=True,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0 and b"Traceback" not in done.stderr
 

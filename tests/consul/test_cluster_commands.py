@@ -172,10 +172,8 @@ def test_a_thousand_sessions_are_shown(file: File) -> None:
     holder = file.leads()
     for _ in range(999):
         file.session()
-    began_at = time.monotonic()
     (item,) = file.document("members", "app")["items"]
     assert len(item["members"]) == 1000 and item["members"][0]["session"] == holder
-    assert time.monotonic() - began_at < PATIENCE_S / 4
     assert len(file.run("sessions", "--orphans").stdout.splitlines()) == 1002  # one agent has all
 
 
@@ -404,10 +402,8 @@ def test_a_semaphore_is_free_while_a_slot_is(file: File) -> None:
 
 @pytest.mark.parametrize("timeout", ["0s", "1s"])
 def test_wait_ends_with_its_time(file: File, timeout: str) -> None:
-    began_at = time.monotonic()
     done = file.run("wait", "app", "--for", "leader", "--timeout", timeout)
     assert done.returncode == NEGATIVE and "nobody holds" in done.stderr
-    assert time.monotonic() - began_at < PATIENCE_S / 4
 
 
 def test_wait_is_a_blocking_query_and_no_polling(file: File) -> None:

