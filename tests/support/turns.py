@@ -6,6 +6,7 @@ import pytest
 
 
 def first_now(cases: Iterable[object]) -> list[object]:
-    """Return the cases for ``parametrize``: all but the first are marked long."""
+    """Return the cases for ``parametrize``, tuples for several arguments: all but the first are long."""
     first, *others = cases
-    return [first, *(pytest.param(case, marks=pytest.mark.long) for case in others)]
+    values = (case if isinstance(case, tuple) else (case,) for case in others)
+    return [first, *(pytest.param(*value, marks=pytest.mark.long) for value in values)]

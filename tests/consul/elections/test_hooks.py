@@ -7,6 +7,7 @@ import pytest
 
 from tests.consul.elections.scene import TTL, Scene
 from tests.support.supervisor import until
+from tests.support.turns import first_now
 
 SLOW_TO_STOP = "trap 'sleep 0.3; exit 0' TERM; sleep 600 & wait"
 ROOM_FOR_RUN = {"lock_delay": "6s"}
@@ -107,7 +108,7 @@ def test_an_observer_has_no_session_and_runs_on_change_for_every_leader(scene: S
     assert scene.calls("o") == []
 
 
-@pytest.mark.parametrize("session", [{"ttl": "none"}, {"ttl": TTL, "lock_delay": "0s"}])
+@pytest.mark.parametrize("session", first_now([{"ttl": "none"}, {"ttl": TTL, "lock_delay": "0s"}]))
 def test_unusual_sessions_lead_and_hand_over(scene: Scene, session: dict[str, str]) -> None:
     how = {"session": session, "accept_overlap": session["ttl"] != "none"}
     a = scene.leader("a", **how)

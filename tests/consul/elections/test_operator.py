@@ -6,6 +6,7 @@ import pytest
 
 from tests.consul.elections.scene import Scene
 from tests.support.supervisor import ENVIRON, Supervisor, command, until
+from tests.support.turns import first_now
 
 
 def operate(node: Supervisor, *words: str) -> tuple[int, str]:
@@ -28,7 +29,7 @@ def test_recover_after_a_restart_that_found_the_node_stuck_frees_the_key(scene: 
     scene.excuse("a")
 
 
-@pytest.mark.parametrize("names_socket", [True, False], ids=["named", "usual"])
+@pytest.mark.parametrize("names_socket", first_now([True, False]))
 def test_a_half_saved_drop_in_takes_no_command_away(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, names_socket: bool
 ) -> None:

@@ -16,7 +16,9 @@ from tests.support.turns import first_now
 
 @pytest.mark.parametrize(
     ("body", "code"),
-    [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
+    first_now(
+        [("exit 7", 7), ("exit 0", 0), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)]
+    ),
 )
 def test_the_exit_code_of_the_command_is_passed_on(lockers: Lockers, body: str, code: int) -> None:
     done = lockers.start(argv=["/bin/sh", "-c", body])
