@@ -144,18 +144,10 @@ def main() -> int:
     parser.add_argument("--timed", type=int, default=80)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="sequences whose title has these words")
-    parser.add_argument("--address", default="", help="of a running agent, with --node its name")
-    parser.add_argument("--node", default="")
-    parser.add_argument("--once", action="store_true", help="look at differences but once, without more time")
     options = parser.parse_args()
     sequences = [s for s in chosen(options.quick, options.timed, options.seed) if options.only in s.title]
-    if options.address:
-        host, _, port = options.address.partition(":")
-        settles_s = SETTLE_S[1:] if options.once else SETTLE_S
-        result = against(host, int(port), options.node, sequences, settles_s)
-    else:
-        with tempfile.TemporaryDirectory() as folder, fresh_agent(Path(folder)) as agent:
-            result = against(agent.host, agent.port, node_of(agent), sequences)
+    with tempfile.TemporaryDirectory() as folder, fresh_agent(Path(folder)) as agent:
+        result = against(agent.host, agent.port, node_of(agent), sequences)
     for fault in result.faults[:10]:
         print(fault)
     print(report(result, options.quick, options.timed, options.seed))
