@@ -91,15 +91,6 @@ def test_a_bad_file_is_78_with_every_error_and_its_place(tmp_path: Path, name: s
         assert path in done.stderr
 
 
-@pytest.mark.parametrize("name", ["run", "check"])
-def test_a_missing_configuration_file_is_78(tmp_path: Path, name: str) -> None:
-    done = command(name, str(tmp_path / "none.yaml"))
-    assert done.returncode == CONFIGURATION
-    first, *verdict = done.stderr.splitlines()
-    assert "none.yaml: cannot be read" in first
-    assert [line.endswith("none.yaml: not valid, 1 fault") for line in verdict] == [True] * (name == "check")
-
-
 def test_a_missing_token_file_is_78_and_one_line(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(f"consul: {{token_file: {tmp_path}/none}}\nelections: {{app: {{}}}}\n")

@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -186,21 +187,6 @@ def test_the_reference_of_commands_is_made_from_the_help() -> None:
     assert f"\n{commands.reference()}\n" in page
 
 
-@pytest.mark.long
-def test_each_command_is_described_as_in_its_help() -> None:
-    """Usage, arguments and exit codes: the program's own help, line by line."""
-    for name_of_command in commands.commands():
-        printed = command(name_of_command, "--help", environ={"COLUMNS": "1000"}).stdout
-        told = " ".join(printed.replace("`", "").split())
-        section = commands.reference().partition(f"### {name_of_command}\n")[2].partition("\n### ")[0]
-        (usage,) = re.findall(r"^`(.*)`$", section, re.MULTILINE)
-        assert usage in told.replace("[-h] ", "").replace(" [-h]", "")
-        for argument, what in re.findall(r"^\| `(.+?)` \| (.+?) \|$", section, re.MULTILINE):
-            assert f"{argument} {what.replace('`', '')}" in told
-        for code, what in re.findall(r"^\| (\d+) \| (.+?) \|$", section, re.MULTILINE):
-            assert f" {code} {what}" in told
-
-
 @SHOWN.by(COMMANDS, "The verdict", "text")
 def test_the_shown_verdicts_are_printed_so(shown: str, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(
@@ -329,13 +315,12 @@ def test_the_lists_of_the_dev_agent_page_are_generated_from_the_agent() -> None:
 def test_the_session_with_the_embedded_agent_prints_the_shown_output(shown: str, tmp_path: Path) -> None:
     """Only the port differs, which is the test's own."""
     (port,) = free_ports(1)
-    shell = Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
-    try:
+    with closing(
+        Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
+    ) as shell:
         other = f'$([ "$1" != dev-agent ] || echo --port {port})'
         shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {other}')
         replay(shell, shown.replace("http://127.0.0.1:8500", f"http://{HOST}:{port}"))
-    finally:
-        shell.close()
 
 
 def test_the_options_of_dev_agent_and_their_defaults_are_those_of_the_help() -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -218,8 +219,7 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
     ]
     elections = {unique: yaml.safe_load(moved[1])["elections"]["app"]}
     config = {"consul": {"address": shared_agent.url}, "elections": elections}
-    one = Supervisor(tmp_path / "one", config)
-    try:
+    with closing(Supervisor(tmp_path / "one", config)) as one:
         with subprocess.Popen(lock, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as old_node:
             until(running.exists, "consul lock runs it")
             one.start()
@@ -232,8 +232,6 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
         one.wait_line("role", role="holding")
         until(running.exists, "the supervisor runs it")
         assert one.stop() == 0
-    finally:
-        one.close()
     assert not twice.exists()
 
 

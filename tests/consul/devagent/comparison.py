@@ -12,6 +12,7 @@ import itertools
 import re
 import sys
 import tempfile
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -167,11 +168,8 @@ def against(
 
     client_agent: the agent is a client agent.
     """
-    real = RealSide(host, port)
-    try:
+    with closing(RealSide(host, port)) as real:
         return compare(sequences, real, ModelSide(node, client_agent=client_agent), settles_s)
-    finally:
-        real.close()
 
 
 def fresh_agent(folder: Path) -> Agent:
