@@ -421,30 +421,6 @@ def node(*settings: ItemSettings) -> Contenders:
     return made
 
 
-@pytest.mark.parametrize(
-    ("change", "effect"),
-    [
-        ({}, ReloadEffect.UNCHANGED),
-        ({"value": b"new"}, ReloadEffect.CHANGES),
-        ({"on_acquire": ()}, ReloadEffect.CHANGES),
-        ({"on_lose": (NEW_DOWN,)}, ReloadEffect.CHANGES),
-        ({"on_change": (NEW_DOWN,)}, ReloadEffect.CHANGES),
-        ({"candidate_check": CandidateCheck(hook("check"))}, ReloadEffect.CHANGES),
-        ({"rejoin_delay_s": 1.0, "on_adopt": "acquire", "acquire_failure": "keep"}, ReloadEffect.CHANGES),
-        ({"key": "other"}, ReloadEffect.RESTARTS),
-        ({"run": RUN}, ReloadEffect.RESTARTS),
-        ({"session": SessionSettings("ours", ttl_s=8.0)}, ReloadEffect.RESTARTS),
-        ({"contend": False, "on_acquire": (), "on_lose": ()}, ReloadEffect.RESTARTS),
-    ],
-)
-def test_a_reload_keeps_leadership_unless_lock_session_or_run_changes(
-    change: dict[str, Any], effect: ReloadEffect
-) -> None:
-    play = holder()
-    wanted = {"n": replace(play.contender.settings, **change)}
-    assert plan_reload({"n": play.contender}, {}, wanted) == {"n": effect}
-
-
 def test_a_longer_prune_delay_restarts_an_item_that_may_have_a_contender_key() -> None:
     """Waiters read in a contender key how long they wait before they prune its slot. A contender in line may
     get a slot before the longer delay is written, so it restarts as well.
