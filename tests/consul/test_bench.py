@@ -9,7 +9,7 @@ import pytest
 from bench import loss, page
 from bench.__main__ import ROWS
 from bench.machines import LEADER_CHANGE, elections
-from supervisor.config import load
+from tests.support.configured import loaded
 from tests.support.pages import SAFETY, rows
 
 # --- a lost machine ------------------------------------------------------------------------------------
@@ -20,9 +20,12 @@ def warnings(folder: Path, stop_timeout: str = "500ms", **session: str) -> list[
     quick = elections(lambda name: ["/bin/true"])["quick"]
     quick["run"]["stop_timeout"] = stop_timeout
     quick["session"] = {**quick["session"], **session}
-    path = folder / "config.yaml"
-    path.write_text(json.dumps({"consul": {"leader_change": LEADER_CHANGE}, "elections": {"app": quick}}))
-    found = load(path, loss.WATCHDOG, "node").warnings
+    found = loaded(
+        folder,
+        json.dumps({"consul": {"leader_change": LEADER_CHANGE}, "elections": {"app": quick}}),
+        loss.WATCHDOG,
+        "node",
+    ).warnings
     return [warning.path.rpartition(".")[2] for warning in found]
 
 

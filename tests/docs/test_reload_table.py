@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from supervisor.config import Config, load
+from supervisor.config import Config
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.operator import IN_FORCE_S
 from supervisor.daemon.reload import CannotReload, read_again
+from tests.support.configured import loaded
 from tests.support.pages import ROOT, rows
 from tests.unit.core.slot_play import holding
 
@@ -115,8 +116,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
 
 
 def config_of(folder: Path, file: dict[str, Any]) -> Config:
-    (folder / "c.yaml").write_text(json.dumps(file))
-    return load(folder / "c.yaml", {}, "node1")
+    return loaded(folder, json.dumps(file))
 
 
 def items_of(folder: Path, file: dict[str, Any]) -> dict[str, ItemSettings]:

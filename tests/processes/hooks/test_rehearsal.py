@@ -24,6 +24,7 @@ from supervisor.hooks.reasons import REASONS
 from supervisor.hooks.rehearsal import SESSION, hooks_by_place
 from tests.processes.hooks.test_webhook import Receiver, receiver, status
 from tests.processes.hooks.trial import alive
+from tests.support.configured import loaded
 from tests.support.pages import HOOKS, rows
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
@@ -148,8 +149,7 @@ def test_every_hook_of_a_file_has_a_place(tmp_path: Path) -> None:
 
 
 def test_a_candidate_check_without_a_command_has_no_place(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text("elections: {app: {candidate_check: {maintenance: true}}}\n")
-    (settings,) = load(tmp_path / "c.yaml", {}, "node1").items
+    (settings,) = loaded(tmp_path, "elections: {app: {candidate_check: {maintenance: true}}}\n").items
     assert hooks_by_place(settings) == {}
 
 

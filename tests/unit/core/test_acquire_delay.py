@@ -17,6 +17,7 @@ from tests.unit.core.play import (
     RIVAL,
     WATCH,
     Play,
+    beginning,
     behind,
     contender,
     holding,
@@ -80,8 +81,7 @@ def test_after_a_crash_the_delay_comes_on_top_of_the_lock_delay() -> None:
 
 
 def test_a_node_that_starts_leaves_it_as_well() -> None:
-    play = Play(contender(acquire_delay_s=DELAY_S))
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning(acquire_delay_s=DELAY_S)
     play.does(0.1, WATCH, FREE, "watch 5")
     play.does(0.2, CREATE, o.Created("s"), "")
     play.passes(3.0)
@@ -89,8 +89,7 @@ def test_a_node_that_starts_leaves_it_as_well() -> None:
 
 
 def test_a_key_that_has_been_free_for_longer_is_tried_for_at_once() -> None:
-    play = Play(contender(acquire_delay_s=DELAY_S))
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning(acquire_delay_s=DELAY_S)
     play.does(0.1, WATCH, FREE, "watch 5")
     play.does(5.0, CREATE, o.Created("s"), "read")
     play.does(5.1, READ, FREE, "acquire s")

@@ -25,9 +25,11 @@ from tests.unit.core.play import (
     WON,
     Play,
     acquiring,
+    beginning,
     behind,
     contender,
     holding,
+    trying,
     waiting,
 )
 
@@ -41,9 +43,7 @@ FOREIGN = o.KeyView(12, "", b"data", 3, 12, 0, foreign_flags=42)
 
 @pytest.mark.parametrize("free", [FREE, ABSENT], ids=["free", "absent"])
 def test_a_free_key_is_acquired(free: o.KeyView) -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, o.Created("s"), "")
+    play = waiting()
     play.does(0.2, WATCH, free, f"acquire s, watch {free.index}")
     play.does(0.3, ACQUIRE, WON, "start up#1: acquired, acquiring")
     play.ends(1.0, "holding")
@@ -62,9 +62,7 @@ NOTICE = "notice: the key belongs to another program and is left alone"
 
 
 def test_a_key_of_another_program_is_left_alone_until_it_is_gone() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, o.Created("s"), "")
+    play = waiting()
     play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
     play.does(5.0, WATCH, replace(FOREIGN, index=13, modify_index=13), "renew s, watch 13")
     assert not play.contender.lock.is_free
@@ -73,24 +71,21 @@ def test_a_key_of_another_program_is_left_alone_until_it_is_gone() -> None:
 
 
 def test_a_free_key_that_another_program_takes_before_the_session_exists_is_left_alone() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.does(0.1, WATCH, FREE, "watch 5")
     play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
     play.does(0.3, CREATE, o.Created("s"), "")
 
 
 def test_a_read_that_shows_data_of_another_program_ends_the_attempts() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.does(0.1, WATCH, FREE, "watch 5")
     play.does(1.1, CREATE, o.Created("s"), "read")
     play.does(1.2, READ, FOREIGN, NOTICE)
 
 
 def test_a_key_that_a_rival_holds_is_a_lock_with_any_flags() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.does(0.1, WATCH, replace(FOREIGN, session="rival"), "watch 12, info rival")
 
 
@@ -102,23 +97,20 @@ def test_a_holder_goes_on_when_a_put_changes_the_flags_of_its_key() -> None:
 
 
 def test_news_of_a_free_key_waits_for_the_session() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.does(0.1, WATCH, FREE, "watch 5")
     play.does(1.0, CREATE, o.Created("s"), "acquire s")
 
 
 def test_news_older_than_a_second_is_read_again_before_an_attempt() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.does(0.1, WATCH, FREE, "watch 5")
     play.does(1.1, CREATE, o.Created("s"), "read")
     play.does(1.2, READ, FREE, "acquire s")
 
 
 def test_the_age_of_a_read_counts_from_its_request() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.does(0.1, WATCH, FREE, "watch 5")
     play.does(1.1, CREATE, o.Created("s"), "read")
     play.does(2.2, READ, FREE, "read")
@@ -178,24 +170,21 @@ def test_the_lock_delay_of_a_holder_is_requested_once() -> None:
 
 
 def test_a_lost_race_is_followed_by_a_read_of_the_key() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(0.3, ACQUIRE, o.LostRace(), "read")
     play.does(0.4, READ, RIVAL, "info rival")
     play.does(0.5, WATCH, RIVAL, "watch 9")
 
 
 def test_a_key_that_is_free_again_after_a_lost_race_is_tried_for() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(0.3, ACQUIRE, o.LostRace(), "read")
     play.does(0.4, READ, FREE_AGAIN, "acquire s")
 
 
 def test_a_key_that_is_shown_as_free_and_refused_is_tried_for_once_a_second() -> None:
     """Something hides the holder. The first lost race is ordinary, so the next attempt follows at once."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(0.3, ACQUIRE, o.LostRace(), "read")
     play.does(0.4, READ, FREE_AGAIN, "acquire s")
     play.does(0.5, ACQUIRE, o.LostRace(), "notice: Consul shows the key as free and refuses the lock")
@@ -209,8 +198,7 @@ def test_a_key_that_is_shown_as_free_and_refused_is_tried_for_once_a_second() ->
 
 def test_a_read_that_the_watch_has_overtaken_is_repeated() -> None:
     """If the older answer were believed, it would hide the free key until the watch's wait is over."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(0.3, ACQUIRE, o.LostRace(), "read")
     play.does(0.4, WATCH, FREE_AGAIN, "acquire s, watch 12")
     play.does(0.5, READ, RIVAL, "read")
@@ -221,8 +209,7 @@ def test_a_read_that_the_watch_has_overtaken_is_repeated() -> None:
 
 @pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
 def test_an_acquire_without_an_answer_is_followed_by_a_read(outcome: o.Outcome) -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(3.2, ACQUIRE, outcome, "")
     play.does(3.7, "read")
     play.does(3.8, READ, FREE, "acquire s")
@@ -230,8 +217,7 @@ def test_an_acquire_without_an_answer_is_followed_by_a_read(outcome: o.Outcome) 
 
 def test_an_acquire_applied_after_its_deadline_begins_the_tenure() -> None:
     """The token is the one that the read shows, and the contact is when the read was sent."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(3.2, ACQUIRE, SILENCE, "")
     play.does(3.7, "read")
     play.does(3.8, READ, OURS, "start up#1: acquired, acquiring")
@@ -254,8 +240,7 @@ def unwelcome(play: Play, why: str) -> None:
 
 @pytest.mark.parametrize("why", UNWELCOME)
 def test_a_lock_won_by_a_node_that_may_no_longer_hold_is_released(why: str) -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     unwelcome(play, why)
     assert "release s" in Play.says(play.on(0.3, ACQUIRE, WON))
     assert "destroy s" in Play.says([*play.on(0.4, RELEASE, o.Done()), *play.happens(0.7, e.Tick())])
@@ -264,8 +249,7 @@ def test_a_lock_won_by_a_node_that_may_no_longer_hold_is_released(why: str) -> N
 
 @pytest.mark.parametrize("why", UNWELCOME)
 def test_a_lock_won_late_by_a_node_that_may_no_longer_hold_is_released(why: str) -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     unwelcome(play, why)
     assert "release s" in Play.says([*play.on(3.2, ACQUIRE, SILENCE), *play.on(3.3, WATCH, OURS)])
     assert not play.times(a.StartHook)
@@ -274,8 +258,7 @@ def test_a_lock_won_late_by_a_node_that_may_no_longer_hold_is_released(why: str)
 @pytest.mark.parametrize("why", UNWELCOME)
 def test_a_node_that_may_no_longer_hold_awaits_the_answer_to_its_attempt(why: str) -> None:
     """A watch may show the attempt's effect before its answer. The release follows the answer."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     unwelcome(play, why)
     play.does(0.3, WATCH, OURS, "watch 7")
     assert "release s" in Play.says(play.on(0.4, ACQUIRE, WON))
@@ -284,8 +267,7 @@ def test_a_node_that_may_no_longer_hold_awaits_the_answer_to_its_attempt(why: st
 
 def test_a_watch_that_shows_our_session_is_confirmed_by_a_read() -> None:
     """An answer that need not be consistent begins no tenure."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(3.2, ACQUIRE, SILENCE, "")
     play.does(3.3, WATCH, OURS, "read, watch 7")
     play.does(3.4, READ, OURS, "start up#1: acquired, acquiring")
@@ -293,8 +275,7 @@ def test_a_watch_that_shows_our_session_is_confirmed_by_a_read() -> None:
 
 def test_an_answer_older_than_the_room_begins_no_belief() -> None:
     """A frozen agent may answer an old request late, so the contender reads again after a while."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(0.3, ACQUIRE, o.LockDelayed(), "")
     play.does(0.4, WATCH, SILENCE, "")
     play.does(0.9, "watch 0 consistently")
@@ -305,8 +286,7 @@ def test_an_answer_older_than_the_room_begins_no_belief() -> None:
 
 
 def test_a_win_reported_after_a_read_has_shown_it_changes_nothing() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(0.3, WATCH, OURS, "read, watch 7")
     play.does(0.4, READ, OURS, "start up#1: acquired, acquiring")
     before = play.contender.tenure
@@ -315,8 +295,7 @@ def test_a_win_reported_after_a_read_has_shown_it_changes_nothing() -> None:
 
 
 def test_a_session_that_died_is_replaced() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(0.3, ACQUIRE, o.SessionGone(), "release s")
     play.on(0.4, RELEASE, o.Done())
     play.does(0.65, "destroy s")

@@ -20,6 +20,7 @@ from tests.unit.core.play import (
     WATCH,
     WON,
     Play,
+    beginning,
     behind,
     contender,
     holding,
@@ -188,8 +189,7 @@ def test_a_lock_delay_that_refuses_the_try_costs_no_second_time() -> None:
 
 def test_a_node_that_starts_leaves_the_key_as_well() -> None:
     """The node has no session yet, so the hint cannot name it."""
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.does(0.1, WATCH, handed_over(), "watch 12")
     play.does(0.2, CREATE, o.Created("s"), "")
     play.passes(HANDOVER_S)

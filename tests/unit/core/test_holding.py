@@ -27,7 +27,7 @@ from tests.unit.core.play import (
     Play,
     acquiring,
     holding,
-    waiting,
+    trying,
 )
 
 RELEASED = o.KeyView(9, "", b"me", 3, 9, 2)
@@ -279,8 +279,7 @@ def test_a_watch_overtaken_by_the_read_of_a_plain_put_is_no_loss() -> None:
 
 
 def test_a_read_sent_before_the_tenure_cannot_contradict_it() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(4.6, "renew s")
     play.does(4.7, RENEW, SILENCE, "")
     play.does(5.2, "renew s")

@@ -32,9 +32,11 @@ from tests.unit.core.play import (
     WON,
     Play,
     acquiring,
+    beginning,
     contender,
     holding,
     hook,
+    trying,
     waiting,
 )
 
@@ -118,8 +120,7 @@ def test_the_newest_contact_is_recorded() -> None:
 
 
 def test_a_session_that_is_not_recorded_does_not_try() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.disk_full = True
     play.on(0.1, CREATE, o.Created("s"))
     play.does(0.2, WATCH, FREE, "watch 5")
@@ -131,8 +132,7 @@ def test_a_session_that_is_not_recorded_does_not_try() -> None:
 
 
 def test_a_record_that_cannot_be_written_is_retried_each_second() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.disk_full = True
     play.on(0.1, CREATE, o.Created("s"))
     before = play.refused
@@ -141,8 +141,7 @@ def test_a_record_that_cannot_be_written_is_retried_each_second() -> None:
 
 
 def test_a_tenure_that_cannot_be_recorded_is_released_without_a_hook() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.disk_full = True
     play.does(0.3, ACQUIRE, WON, "release s")
     assert not play.times(a.StartHook)

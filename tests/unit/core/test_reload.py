@@ -39,11 +39,17 @@ REWRITE = r.Rewrite
 NEW_DOWN = hook("new down", 2.0)
 
 
-def holder(**more: Any) -> Play:
-    """Play until the node has held since 0.1 and the time is 2.0."""
+def in_session(**more: Any) -> Play:
+    """Play until the session exists at 0.0; the first watch waits for its answer."""
     play = Play(contender(**more))
     play.happens(0.0, e.Tick())
     play.on(0.0, CREATE, o.Created("s"))
+    return play
+
+
+def holder(**more: Any) -> Play:
+    """Play until the node has held since 0.1 and the time is 2.0."""
+    play = in_session(**more)
     play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
     play.on(0.1, ACQUIRE, WON)
     play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
@@ -99,9 +105,7 @@ def test_a_loss_under_way_ends_with_the_settings_that_it_began_with() -> None:
 
 
 def test_an_on_acquire_under_way_ends_with_the_settings_that_it_began_with() -> None:
-    play = Play(contender(on_acquire=(hook("one"), hook("two"))))
-    play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
+    play = in_session(on_acquire=(hook("one"), hook("two")))
     play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
     play.on(0.1, ACQUIRE, WON)
     play.happens(0.2, changed(play, on_acquire=()))
@@ -204,9 +208,7 @@ def test_a_holder_does_not_overwrite_a_value_that_another_program_put() -> None:
 
 
 def test_a_waiter_tries_with_the_new_value() -> None:
-    play = Play(contender())
-    play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
+    play = in_session()
     play.on(0.1, WATCH, RIVAL)
     play.happens(1.0, changed(play, value=b"new"))
     play.on(2.0, WATCH, replace(RIVAL, session="", index=12))
@@ -214,9 +216,7 @@ def test_a_waiter_tries_with_the_new_value() -> None:
 
 
 def test_a_win_with_the_old_value_is_followed_by_a_write_of_the_new_one() -> None:
-    play = Play(contender())
-    play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
+    play = in_session()
     play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
     play.happens(0.05, changed(play, value=b"new"))
     assert "rewrite s" in Play.says(play.on(0.1, ACQUIRE, WON))
@@ -386,9 +386,7 @@ def test_an_unfit_node_that_rests_is_ineligible() -> None:
 
 
 def test_a_step_down_does_nothing_to_a_waiter() -> None:
-    play = Play(contender())
-    play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
+    play = in_session()
     before = play.contender
     play.happens(1.0, e.StepDownAsked("n", 60.0))
     assert play.contender == before
@@ -396,9 +394,7 @@ def test_a_step_down_does_nothing_to_a_waiter() -> None:
 
 def test_new_settings_of_a_waiter_are_recorded_with_its_session() -> None:
     """After a crash the next process winds the session up with these settings."""
-    play = Play(contender())
-    play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
+    play = in_session()
     _, begun = step(play.contender, changed(play, on_lose=(NEW_DOWN,)), 1.0)
     (write,) = (action for action in begun if isinstance(action, a.WriteRecord))
     assert write.record.session == "s" and write.settings.on_lose == (NEW_DOWN,)

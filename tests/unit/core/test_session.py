@@ -11,7 +11,6 @@ from tests.unit.core.play import (
     DESTROY,
     DOWN,
     FORBIDDEN,
-    FREE,
     INFO,
     READ,
     RELEASE,
@@ -21,10 +20,10 @@ from tests.unit.core.play import (
     WON,
     Play,
     acquiring,
+    beginning,
     behind,
-    contender,
     holding,
-    waiting,
+    trying,
 )
 
 # --- creating --------------------------------------------------------------------------------------
@@ -42,8 +41,7 @@ from tests.unit.core.play import (
 def test_a_session_that_was_not_created_is_requested_again(
     outcome: o.Outcome, again_at: float, role: str
 ) -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.on(0.1, CREATE, outcome)
     assert play.role == role
     assert play.deadline == pytest.approx(again_at)
@@ -51,8 +49,7 @@ def test_a_session_that_was_not_created_is_requested_again(
 
 
 def test_a_node_is_eligible_again_when_a_session_is_created() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.does(0.1, CREATE, o.Ineligible("Check 'x' is in critical state"), "ineligible")
     play.does(1.1, "create")
     play.does(1.2, CREATE, o.Created("s"), "waiting")
@@ -156,8 +153,7 @@ def test_a_session_that_never_tried_is_destroyed_without_a_release() -> None:
 
 def test_a_session_whose_acquire_had_no_answer_is_released() -> None:
     """The acquire may yet be applied."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.hears(1.0, e.StopAsked(), "")
     play.does(3.2, ACQUIRE, SILENCE, "release s")
     play.does(3.3, RELEASE, o.Done(), "")
@@ -165,16 +161,14 @@ def test_a_session_whose_acquire_had_no_answer_is_released() -> None:
 
 
 def test_a_lock_that_is_won_after_the_stop_is_released() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.happens(1.0, e.StopAsked())
     play.does(1.1, ACQUIRE, WON, "release s")
     assert play.times(a.StartHook) == []
 
 
 def test_a_session_that_is_created_after_the_stop_is_destroyed() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     assert play.happens(1.0, e.StopAsked()) == []
     play.does(1.1, CREATE, o.Created("s"), "destroy s")
     play.does(4.1, DESTROY, SILENCE, "stopped, finished")
@@ -182,16 +176,14 @@ def test_a_session_that_is_created_after_the_stop_is_destroyed() -> None:
 
 def test_a_create_without_an_answer_ends_with_the_stop() -> None:
     """A session that was created all the same is left to its TTL."""
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.happens(1.0, e.StopAsked())
     play.does(3.0, CREATE, SILENCE, "stopped, finished")
 
 
 def test_a_lock_won_by_a_session_that_was_reported_dead_is_released() -> None:
     """The session may be alive, so its life ends in order, and no tenure begins with it."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(4.6, "renew s")
     play.does(4.7, RENEW, o.SessionGone(), "")
     play.does(4.8, ACQUIRE, WON, "release s")

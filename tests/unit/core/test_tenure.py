@@ -7,7 +7,6 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from tests.unit.core.play import (
     ACQUIRE,
-    FREE,
     OURS,
     READ,
     RELEASE,
@@ -20,7 +19,7 @@ from tests.unit.core.play import (
     acquiring,
     holding,
     hook,
-    waiting,
+    trying,
 )
 
 TWO_UP = (hook("up 1"), hook("up 2"))
@@ -84,8 +83,7 @@ def test_a_hook_that_began_calls_for_on_lose_even_if_it_failed_at_once() -> None
 
 def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
     """The tenure was won on news too old to begin a hook with, and lost before newer news came."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     play.does(7.0, ACQUIRE, WON, "renew s, read, acquiring")
     play.does(7.1, READ, RIVAL, "losing, release s, info rival, waiting")
     assert play.times(a.StartHook) == []

@@ -24,8 +24,9 @@ from tests.unit.core.play import (
     WATCH,
     WON,
     Play,
-    contender,
+    beginning,
     holding,
+    trying,
     waiting,
 )
 
@@ -47,16 +48,14 @@ def gaps(play: Play, kind: type[r.Request], times: int, outcome: o.Outcome = FUL
 
 
 def test_each_refusal_doubles_the_pause_up_to_a_maximum() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     waits = gaps(play, CREATE, 7)
     assert waits == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4, 8, 16, 16, 16)])
     assert max(waits) < THROTTLED_S_MAX
 
 
 def test_without_a_ttl_a_refused_create_waits_at_least_as_long_as_an_unanswered_one() -> None:
-    play = Play(contender(ttl_s=None))
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning(ttl_s=None)
     assert gaps(play, CREATE, 1, SILENCE) == pytest.approx([CREATE_WITHOUT_TTL_RETRY_S])
     play.contender = replace(play.contender, spread=0.99)
     waits = gaps(play, CREATE, 6)
@@ -71,8 +70,7 @@ def test_a_refused_read_of_a_waiter_raises_the_level_of_reads() -> None:
 
 def test_an_answered_read_does_not_reset_the_level_of_writes() -> None:
     """Consul counts reads and writes apart, so answered reads must not hurry refused attempts."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = trying()
     for level in (1, 2, 3):
         play.on(play.now, ACQUIRE, FULL)
         assert play.contender.throttle.writes == level
@@ -86,8 +84,7 @@ def test_an_answered_read_does_not_reset_the_level_of_writes() -> None:
 
 
 def test_silence_does_not_reset_a_level() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.on(0.1, CREATE, FULL)
     play.on(0.1, WATCH, SILENCE)
     assert play.contender.throttle.writes == 1
@@ -107,8 +104,7 @@ def test_a_holder_that_is_refused_goes_on_reading_and_renewing_at_its_pace() -> 
 
 def test_a_new_holder_watches_although_its_watch_as_a_waiter_was_refused() -> None:
     """A pause that began while the contender waited does not apply to a holder."""
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
+    play = beginning()
     play.on(0.1, CREATE, o.Created("s"))
     gaps(play, WATCH, 4)
     play.on(play.now, WATCH, FULL)
