@@ -1,7 +1,6 @@
 """Commands as an operator types them: output, stream and exit code."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,16 +37,6 @@ def test_the_help_of_each_command_has_an_example(name: tuple[str, ...]) -> None:
     done = command(*name, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "consul-supervisor " + " ".join(name) in done.stdout and "example" in done.stdout
-
-
-def test_the_overview_names_every_command_and_exit_code() -> None:
-    text = command("--help").stdout
-    assert all(f"\n    {name} " in text for name in COMMANDS)
-    assert all(re.search(rf"\b{code} ", text) for code in (0, 1, 2, 69, 70, 78))
-
-
-def test_version_prints_the_version_of_the_package() -> None:
-    assert re.fullmatch(r"consul-supervisor \d+\.\d+\.\d+\n", command("--version").stdout)
 
 
 @pytest.mark.parametrize(

@@ -482,12 +482,6 @@ def test_the_drawing_of_the_lease_is_to_scale(tmp_path: Path) -> None:
     assert bars["rival"][0] == pytest.approx(begin_x + width)
 
 
-@pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/\S+?::\w+)`", LEASE.read_text()))))
-def test_the_tests_that_the_proof_names_exist(named: str) -> None:
-    path, _, function = named.partition("::")
-    assert f"\ndef {function}(" in (ROOT / path).read_text()
-
-
 # --- semaphores.md -------------------------------------------------------------------------------------
 
 

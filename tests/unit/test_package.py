@@ -4,7 +4,6 @@ import ast
 import re
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -171,21 +170,6 @@ def calls(module: Path) -> set[str]:
 
 def within(imported: str, *packages: str) -> bool:
     return any(imported == package or imported.startswith(package + ".") for package in packages)
-
-
-def test_the_changelog_has_an_unreleased_section() -> None:
-    assert "\n## [Unreleased]\n" in (ROOT / "CHANGELOG.md").read_text()
-
-
-def test_no_two_classes_have_one_name() -> None:
-    """A reader who searches for a class finds it."""
-    found = Counter(
-        node.name
-        for file in PACKAGE.rglob("*.py")
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.ClassDef)
-    )
-    assert [name for name, count in found.items() if count > 1] == []
 
 
 def test_there_is_no_definition_that_nothing_names() -> None:
