@@ -202,15 +202,6 @@ def test_a_status_that_cannot_be_read_is_69(folder: Path, body: bytes, status: i
 # --- usage ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("status", "A"), ("status", "--json", "--watch"), ("holds",), ("holds", "a", "b"), ("holds", "A b")],
-)
-def test_wrong_usage_of_status_and_holds_is_2(arguments: tuple[str, ...]) -> None:
-    done = command(*arguments)
-    assert (done.returncode, done.stdout) == (USAGE, "")
-
-
 def test_status_watch_needs_a_terminal() -> None:
     done = command("status", "--watch", "--socket", "/nonexistent")
     assert done.returncode == USAGE and "not a terminal" in done.stderr

@@ -130,18 +130,6 @@ def test_systemd_understands_every_drop_in(drop_in: Path, tmp_path: Path) -> Non
     assert "/etc/systemd/system/consul-supervisor.service.d/" in text
 
 
-def test_every_setting_of_the_unit_has_its_reason_above() -> None:
-    """A comment stands right above the setting, or above the group of lines that it belongs to."""
-    lines = UNIT.read_text().splitlines()
-    for number, line in enumerate(lines):
-        if "=" not in line or line.startswith("#") or line.startswith(("Description=", "WantedBy=")):
-            continue
-        above = number - 1
-        while "=" in lines[above] and not lines[above].startswith("#"):
-            above -= 1
-        assert lines[above].startswith("#"), line
-
-
 def test_systemd_does_not_restart_a_daemon_with_an_unusable_configuration(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "supervisor", "run", str(tmp_path / "missing")]
     ran = captured(argv, cwd=ROOT, timeout=PATIENCE_S)
