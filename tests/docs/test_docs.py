@@ -334,9 +334,11 @@ def test_the_options_of_dev_agent_and_their_defaults_are_those_of_the_help() -> 
 # --- hooks.md ------------------------------------------------------------------------------------------
 
 
-@SHOWN.by(HOOKS, "run", "yaml")
-def test_the_shown_part_of_an_election_loads(shown: str, tmp_path: Path) -> None:
-    assert loaded(tmp_path, yaml.safe_dump({"elections": {"app": yaml.safe_load(shown)}})).warnings == ()
+@SHOWN.by(HOOKS, "run", "yaml", "run")
+@SHOWN.by(HOOKS, "Facts in a webhook", "yaml", "webhook")
+def test_the_shown_parts_of_an_election_load(run: str, webhook: str, tmp_path: Path) -> None:
+    for shown in (run, webhook):
+        assert loaded(tmp_path, yaml.safe_dump({"elections": {"app": yaml.safe_load(shown)}})).warnings == ()
 
 
 def all_facts() -> dict[str, Any]:
@@ -364,11 +366,6 @@ def test_the_limits_of_facts_in_a_webhook_are_those_of_the_code() -> None:
     assert URL_CHARS_MAX == HEADER_CHARS_MAX
     assert f"have more than {URL_CHARS_MAX:,} characters" in HOOKS.read_text()
     assert f"body more than {BODY_CHARS_MAX:,}" in HOOKS.read_text()
-
-
-@SHOWN.by(HOOKS, "Facts in a webhook", "yaml")
-def test_the_shown_webhook_with_facts_loads(shown: str, tmp_path: Path) -> None:
-    assert loaded(tmp_path, yaml.safe_dump({"elections": {"app": yaml.safe_load(shown)}})).warnings == ()
 
 
 def test_every_reason_of_a_hook_is_explained() -> None:

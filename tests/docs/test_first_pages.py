@@ -208,15 +208,8 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
     ]
     argv = moved[0].split()
     assert argv[:2] == ["consul", "lock"]
-    lock = [
-        "setpriv",
-        "--pdeathsig",
-        "TERM",
-        str(BINARY),
-        "lock",
-        f"-http-addr={shared_agent.url}",
-        *argv[2:],
-    ]
+    dies = ("setpriv", "--pdeathsig", "TERM")
+    lock = [*dies, str(BINARY), "lock", f"-http-addr={shared_agent.url}", *argv[2:]]
     elections = {unique: yaml.safe_load(moved[1])["elections"]["app"]}
     config = {"consul": {"address": shared_agent.url}, "elections": elections}
     with closing(Supervisor(tmp_path / "one", config)) as one:

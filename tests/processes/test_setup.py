@@ -59,9 +59,6 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-# --- Consul ---------------------------------------------------------------------------------------
-
-
 def test_a_consul_on_path_is_used_if_it_is_new_enough(clone: Path, tmp_path: Path) -> None:
     program(tmp_path / "old" / "consul", "echo Consul v1.7.14")
     program(tmp_path / "broken" / "consul", "exit 1")
@@ -115,9 +112,6 @@ def mirror(package: bytes) -> Iterator[int]:
         finally:
             server.shutdown()
             thread.join()
-
-
-# --- the venv -------------------------------------------------------------------------------------
 
 
 def test_without_a_suitable_python_the_set_up_says_what_to_install(clone: Path, tmp_path: Path) -> None:

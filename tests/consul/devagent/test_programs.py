@@ -51,16 +51,3 @@ def test_consul_lock_hands_over_and_leaves_nothing(embedded: Client, tmp_path: P
     assert log.read_text().split() == ["begin", "end"] * 3
     assert embedded.kv_list("") == []
     until(lambda: not embedded.sessions(), "no session is left, or it was left to its TTL")
-
-
-def test_consul_lock_n_lets_n_clients_hold(embedded: Client, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    turn = f"echo + >> {log}; sleep 0.3; echo - >> {log}"
-    for process in [consul(embedded, "lock", "-n=2", "p", turn) for _ in range(4)]:
-        output(process)
-    inside = [0]
-    for sign in log.read_text().split():
-        inside.append(inside[-1] + (1 if sign == "+" else -1))
-    assert max(inside) == 2 and inside[-1] == 0 and len(inside) == 9
-    assert embedded.kv_list("") == []
-    until(lambda: not embedded.sessions(), "no session is left, or it was left to its TTL")

@@ -1,9 +1,6 @@
 """``test-hook``: the real command runs one hook of a file, and prints its output, result and share."""
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import json
 import os
 import re
@@ -248,23 +245,6 @@ def sent(
             return await asyncio.to_thread(tried, file, "on_lose[0]"), peer
 
     return asyncio.run(main())
-
-
-def test_a_webhook_is_sent_and_signed_as_the_daemon_does(tmp_path: Path) -> None:
-    key = tmp_path / "key"
-    key.write_text("secret")
-    done, peer = sent(tmp_path, status("204 No Content"), secret_file=str(key), timeout="2s")
-    assert (done.returncode, done.stderr) == (OK, "")
-    (request,) = peer.received
-    event = json.loads(request.body)
-    assert (request.method, request.target, event["event"]) == ("POST", "/x", "lose")
-    signed = f"{event['transition']}.{request.headers['webhook-timestamp']}.".encode() + request.body
-    mac = hmac.new(b"secret", signed, hashlib.sha256).digest()
-    assert request.headers["webhook-signature"] == "v1," + base64.b64encode(mac).decode()
-    shown = figures(done)
-    assert shown["result"] == "ok: 204 No Content"
-    assert re.fullmatch(r"0\.\d{3}s of 2s = timeout 2s", shown["duration"])
-    assert (shown["share"], shown["lose_time"]) == ("2s of lose_time", "2s = on_lose[0] 2s")
 
 
 def test_a_webhook_that_is_not_accepted_has_failed(tmp_path: Path) -> None:

@@ -140,8 +140,6 @@ def test_no_message_about_a_token_shows_it(file: Path) -> None:
     assert "s3cret" not in repr(ConsulSettings("http://h", token="s3cret"))
 
 
-# --- on a file system that does not answer ---------------------------------------------------------
-
 AT_ONCE_S = 0.5  # the daemon's loop goes on and does not wait for the file system
 
 

@@ -28,9 +28,6 @@ def unverified(**more: Any) -> p.Play:
     return play
 
 
-# --- differences -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("has", "said"),
     [
@@ -57,9 +54,6 @@ def test_a_lock_delay_above_consuls_maximum_is_compared_as_the_maximum() -> None
     asked, longest = replace(ASKED, lock_delay_s=90.0), replace(ASKED, lock_delay_s=60.0)
     assert differences(asked, asked) == differences(asked, longest) == differences(longest, asked) == ""
     assert differences(asked, replace(ASKED, lock_delay_s=59.0)) == "lock-delay 59 s instead of 60 s"
-
-
-# --- before an attempt -----------------------------------------------------------------------------
 
 
 def test_an_attempt_waits_until_the_session_is_verified() -> None:
@@ -119,9 +113,6 @@ def test_a_contender_for_a_slot_does_not_join_the_line_with_an_altered_session()
     play.on(0.1, r.WatchSlots, o.SlotsView(5))
     play.does(0.2, p.RENEW, ALTERED, "destroy s")
     assert not play.times(r.JoinSemaphore)
-
-
-# --- in a tenure -----------------------------------------------------------------------------------
 
 
 def test_a_holder_whose_session_was_altered_runs_on_lose_before_the_release() -> None:

@@ -49,8 +49,9 @@ def test_the_renewal_waits_for_no_read_and_the_read_for_no_renewal() -> None:
 # --- silence ------------------------------------------------------------------------------------------
 
 
-def test_belief_ends_one_room_after_the_last_contact_and_not_sooner() -> None:
-    play = p.holding()
+@pytest.mark.parametrize("ttl_s", [9.0, None])
+def test_belief_ends_one_room_after_the_last_contact_and_not_sooner(ttl_s: float | None) -> None:
+    play = p.holding(ttl_s=ttl_s)
     play.passes(CONTACT + p.ROOM_S - 0.01, silent=True)
     assert play.role == "holding"
     play.passes(CONTACT + p.ROOM_S, silent=True)
@@ -120,12 +121,6 @@ def test_after_the_silence_the_lock_is_released_and_tried_for_again() -> None:
     play.ends(24.0, "release s, waiting")
     play.passes(30.0)
     assert play.times(p.DESTROY) and play.last(p.ACQUIRE).at > 24.0
-
-
-def test_without_a_ttl_silence_ends_belief_one_room_after_the_contact() -> None:
-    play = p.holding(ttl_s=None)
-    play.passes(CONTACT + p.ROOM_S, silent=True)
-    assert play.role == "losing"
 
 
 # --- Consul says that the key is not ours -------------------------------------------------------------

@@ -7,8 +7,6 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from tests.unit.core import play as p
 
-# --- creating --------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("outcome", "again_at", "role"),
@@ -45,9 +43,6 @@ def test_a_session_that_a_check_keeps_ending_is_created_once_a_second() -> None:
     play.does(5.8, p.CREATE, o.Created("s2"), "")
 
 
-# --- renewing ----------------------------------------------------------------------------------------
-
-
 def test_a_waiter_renews_twice_in_a_ttl() -> None:
     play = p.behind()
     play.passes(15.0)
@@ -81,9 +76,6 @@ def test_the_first_renewal_after_silence_is_followed_by_a_read() -> None:
     play.does(7.6, p.RENEW, p.SILENCE, "")
     play.does(8.1, "renew s")
     play.does(8.2, p.RENEW, o.SessionAlive(), "read")
-
-
-# --- ending ------------------------------------------------------------------------------------------
 
 
 def stopped_holder() -> p.Play:

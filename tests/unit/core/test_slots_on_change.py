@@ -114,8 +114,6 @@ def test_a_contender_without_on_change_does_not_read_the_record_alone() -> None:
     assert not play.times(s.ASK)
 
 
-# --- lists that Consul has filtered ----------------------------------------------------------------
-
 FILTERED = replace(s.EMPTY, filtered=True)
 
 
