@@ -1,7 +1,6 @@
 """``check --connect``: the reports of a real Consul about itself and a token, read without any effect."""
 
 import json
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -26,9 +25,10 @@ from supervisor.consul.shared.grouping import WATCHES_MAX
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.transport.pool import IDLE_MAX
-from tests.support.consul import BINARY, Agent, free_ports
+from tests.consul.test_verify import Leaderless
+from tests.support.consul import Agent, free_ports
 from tests.support.guarded import EACH_WAY, Guarded, guarded_agent
-from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
+from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command
 from tests.support.turns import first_now
 
 SOME = ListedSession("s", "n", "node", "10s", 30.0, 7)
@@ -513,32 +513,10 @@ def test_an_address_without_a_listener_is_69(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_cluster_without_a_leader_is_69(tmp_path: Path) -> None:
-    """The server waits for a second one."""
-    ports = dict(zip(("http", "server", "serf_lan"), free_ports(3), strict=True))
-    config = {
-        "bind_addr": "127.0.0.1",
-        "server": True,
-        "bootstrap_expect": 2,
-        "data_dir": str(tmp_path / "data"),
-        "ports": {**ports, "serf_wan": -1, "dns": -1, "grpc": -1},
-    }
-    (tmp_path / "consul.json").write_text(json.dumps(config))
-    argv = [
-        *("setpriv", "--pdeathsig", "KILL", str(BINARY), "agent"),
-        "-config-file",
-        f"{tmp_path}/consul.json",
-    ]
-    with (tmp_path / "log").open("wb") as log, subprocess.Popen(argv, stdout=log, stderr=log) as agent:
-        until(lambda: answers(ports["http"]), "the agent answers")
-        check = Check(tmp_path, f"address: 'http://127.0.0.1:{ports['http']}'")
-        agent.kill()
+    with Leaderless(tmp_path / "consul") as agent:
+        check = Check(tmp_path, f"address: '{agent.url}'")
     assert check.code == UNREACHABLE
     assert check.levels() == {("reachable", "", "ok"), ("leader", "", "error")}
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.long

@@ -459,29 +459,6 @@ def test_wait_for_holding_asks_the_daemon(file: File, tmp_path: Path) -> None:
 
 # --- wrong input, and Consul that does not answer --------------------------------------------------
 
-ASKING = (
-    ("members", "app"),
-    ("sessions",),
-    ("status", "--cluster"),
-    ("leader", "app", "--json"),
-    ("verify", "app", "--session", NO_SESSION),
-)
-
-
-@pytest.mark.parametrize("arguments", ASKING, ids=" ".join)
-def test_without_consul_it_is_69_and_one_line(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(f"consul: {{address: 'http://127.0.0.1:{free_ports(1)[0]}'}}\nelections: {{app: {{}}}}\n")
-    done = command(*arguments, "--config", str(file))
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (UNREACHABLE, "", 1)
-    assert done.stderr.startswith("consul-supervisor: cannot ask Consul: ")
-
-
-@pytest.mark.parametrize("arguments", [("members",), ("wait", "--for", "free"), ("status", "--cluster")])
-def test_an_unknown_name_is_2_and_the_known_ones_are_there(file: File, arguments: tuple[str, ...]) -> None:
-    done = file.run(arguments[0], "none", *arguments[1:])
-    assert done.returncode == USAGE and "it has app, slots" in done.stderr and done.stdout == ""
-
 
 def test_without_the_right_to_read_sessions_it_is_told(guarded: Guarded, tmp_path: Path, unique: str) -> None:
     rules = f'key "{unique}/leader" {{ policy = "read" }}\n' + below(f"{unique}/slots")

@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,8 @@ class Nodes:
     @contextmanager
     def shell_of(self, node: Supervisor) -> Iterator[Shell]:
         """Open a shell on this node for the length of the block."""
-        shell = self._new_shell(node, node.folder)
-        try:
+        with closing(self._new_shell(node, node.folder)) as shell:
             yield shell
-        finally:
-            shell.close()
 
     def config(self, node: str, **changes: Any) -> dict[str, Any]:
         """Return a node's file; ``changes`` are of the election."""
@@ -107,11 +104,8 @@ class Nodes:
 
 @pytest.fixture
 def nodes(tmp_path: Path, shared_agent: Agent, unique: str) -> Iterator[Nodes]:
-    both = Nodes(tmp_path, shared_agent, unique)
-    try:
+    with closing(Nodes(tmp_path, shared_agent, unique)) as both:
         yield both
-    finally:
-        both.close()
 
 
 def typed(block: str) -> list[str]:

@@ -13,7 +13,6 @@ from tests.support.guarded import EACH_WAY
 from tests.support.supervisor import Supervisor, command
 
 LIMIT = {"rpc_rate": 0.2, "rpc_max_burst": 20}  # of the requests of a client agent to its servers
-NO_LIMIT = {"rpc_rate": -1.0, "rpc_max_burst": 1000}
 
 
 @pytest.mark.parametrize("asked", EACH_WAY)

@@ -84,9 +84,6 @@ def test_a_bad_file_at_the_restart_winds_up_by_the_record(scene: Scene, bad: str
     assert not scene.sessions_of("a") and not state_of(a, scene.name)
 
 
-# --- damaged and foreign records -------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_a_record_of_another_machine_gets_its_on_lose_and_leaves_the_session_alone(scene: Scene) -> None:
     """A cloned disk must not free the lock of the original machine."""

@@ -18,9 +18,6 @@ def order(scene: Scene, node: str) -> list[str]:
     return [f"{r.stage} {r.hook}" for r in scene.records(node=node) if r.hook != "change"]
 
 
-# --- on_acquire ----------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_a_node_whose_on_acquire_fails_hands_over_and_waits_before_its_next_attempt(
     scene: Scene, tmp_path: Path
@@ -41,9 +38,6 @@ def test_a_node_whose_on_acquire_fails_hands_over_and_waits_before_its_next_atte
     assert again.at >= lost.at + 2.0 - 0.02
 
 
-# --- run -----------------------------------------------------------------------------------------
-
-
 def test_the_run_child_lives_between_on_acquire_and_on_lose(scene: Scene) -> None:
     run = scene.run("a", SLOW_TO_STOP)
     a = scene.node("a", run=run, session=ROOM_FOR_RUN)
@@ -52,9 +46,6 @@ def test_the_run_child_lives_between_on_acquire_and_on_lose(scene: Scene) -> Non
     assert order(scene, "a") == [
         "begin acquire", "end acquire", "begin run", "end run", "begin lose", "end lose",
     ]  # fmt: skip
-
-
-# --- on_lose -------------------------------------------------------------------------------------
 
 
 def test_a_failed_on_lose_goes_to_the_last_resort_and_the_lock_is_free_after_it(scene: Scene) -> None:
@@ -91,9 +82,6 @@ def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) 
     assert a.lines("finished-stuck")
     assert scene.wait_leader() == "b"
     assert b.running
-
-
-# --- elections side by side, observers, sessions ---------------------------------------------------
 
 
 def test_an_observer_has_no_session_and_runs_on_change_for_every_leader(scene: Scene) -> None:
@@ -136,9 +124,6 @@ def test_a_node_whose_check_fails_does_not_contend_and_a_holder_steps_down(scene
     assert scene.wait_leader() == "a"
     a.wait_line("check-recovered")
     assert len(a.lines("check-failed")) == 1
-
-
-# --- the log ---------------------------------------------------------------------------------------
 
 
 def test_what_a_hook_prints_at_once_follows_the_lines_that_name_the_hook(scene: Scene) -> None:

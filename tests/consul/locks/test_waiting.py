@@ -59,9 +59,6 @@ def test_a_waiter_holds_as_soon_as_the_holder_releases(either_lockers: Lockers) 
     assert ended.at <= begun.at
 
 
-# --- no Consul --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("wait", ["0", "500ms"])
 def test_an_unreachable_consul_ends_the_wait_with_69(lockers: Lockers, wait: str) -> None:
     (port,) = free_ports(1)
@@ -79,9 +76,6 @@ def test_a_wait_goes_on_until_consul_answers(persistent_agent: Agent, make_locke
     assert "no answer from Consul, waiting on: " in waiter.process.stderr.readline()
     persistent_agent.start()
     assert waiter.end() == (0, "", "")
-
-
-# --- faults -----------------------------------------------------------------------------------------------
 
 
 def test_a_missing_right_ends_with_78(tmp_path: Path, make_lockers: MakeLockers) -> None:

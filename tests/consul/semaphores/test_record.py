@@ -41,9 +41,6 @@ def held_as_lock(scene: SlotScene) -> str:
     return session
 
 
-# --- the record at the start -----------------------------------------------------------------------
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("kind", [*GARBAGE, "held as a lock"])
 def test_a_record_that_is_no_semaphores_is_reported_and_left_alone(scene: SlotScene, kind: str) -> None:
@@ -69,9 +66,6 @@ def test_an_empty_record_with_the_flags_of_a_semaphore_is_new(scene: SlotScene) 
     assert scene.lock() == {"Limit": 3, "Holders": {scene.session_of("a"): True}, "PruneDelay": "4s"}
 
 
-# --- the record changes while a node holds ---------------------------------------------------------
-
-
 @pytest.mark.long
 def test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay(scene: SlotScene) -> None:
     scene.full()
@@ -89,9 +83,6 @@ def test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay(scen
     assert scene.lock()["Limit"] == 3
     scene.next_begin("d")
     assert scene.calls("d") == ["acquire acquired"], "it stood in line before them"
-
-
-# --- the record is edited while a node holds -------------------------------------------------------
 
 
 @pytest.mark.long

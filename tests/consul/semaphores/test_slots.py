@@ -74,9 +74,6 @@ def test_on_change_has_the_holders_on_every_node(scene: SlotScene) -> None:
     assert d.running
 
 
-# --- holders that vanish ---------------------------------------------------------------------------
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("behavior", ["delete", "release"])
 def test_the_slot_of_a_holder_that_vanished_is_free_after_the_prune_delay(
@@ -146,9 +143,6 @@ def test_a_frozen_holder_that_loses_its_key_keeps_its_slot_for_the_prune_delay(
     c.signal(signal.SIGCONT)
     scene.wait(node="c", event="lose", stage="end")
     assert d.running
-
-
-# --- crash and restart -----------------------------------------------------------------------------
 
 
 @pytest.mark.long

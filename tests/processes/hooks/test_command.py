@@ -75,20 +75,6 @@ async def test_a_hook_sees_every_fact_in_its_environment_and_on_standard_input()
     assert ours == {f"CONSUL_SUPERVISOR_{name.upper()}": value for name, value in text.items()}
 
 
-async def test_a_hook_inherits_all_variables_except_the_daemons_own() -> None:
-    environ = {
-        "PATH": os.environ["PATH"],
-        "CONSUL_HTTP_TOKEN": "secret",
-        "NOTIFY_SOCKET": "/n",
-        "WATCHDOG_USEC": "1",
-    }
-    async with trial({**environ, "SITE": "berlin"}) as one:
-        await one.run("env")
-    names = {line.partition("=")[0] for line in one.text()}
-    assert {"PATH", "SITE"} <= names
-    assert not names & {"CONSUL_HTTP_TOKEN", "NOTIFY_SOCKET", "WATCHDOG_USEC"}
-
-
 async def test_a_hooks_own_variables_replace_inherited_ones_and_never_the_facts() -> None:
     own = (("SITE", "paris"), ("CONSUL_SUPERVISOR_LEADER", "forged"))
     async with trial({**os.environ, "SITE": "berlin"}) as one:

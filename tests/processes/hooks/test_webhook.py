@@ -170,13 +170,6 @@ async def test_a_hostile_value_stays_one_value_at_the_receiver(value: bytes, tmp
     assert seen.headers["webhook-signature"] == f"v1,{mac}"
 
 
-async def test_a_body_holds_the_largest_value_of_a_key() -> None:
-    value = b"\x01" * (64 * 1024)
-    async with receiver() as peer, trial() as one:
-        assert (await one.run(Webhook(peer.origin, body=f'["{LEADER}"]'), leader=value))[0]
-    assert json.loads(peer.received[0].body) == [value.decode()]
-
-
 @pytest.mark.parametrize(
     ("place", "changes", "value"),
     [("webhook", {"url": f"/x/{LEADER}"}, b"x" * 65536), ("webhook", {"url": f"/x/{LEADER}/y"}, b"..")]
