@@ -7,7 +7,7 @@
 A change has to pass the stages that one of its files touches, by stages.toml beside this file. Of the others
 it has to pass every third, and the number of commits decides where this count begins. The change is what is
 ahead of BASE; without that variable, what is ahead of the main branch of ``origin``, or else, as in a fresh
-clone, the commits of the day before the newest one.
+clone, the commits of the eight hours before the newest one.
 
 A stage that fails keeps no other from running. The whole output of each is in a file below .cache/stages, and
 the last lines name what failed, with its file. Exit 1: a stage failed, or something was left behind.
@@ -33,7 +33,7 @@ LOGS = ROOT / ".cache" / "stages"
 AT_ONCE = 2  # one that computes beside one that mostly waits
 OTHERS = 3  # every third of the stages that the change does not touch
 STAGE_S_MAX = 2700.0  # one that hangs is ended, so that the others are told of
-CHANGE_S = 24 * 3600
+CHANGE_S = 8 * 3600.0  # a change, its refusal and its repair
 CAUSES_MAX = 5  # lines of each stage that failed: all of them stay within a screen
 CAUSE_CHARS_MAX = 200
 LEAVES_S = 10.0  # a process that was killed may take a moment to end
@@ -111,7 +111,7 @@ def changed() -> set[str]:
     if ahead or os.environ.get("BASE"):
         return set(ahead)
     newest_s = int((git("log", "-1", "--format=%ct") or ["0"])[0])
-    return set(git("log", "--format=", "--name-only", f"--since={newest_s - CHANGE_S}")) - {""}
+    return set(git("log", "--format=", "--name-only", f"--since={newest_s - CHANGE_S:.0f}")) - {""}
 
 
 def planned(known: Sequence[Stage], files: set[str], turn: int) -> Iterator[tuple[Stage, str]]:
