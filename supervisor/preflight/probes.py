@@ -215,7 +215,9 @@ def _found(name: str, path: str, cwd: str, *, lenient: bool) -> str | None:
         elif lenient and mode & 0o111:
             return None
         else:
-            refused = refused or ProbeRefused("", f"{_us()} cannot execute {file}", f"chmod +x {file}")
+            is_noexec = os.geteuid() == 0 and mode & 0o111
+            remedy = "mount its file system without noexec" if is_noexec else f"chmod +x {file}"
+            refused = refused or ProbeRefused("", f"{_us()} cannot execute {file}", remedy)
     if refused is not None and ("/" in name or "may not look" not in refused.fault[1]):
         raise refused
     if "/" in name:

@@ -379,6 +379,19 @@ def test_with_here_a_watchdog_that_cannot_be_used_is_an_error(
     assert checked(str(file), "--here")[0] == (CONFIGURATION if why else OK)
 
 
+def test_with_here_a_watchdog_that_the_unit_hides_is_an_error(tmp_path: Path) -> None:
+    """A program plays systemd."""
+    program, file = tmp_path / "systemctl", tmp_path / "c.yaml"
+    program.write_text('#!/bin/sh\n[ "$2" != --property=PrivateDevices,ProtectClock ] || echo no yes\n')
+    program.chmod(0o755)
+    file.write_text("watchdog: {device: /dev/null}\nelections: {app: {}}\n")
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = command("check", str(file), "--here", environ=environ)
+    assert f"{file}:1:1: watchdog: cannot open /dev/null: the unit hides it: install the drop-in" in done.stderr
+    assert done.returncode == CONFIGURATION
+    assert command("check", str(file), environ=environ).returncode == OK
+
+
 def test_with_here_each_hook_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     file, good = tmp_path / "c.yaml", tmp_path / "good.yaml"
     file.write_text(UNSTARTABLE)
