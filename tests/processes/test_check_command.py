@@ -387,7 +387,9 @@ def test_with_here_a_watchdog_that_the_unit_hides_is_an_error(tmp_path: Path) ->
     file.write_text("watchdog: {device: /dev/null}\nelections: {app: {}}\n")
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     done = command("check", str(file), "--here", environ=environ)
-    assert f"{file}:1:1: watchdog: cannot open /dev/null: the unit hides it: install the drop-in" in done.stderr
+    assert (
+        f"{file}:1:1: watchdog: cannot open /dev/null: the unit hides it: install the drop-in" in done.stderr
+    )
     assert done.returncode == CONFIGURATION
     assert command("check", str(file), environ=environ).returncode == OK
 
