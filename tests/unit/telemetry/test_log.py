@@ -119,15 +119,14 @@ def test_the_line_of_a_stuck_item_has_the_reason_and_the_remedy() -> None:
 
 def test_what_a_hook_leaves_running_is_a_warning_and_for_a_check_a_single_one() -> None:
     written = Written("warning")
-    ended = {"ok": True, "detail": "exit 0, killed what it left running: app", "left": "app"}
+    detail = "exit 0, killed what it left running: app"
     checks = replace(CONTEXT, event="check")
     for context in (CONTEXT, checks, checks, replace(checks, name="other")):
-        written.on_step(HookEnded(StartHook(LOSE, 1, context), **ended), [])
+        written.on_step(HookEnded(StartHook(LOSE, 1, context), True, detail, left="app"), [])
         written.on_step(HookEnded(StartHook(LOSE, 1, context), ok=True, detail="exit 0"), [])
     told = [(line["event_kind"], line["item"], line["detail"]) for line in written.lines()]
     assert told == [
-        (kind, item, ended["detail"])
-        for kind, item in (("lose", "app"), ("check", "app"), ("check", "other"))
+        (kind, item, detail) for kind, item in (("lose", "app"), ("check", "app"), ("check", "other"))
     ]
 
 
