@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from supervisor.filesystem.executable import CannotExecute, check_executable
 from supervisor.hooks.privileges import PrivilegesRefused, Rights, rights_of, setpriv, unknown
-from supervisor.runtime.watchdogs import NOWAYOUT, Kernel
 
 Fault = tuple[str, str, str]  # the setting, the reason, and the remedy
 
@@ -108,6 +107,8 @@ def _readable(probe: FileProbe, *, lenient: bool) -> None:
 
 
 def _usable(probe: FileProbe, *, lenient: bool) -> None:
+    from supervisor.runtime.watchdogs import NOWAYOUT, Kernel  # which few configurations need
+
     try:
         if Kernel().cannot_stop(probe.name):
             raise OSError(NOWAYOUT)
