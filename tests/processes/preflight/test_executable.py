@@ -129,3 +129,13 @@ def test_a_refusal_names_the_interpreter_and_the_remedy(
     if remedy.startswith("sed"):
         subprocess.run(refused.value.args[1].rpartition(": ")[2], shell=True, check=True)
         check_executable(file, PATH)
+
+
+def test_env_starts_a_text_as_a_shell_does(tmp_path: Path) -> None:
+    text, script = tmp_path / "text", tmp_path / "script"
+    text.write_text("exit 0\n")
+    script.write_text(f"#!/usr/bin/env {text}\n")
+    for file in (text, script):
+        file.chmod(0o755)
+    assert really_starts("kernel", str(script)) and verdict("kernel", str(script)) == ""
+    assert not really_starts("kernel", str(text)) and verdict("kernel", str(text))
