@@ -130,10 +130,10 @@ def test_a_win_of_this_node_is_a_change_that_delays_nothing() -> None:
 
 
 def test_each_attempt_is_told_the_role_in_which_it_begins() -> None:
-    play = waiting(on_change=(hook("told", retries=1),))
-    play.does(0.2, WATCH, FREE, "acquire s, start told#1: initial, watch 5")
+    play = p.waiting(on_change=(p.hook("told", retries=1),))
+    play.does(0.2, p.WATCH, p.FREE, "acquire s, start told#1: initial, watch 5")
     first = play.last(a.StartHook)
-    play.does(0.3, ACQUIRE, WON, "start up#1: acquired, acquiring")
+    play.does(0.3, p.ACQUIRE, p.WON, "start up#1: acquired, acquiring")
     up = play.last(a.StartHook)
     play.hears(0.4, e.HookEnded(first, ok=True), "start told#1: leader-changed")
     second = play.last(a.StartHook)
