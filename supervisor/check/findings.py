@@ -254,6 +254,22 @@ def of_maintenance(settings: ItemSettings, node: str, sees_checks: bool | None) 
     return _right(settings, Level.ERROR, text, rule)
 
 
+def of_dns(settings: ItemSettings, sees: bool | None) -> Finding:
+    """Return the finding about whether DNS, which asks with the agent's own token, may name the holder.
+
+    sees: whether a request without a token may read the service and the agent's node. None: nobody knows.
+    """
+    service = settings.service
+    assert service is not None
+    if sees:
+        return _right(settings, Level.OK, f"DNS may name {service.name}")
+    rules = f'service "{service.name}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
+    remedy = f"if clients use DNS, give the agent's default token, or the anonymous one: {rules}"
+    if sees is None:
+        return _right(settings, Level.UNTOLD, f"whether DNS may name {service.name}", remedy)
+    return _right(settings, Level.WARNING, f"DNS may not name {service.name}", remedy)
+
+
 def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | None) -> Finding:
     """Return the finding about whether the token may list the sessions of all nodes, as some commands do.
 

@@ -305,6 +305,7 @@ class Instance(Enum):
     UNKNOWN = "unknown"
     ABSENT = "absent"
     OURS = "ours"
+    FORMER = "ours, but not registered by this process with the token that is in use now"
     FOREIGN = "another program's"
 
 

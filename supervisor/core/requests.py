@@ -87,6 +87,7 @@ class RegisterService(ServiceRequest):
     """``PUT /v1/agent/service/register``, with a check that passes for ``ttl_s`` from now."""
 
     ttl_s: float
+    passing: bool = True  # False: the check is critical, because the instance is to go
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,7 +214,13 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
         case r.ReadMaintenance():
             yield from (o.InMaintenance(), o.InMaintenance("upgrade"), o.Denied(""))
         case r.ReadService():
-            yield from (o.Instance.ABSENT, o.Instance.OURS, o.Instance.FOREIGN, o.Denied(""))
+            yield from (
+                o.Instance.ABSENT,
+                o.Instance.OURS,
+                o.Instance.FORMER,
+                o.Instance.FOREIGN,
+                o.Denied(""),
+            )
         case r.ServiceRequest():
             yield from (o.Done(), o.Instance.UNKNOWN, o.Denied(""))
         case r.ReadKey() | r.WatchKey():

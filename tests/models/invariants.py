@@ -422,13 +422,14 @@ def _names_the_holder_alone(before: Contender, after: Contender, begun: tuple[a.
     """Check that only a holder is named, and that the end of its name comes before anything of the loss."""
     holds = after.tenure is not None and after.tenure.phase is Phase.HOLDING
     for action in begun:
-        assert holds or not isinstance(action, r.RegisterService | r.PassService), "named without holding"
+        passes = isinstance(action, r.RegisterService) and action.passing
+        assert holds or not (passes or isinstance(action, r.PassService)), "named without holding"
         adopts = after.tenure is not None and after.tenure.phase is Phase.ADOPTING
         assert not adopts or not isinstance(action, r.ServiceRequest), "the name changes amid an adoption"
     held = before.tenure is not None and before.tenure.phase is Phase.HOLDING
     named = before.service.found is out.Instance.OURS and before.service.exchange.pending is None
     if held and not holds and named:
-        assert isinstance(begun[0], r.DeregisterService), "something of the loss came before the name's end"
+        assert isinstance(begun[0], r.ReadService), "something of the loss came before the name's end"
 
 
 def _naming_changes_nothing_else(

@@ -17,7 +17,7 @@ from supervisor.core import requests as r
 from supervisor.core.actions import Record
 from supervisor.core.beside.candidate_check import Health
 from supervisor.core.beside.on_change import Change
-from supervisor.core.beside.service import Service
+from supervisor.core.beside.service import LOOK_TTLS, TTL_INTERVALS, Service
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock import election as keys
 from supervisor.core.lock import queue, semaphore, slots
@@ -234,6 +234,9 @@ _HOW: dict[tuple[type, str], How] = {
     (Lane, "due_at"): _due,
     (Service, "of"): lambda of, _, naming: of is not None,
     (Service, "contact"): lambda at, _, naming: naming.tenure is not None and at == naming.tenure.contact,
+    (Service, "looked_at"): lambda at, _, naming: naming.age(
+        at, LOOK_TTLS * TTL_INTERVALS * naming.lease.interval_s
+    ),
     (Sequence, "due_at"): _exact_due,
     (KeyView, "index"): _left_out,
     (KeyView, "session"): _session,
