@@ -196,6 +196,9 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
     if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.is_foreign:
         text = f"{key} belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
         return _right(settings, Level.ERROR, text, "give the election another key, or delete this one")
+    if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.was_never_locked:
+        text = f"{key} has a value of {len(outcome.value)} bytes, and was never locked: a lock writes over it"
+        return _right(settings, Level.WARNING, text, "give the election another key, or delete this one")
     if isinstance(outcome, KeyView):
         return _right(settings, Level.OK, f"may read {key}")
     if isinstance(outcome, Denied):

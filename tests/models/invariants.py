@@ -345,6 +345,9 @@ def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -
         assert after.tenure is not None and after.tenure.believes, "a value is written without a tenure"
         assert monitor.written == (after.session.id, 1) or after.tenure.acquired
         assert monitor.kept.session == request.session == after.session.id
+        is_news = request.value != after.session.last_value or after.session.rewrite_at <= now
+        repairs = after.tenure.overwritten and after.tenure.repair_at <= now
+        assert is_news or repairs, "a value is written again without need, or too soon"
     name = type(request).__name__
     if after.final_attempt and after.tenure is None and (rank or isinstance(request, r.CreateSession)):
         assert name not in monitor.stop_writes, f"{name} is tried twice after the stop"

@@ -32,6 +32,7 @@ Key = tuple[Any, ...]
 
 GRID_S = 1.0  # events happen at whole multiples only, so a due time of 0.5 is a due time of 1
 FREE_NEWS_OLD_S = 1.0
+REPAIR_SEEN_S = 2.0  # a minute would only make the walks longer
 
 
 class Naming:
@@ -250,6 +251,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Tenure, "reason"): lambda reason, _, naming: reason in OUR_OWN_MAKING,
     (Tenure, "reason_deadline"): _due,
     (Tenure, "taken_at"): _taken_at,
+    (Tenure, "repair_at"): lambda at, _, naming: min(naming.due(at), REPAIR_SEEN_S),
     (Tenure, "fresh_since"): lambda at, _, naming: naming.age(at, naming.lease.fresh_s),
     (Record, "key"): _left_out,
     (Record, "session"): _session,

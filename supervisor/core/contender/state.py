@@ -207,7 +207,10 @@ class Contender:
             return NEVER
         if tenure is not None and tenure.phase not in (Phase.ACQUIRING, Phase.HOLDING):
             return NEVER
-        return session.rewrite_due_at(self.settings.value)
+        due_at = session.rewrite_due_at(self.settings.value)
+        if due_at == NEVER and tenure is not None and tenure.overwritten:
+            return tenure.repair_at
+        return due_at
 
     @property
     def deadline(self) -> float:

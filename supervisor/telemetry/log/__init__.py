@@ -39,6 +39,7 @@ KEPT: tuple[Name, ...] = (
     "started",
     "stopped",
     "role",
+    "notice",
     "hook-succeeded",
     "hook-failed",
     "run-ended",
