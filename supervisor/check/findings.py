@@ -262,15 +262,17 @@ def of_dns(settings: ItemSettings, sees: bool | None) -> Finding:
 
     sees: whether a request without a token may read the service and the agent's node. None: nobody knows.
     """
-    service = settings.service
-    assert service is not None
-    if sees:
-        return _right(settings, Level.OK, f"DNS may name {service.name}")
-    rules = f'service "{service.name}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
+    assert settings.service is not None
+    name = settings.service.name
+    rules = f'service "{name}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
     remedy = f"if clients use DNS, give the agent's default token, or the anonymous one: {rules}"
-    if sees is None:
-        return _right(settings, Level.UNTOLD, f"whether DNS may name {service.name}", remedy)
-    return _right(settings, Level.WARNING, f"DNS may not name {service.name}", remedy)
+    levels = {
+        True: (Level.OK, "DNS may"),
+        False: (Level.WARNING, "DNS may not"),
+        None: (Level.UNTOLD, "whether DNS may"),
+    }
+    level, says = levels[sees]
+    return _right(settings, level, f"{says} name {name}", "" if sees else remedy)
 
 
 def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | None) -> Finding:

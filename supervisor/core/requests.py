@@ -46,6 +46,7 @@ class RenewSession(Request):
 
     session: str
     asked: SessionSettings
+    holds: bool = False  # a lock that is held depends on the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,7 @@ class ReadKey(Request):
 
     key: str
     prefix: str = ""  # the prefix of the semaphore that the key belongs to. Blank: it belongs to none
+    holds: bool = False  # a lock that is held depends on the answer
 
 
 @dataclass(frozen=True, slots=True)

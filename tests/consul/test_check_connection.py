@@ -21,7 +21,7 @@ from supervisor.check.findings import (
     of_sessions,
 )
 from supervisor.check.servers import of_servers
-from supervisor.consul.client import CONCURRENT_MAX
+from supervisor.consul.client import CONCURRENT_MAX, HOLDING_CONCURRENT_MAX
 from supervisor.consul.shared.grouping import WATCHES_MAX
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
@@ -421,7 +421,7 @@ def test_too_few_connections_for_the_items_are_reported(tmp_path: Path) -> None:
 
 
 def test_the_number_of_connections_that_check_counts_is_the_daemons_limit() -> None:
-    assert CONCURRENT_MAX + IDLE_MAX == OTHERS_MAX
+    assert CONCURRENT_MAX + HOLDING_CONCURRENT_MAX + IDLE_MAX == OTHERS_MAX
     assert WATCHES_MAX + OTHERS_MAX == 120  # docs/configuration.md, "Limits"
 
 

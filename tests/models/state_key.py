@@ -284,4 +284,5 @@ _REQUEST: dict[str, How] = {
     "value": _left_out,
     "wait_s": _left_out,
     "prefix": _left_out,
+    "holds": _left_out,
 }

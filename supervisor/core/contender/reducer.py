@@ -271,7 +271,6 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
     if isinstance(outcome, LostRace | SessionGone):
         lock = lock.read_by(now)
     if isinstance(outcome, Done) and tenure is not None:
-        lock = replace(lock, read=lock.read.mark_stale())  # it may show the former value
         repair_at = now + REPAIR_S if tenure.overwritten else tenure.repair_at
         tenure = replace(tenure, leader=request.value, overwritten=False, repair_at=repair_at)
     return replace(contender, session=session, lock=lock, tenure=tenure)

@@ -31,10 +31,7 @@ from supervisor.core.machines.session import Stage
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.requests import Acquire, Release, Request, Watch
 
-OVERWRITTEN = (
-    "another program has written over the value by which this node is named: it is written again, at most "
-    "once a minute"
-)
+OVERWRITTEN = "another program has written over the value by which this node is named: that is written again"
 Begun = tuple[Contender, tuple[Action, ...]]
 
 
@@ -281,8 +278,7 @@ def _report_loss(contender: Contender, now: float) -> Begun:
 
 def _advance_notice(contender: Contender, now: float) -> Begun:
     watchdog = contender.unguarded and f"no watchdog: {contender.unguarded}"
-    tenure = contender.tenure
-    value = OVERWRITTEN if tenure is not None and tenure.overwritten else ""
+    value = OVERWRITTEN if contender.tenure is not None and contender.tenure.overwritten else ""
     notices = (watchdog, contender.maintenance.why, contender.lock.notice, value, contender.service.notice)
     notice = "; ".join(filter(None, notices))
     if notice == contender.last_notice:

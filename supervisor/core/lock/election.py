@@ -237,7 +237,7 @@ class ElectionLock(Lock):
     # --- reads -------------------------------------------------------------------------------------
 
     def _read_request(self, terms: Terms, now: float) -> ReadKey:
-        return ReadKey(terms.item, now, terms.read_s, terms.key)
+        return ReadKey(terms.item, now, terms.read_s, terms.key, holds=terms.holds)
 
     def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> WatchKey:
         lag_s = 0.0 if consistent or self.is_free else self._lag_s

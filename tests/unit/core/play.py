@@ -189,10 +189,9 @@ class Play:
                 return self.contender.lock.view or o.SlotsView(5)
             case req.ReadKey():
                 view = self.contender.lock.view or ABSENT
-                shown = isinstance(view, o.KeyView) and view.session
-                if tenure is None:
-                    return FREE
-                return replace(view, value=tenure.leader) if shown else view
+                if tenure is None or not isinstance(view, o.KeyView):
+                    return FREE if tenure is None else view
+                return replace(view, value=tenure.leader) if view.session else view
             case _:
                 return o.Done()
 
