@@ -266,13 +266,11 @@ def of_dns(settings: ItemSettings, sees: bool | None) -> Finding:
     name = settings.service.name
     rules = f'service "{name}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
     remedy = f"if clients use DNS, give the agent's default token, or the anonymous one: {rules}"
-    levels = {
-        True: (Level.OK, "DNS may"),
-        False: (Level.WARNING, "DNS may not"),
-        None: (Level.UNTOLD, "whether DNS may"),
-    }
-    level, says = levels[sees]
-    return _right(settings, level, f"{says} name {name}", "" if sees else remedy)
+    if sees is None:
+        return _right(settings, Level.UNTOLD, f"whether DNS may name {name}", remedy)
+    if sees:
+        return _right(settings, Level.OK, f"DNS may name {name}")
+    return _right(settings, Level.WARNING, f"DNS may not name {name}", remedy)
 
 
 def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | None) -> Finding:

@@ -57,9 +57,7 @@ SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
 SERVICE_CONCURRENT_MAX = 8  # of requests about services, which no other request waits for
 READ_BYTES_MAX = 256 << 10  # of a list that holders repeat each few seconds; its decoding stops the loop
 LARGE_S = 60.0  # how long a list that was too large is not read again, and a large key waits for others
-LARGE_BYTES = (
-    128 << 10
-)  # of the answer for one key; a holder's own value has at most 64 KiB, some 90 as base64
+LARGE_BYTES = 128 << 10  # of the answer for one key; a holder's own value has at most 64 KiB
 TOO_LARGE_PAUSE_S = 2.0  # because Consul sends much of a list before its size is known to be too large
 NOT_SENT = Unknown("not sent: too many requests were already in flight")
 

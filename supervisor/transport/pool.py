@@ -97,9 +97,8 @@ class Transport:
         except TimeoutError:
             self._drop_idle()
             text = f"no answer from {self._endpoint.peer} within {timeout_s:.3g} s: still {progress.doing}"
-            raise ExchangeFailed(
-                FailureKind.TOO_LARGE if exchange.body else FailureKind.TIMEOUT, text
-            ) from None
+            kind = FailureKind.TOO_LARGE if exchange.body else FailureKind.TIMEOUT
+            raise ExchangeFailed(kind, text) from None
 
     @property
     def prepared(self) -> bool:
