@@ -98,10 +98,10 @@ def test_a_key_that_an_operator_releases_is_free_for_other_nodes_at_once(scene: 
     assert [(line["level"], line["reason"]) for line in told[:1]] == [("warning", "released-by-operator")]
 
 
-def shown(scene: Scene, value: str) -> dict[str, Any] | None:
+def shown(scene: Scene, value: str) -> dict[str, Any]:
     """Return the key if it has this value."""
     entry = scene.agent.kv_get(scene.key)
-    return entry if entry is not None and entry["Value"] == value.encode() else None
+    return entry if entry is not None and entry["Value"] == value.encode() else {}
 
 
 @pytest.mark.long
