@@ -6,7 +6,7 @@ consul-supervisor once on its terms (TTL 15 s, lock-delay 15 s) and once with it
 
 `consul lock` believes that it holds until an answer contradicts. A supervisor believes that for `room`
 after its last consistent read, so it has to read meanwhile. Its limit is therefore the sum of what its
-lease needs (a renewal each third of the TTL, a read each interval, a watch each 30 s) and a tenth for
+lease needs (a renewal each third of the TTL, a read each interval, a watch each 25 s) and a tenth for
 the jitter. The limit of a waiter is the number of requests of `consul lock`.
 """
 

@@ -29,7 +29,7 @@ from supervisor.consul.sessions import NO_PATH
 from supervisor.core.outcomes import Created, KeyView, Outcome
 from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.transport import ExchangeFailed
+from supervisor.transport import ExchangeFailed, FailureKind
 
 CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader, and an item takes a millisecond
 _COMMAND = ("", 0.0, CONNECT_S)  # the fields that only requests of the daemon need, and the timeout
@@ -68,17 +68,21 @@ class _Checker:
         try:
             no_path, leader = await self._leader()
         except (_NoAnswer, MalformedResponse) as failure:
-            remedy = "start the agent, or correct consul.address"
+            remedy, cause = "start the agent, or correct consul.address", failure.__cause__
+            if isinstance(cause, ExchangeFailed) and cause.kind is FailureKind.TLS:
+                remedy = "correct consul.tls, or the variables of Consul for TLS"
             return [Finding("reachable", Level.ERROR, str(failure), remedy)]
         reachable = Finding("reachable", Level.OK, f"Consul answers at {self._consul.peer}")
         if no_path:
-            return [reachable, findings.of_no_path(str(self._datacenter), no_path)]
+            facts, _ = await self._agent(hostname, ())
+            own = facts.datacenter if facts else ""
+            return [reachable, findings.of_no_path(str(self._datacenter), own, no_path)]
         found = [reachable, findings.of_leader(leader)]
         if not leader:
             return found
         try:
             facts, of_agent = await self._agent(hostname, items)
-            found += of_agent
+            found += of_agent + await self._voters()
             if of_agent[0].what == "token":
                 return found
             for settings in items:
@@ -120,6 +124,14 @@ class _Checker:
         found = findings.of_agent(facts, hostname, is_local=is_local, items=items)
         found += of_servers(facts, self._leader_change_s, items)
         return facts, found + findings.of_datacenter(self._datacenter, facts.datacenter, items)
+
+    async def _voters(self) -> list[Finding]:
+        """Return the finding about Consul's servers; none without the right ``operator`` to read it."""
+        response = await self._exchange(self._codec.question("operator/raft/configuration"))
+        try:
+            return findings.of_voters(json_of(response, dict).get("Servers") or ())
+        except MalformedResponse:
+            return []
 
     async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:
         found = []
@@ -190,7 +202,7 @@ class _Checker:
         try:
             return await self._consul.exchange(request, left_s)
         except ExchangeFailed as failure:
-            raise _NoAnswer(str(failure)) from None
+            raise _NoAnswer(str(failure)) from failure
 
 
 def _keys_of(settings: ItemSettings) -> dict[str, str]:

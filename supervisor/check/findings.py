@@ -4,7 +4,7 @@ The functions are pure: they send nothing and print nothing. A finding says what
 when something is wrong. A finding never holds the token.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -12,8 +12,11 @@ from typing import Any
 from supervisor.consul import permissions, versions
 from supervisor.consul.endpoints import NODE, READS_SESSIONS
 from supervisor.consul.shared.grouping import queries_for
+from supervisor.core.lock.base import ANSWER_S_MAX
 from supervisor.core.outcomes import Created, Denied, Ineligible, KeyView, Outcome, Refused, SessionsView
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.formats import slot_record
+from supervisor.formats.durations import format_duration, parse_duration
 
 OTHERS_EACH = 2  # connections of an item besides its watch: a read, and a renewal or a write
 MAKES_SESSION = "may make its session"
@@ -51,6 +54,13 @@ class AgentFacts:
     datacenter: str
     debug: Mapping[str, Any] = field(repr=False)  # the agent's configuration as it runs
 
+    def duration_s(self, name: str) -> float | None:
+        """Return this duration of its configuration. None: the agent does not report it."""
+        try:
+            return parse_duration(_text(self.debug, name))
+        except ValueError:
+            return None
+
 
 def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
     parts = {name: part if isinstance(part := answer.get(name), dict) else {} for name in _PARTS}
@@ -83,10 +93,22 @@ def of_leader(leader: str) -> Finding:
     return Finding("leader", Level.ERROR, text, "bring back a majority of its servers")
 
 
-def of_no_path(datacenter: str, why: str) -> Finding:
-    """Return the finding about a datacenter to which the agent's servers know no path."""
+def of_voters(servers: Iterable[object]) -> list[Finding]:
+    """Return the finding about servers of Consul that do not vote yet; none if all vote."""
+    found = (each for each in servers if isinstance(each, dict))
+    waiting = [_text(each, "Node") for each in found if each.get("Voter") is False]
+    if not waiting:
+        return []
+    text = f"{', '.join(waiting)} of Consul's servers may not vote yet: do not stop another server meanwhile"
+    remedy = "wait until all servers vote: column Voter of `consul operator raft list-peers`"
+    return [Finding("voters", Level.WARNING, text, remedy)]
+
+
+def of_no_path(datacenter: str, own: str, why: str) -> Finding:
+    """Return the finding about a datacenter to which the agent, of datacenter ``own``, has no path."""
     text = f"Consul cannot reach the datacenter {datacenter}: Consul answers {why}"
-    return Finding("datacenter", Level.ERROR, text, "correct consul.datacenter, or leave it out")
+    remedy = f"correct consul.datacenter{f', the agent is in {own}' if own else ''}, or leave it out"
+    return Finding("datacenter", Level.ERROR, text, remedy)
 
 
 def of_datacenter(configured: str | None, own: str, items: Collection[ItemSettings]) -> list[Finding]:
@@ -123,6 +145,7 @@ def of_agent(
         _of_machine(facts, hostname, is_local=is_local),
         _of_leave(facts),
         _of_connections(facts, items),
+        *_of_http_timeout(facts),
     ]
 
 
@@ -185,6 +208,17 @@ def _of_connections(facts: AgentFacts, items: Collection[ItemSettings]) -> Findi
     return Finding("connections", Level.ERROR if watches >= limit else Level.WARNING, text, remedy)
 
 
+def _of_http_timeout(facts: AgentFacts) -> list[Finding]:
+    """Return the finding about an agent that closes a watch before Consul answers it; none if it does not."""
+    timeout_s = facts.duration_s("HTTPWriteTimeout") or 0.0  # 0: none, as before 1.22.4
+    if not 0.0 < timeout_s <= ANSWER_S_MAX:
+        return []
+    after, longest = format_duration(timeout_s), format_duration(ANSWER_S_MAX)
+    text = f"the agent closes a request without an answer after {after}, and a watch may wait for {longest}"
+    remedy = 'set http_config { write_timeout = "15m" } in the agent\'s configuration'
+    return [Finding("timeout", Level.WARNING, text, remedy)]
+
+
 # --- rights --------------------------------------------------------------------------------------
 
 
@@ -200,6 +234,17 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
     if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.was_never_locked:
         text = f"{key} has a value of {len(outcome.value)} bytes, and was never locked: a lock writes over it"
         return _right(settings, Level.WARNING, text, "give the election another key, or delete this one")
+    if (
+        isinstance(outcome, KeyView)
+        and settings.kind == "semaphore"
+        and key == settings.key
+        and outcome.present
+    ):
+        try:
+            slot_record.decoded(outcome.value)
+        except slot_record.InvalidRecord as why:
+            remedy = "give the semaphore another prefix, or delete this key"
+            return _right(settings, Level.ERROR, f"{key} is not the record of a semaphore: {why}", remedy)
     if isinstance(outcome, KeyView):
         return _right(settings, Level.OK, f"may read {key}")
     if isinstance(outcome, Denied):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from supervisor.check.findings import AgentFacts, Finding, Level
 from supervisor.check.relied_on import CHANGE_S, LEADER_CHANGE_S, SERF_HEALTH, SERF_S, raft_line
 from supervisor.core.settings import ItemSettings
-from supervisor.formats.durations import format_duration, parse_duration
+from supervisor.formats.durations import format_duration
 
 PROBE_INTERVAL_S, SUSPICION_MULT = 1.0, 4  # Consul's defaults of gossip_lan
 _ON_EVERY = "in the configuration of every"
@@ -17,7 +17,7 @@ _ON_EVERY = "in the configuration of every"
 def of_servers(facts: AgentFacts, leader_change_s: float, items: Iterable[ItemSettings]) -> Iterator[Finding]:
     """Yield the findings about what the file takes for granted of Consul's raft and gossip."""
     if facts.debug.get("ServerMode") is True:
-        yield _of_raft(leader_change_s, _duration_s(facts, "ConsulRaftHeartbeatTimeout"))
+        yield _of_raft(leader_change_s, facts.duration_s("ConsulRaftHeartbeatTimeout"))
     elif leader_change_s < LEADER_CHANGE_S:
         yield _of_raft(leader_change_s, None)
     if any(SERF_HEALTH in settings.session.node_checks for settings in items if settings.contend):
@@ -40,7 +40,7 @@ def _of_raft(leader_change_s: float, heartbeat_s: float | None) -> Finding:
 
 
 def _of_gossip(facts: AgentFacts) -> Finding:
-    probe_s = _duration_s(facts, "GossipLANProbeInterval")
+    probe_s = facts.duration_s("GossipLANProbeInterval")
     suspicion = facts.debug.get("GossipLANSuspicionMult")
     if probe_s is None or not isinstance(suspicion, int):
         return Finding("gossip", Level.UNTOLD, "the agent does not report its gossip_lan")
@@ -52,11 +52,3 @@ def _of_gossip(facts: AgentFacts) -> Finding:
     text = f"serfHealth fails later than the usual {usual} after a crash ({shown})"
     remedy = f"set gossip_lan {{ {default} }} {_ON_EVERY} agent and server"
     return Finding("gossip", Level.WARNING, text, remedy)
-
-
-def _duration_s(facts: AgentFacts, name: str) -> float | None:
-    value = facts.debug.get(name)
-    try:
-        return parse_duration(value) if isinstance(value, str) else None
-    except ValueError:
-        return None

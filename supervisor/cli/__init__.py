@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 from supervisor.cli.arguments import parser
 from supervisor.cli.commands import COMMANDS
-from supervisor.cli.exit_codes import BUG, DONE, INTERRUPTED, NEGATIVE
+from supervisor.cli.exit_codes import BUG, CONFIGURATION, DONE, INTERRUPTED, NEGATIVE
 from supervisor.cli.terminal import fail, progress, report
 from supervisor.errors import CommandError
 
@@ -70,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_output()
         return DONE
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return fail(CONFIGURATION, "cannot go on: too many open files: raise ulimit -n, or LimitNOFILE=")
         if error.errno not in UNWRITABLE:
             return _bug()
         _discard_output()

@@ -17,6 +17,8 @@ consul-supervisor help COMMAND shows an example, and what each exit code of the 
 
 exit codes: 0 done, 1 negative answer, 2 usage, 69 not reachable, 70 a bug of ours, 78 configuration
 """
+# Options of Consul's own command, and what has their effect here.
+_VARIABLES = {"http-addr": "CONSUL_HTTP_ADDR", "token": "CONSUL_HTTP_TOKEN", "ca-file": "CONSUL_CACERT"}
 
 
 def parser(word: str = "", *, unfinished: bool = False) -> argparse.ArgumentParser:
@@ -126,7 +128,9 @@ def _refuse_unknown_options(parser: argparse.ArgumentParser, words: Iterable[str
     """
     actions = parser._actions  # argparse has no public way to list them
     known = [option for action in actions for option in action.option_strings]
-    short = tuple(option for option in known if len(option) == 2)  # -n5 is -n 5
+    short = tuple(  # -n5 is -n 5
+        option for each in actions if each.nargs != 0 for option in each.option_strings if len(option) == 2
+    )
     for word in words:
         option = word.partition("=")[0]
         is_option = word.startswith("-") and len(word) > 2 and " " not in word
@@ -137,6 +141,8 @@ def _refuse_unknown_options(parser: argparse.ArgumentParser, words: Iterable[str
 def _unknown(kind: str, name: str, known: Iterable[str], remedy: str) -> str:
     from supervisor.config.problems import nearest
 
+    if kind == "option" and (variable := _VARIABLES.get(name.lstrip("-"))):
+        return f"no such option '{name}': set {variable} in the environment"
     match = nearest(name, list(known))
     return f"no such {kind} '{name}'" + (f", did you mean '{match}'?" if match else f": {remedy}")
 

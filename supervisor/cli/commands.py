@@ -270,7 +270,7 @@ COMMANDS = {
             "command that signal N ended gives 128 + N",
             NEGATIVE: "other contenders hold the lock, or the lock was lost and the command was ended; or "
             "the command ended with 1",
-            UNREACHABLE: "Consul did not answer at the end of --wait",
+            UNREACHABLE: "at the end of --wait Consul did not answer, or made no session yet",
             CONFIGURATION: "a CONSUL_ variable or the token file cannot be used, the token lacks a right, "
             "the key belongs to another program or has a value and was never locked, or the lock-delay is "
             "too short",

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import shutil
 import socket
 import sys
@@ -104,7 +105,9 @@ def _why_not_executable(program: str) -> tuple[int, str] | None:
     if found is None and os.path.dirname(program) and os.path.exists(program):
         return NOT_EXECUTABLE, "it is not executable"
     if found is None:
-        return NOT_FOUND, "there is no such program"
+        is_for_shell = any(sign in program for sign in " |&;<>$")
+        hint = f"; no shell reads it: write -- sh -c {shlex.quote(program)}" if is_for_shell else ""
+        return NOT_FOUND, f"there is no such program{hint}"
     try:
         check_executable(found, os.environ.get("PATH", os.defpath))
     except CannotExecute as error:

@@ -79,8 +79,12 @@ class _Resolver:
     def _with_scheme(self, address: str) -> str:
         """Add the scheme as Consul's command line does: to HOST:PORT, and https for CONSUL_HTTP_SSL."""
         scheme, separator, rest = address.partition("://")
+        if address.startswith("/"):
+            return address
         if not separator:
             scheme, rest = "http", address
+        if rest.startswith(":"):
+            rest = f"127.0.0.1{rest}"
         secure = scheme == "http" and self._flag("CONSUL_HTTP_SSL", False)
         return f"{'https' if secure else scheme}://{rest}"
 
@@ -147,6 +151,8 @@ def _checked_address(address: str) -> tuple[str, str]:
 
     The reason never shows the address.
     """
+    if address.startswith("/"):
+        return address, "cannot be reached: put unix:// before a socket's path, as in unix:///run/consul.sock"
     if address.startswith("unix://"):
         path = address.removeprefix("unix://")
         if not path.startswith("/") or "\0" in path:

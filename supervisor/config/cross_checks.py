@@ -5,8 +5,10 @@ The rules about times are in ``lease_checks``.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
+from ipaddress import ip_address
 from typing import Any
 
 from supervisor.config import hook_checks
@@ -24,6 +26,7 @@ KEY_CHARS_MAX = 512  # the schema refuses longer keys, so longer ones are not co
 _SOME_URL = "http://localhost/"  # in the place of a URL that is refused already
 _VALUE_DEPTH = 3  # elections.NAME.value
 _BODY_DEPTH = 5  # elections.NAME.on_change[0].body
+_HOST_NAME = re.compile(r"(?!.*(^|\.)[0-9]+\.?$)((?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!$)|\.?$))+")
 _OUR_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
 _SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
@@ -118,6 +121,8 @@ def check_item(settings: ItemSettings, report: Report, around: Surroundings) -> 
         report.refuse((*path, "prefix"), f"cannot end with {LOCK_SUFFIX}: that is a key of its own")
     if (size := len(settings.value)) > longest:
         report.refuse((*path, "value"), f"cannot be {size} bytes long: at most {longest}")
+    if settings.service is not None and settings.service.address:
+        _check_address(settings.service.address, (*path, "service", "address"), report)
     _check_hook_names(settings, path, report)
     for hook_path, hook in _hooks(settings, path):
         if isinstance(hook.call, Webhook):
@@ -127,6 +132,21 @@ def check_item(settings: ItemSettings, report: Report, around: Surroundings) -> 
         hook_checks.check_call(command, command_path, report)
     if settings.contend:
         check_lease(settings, path, report, around)
+
+
+def _check_address(address: str, path: KeyPath, report: Report) -> None:
+    """Refuse what is no address and no host name; no message shows it, because a variable may be in it."""
+    try:
+        literal = ip_address(address)
+        why = "it stands for all addresses, write the one to be found" if literal.is_unspecified else ""
+        is_local = literal.is_loopback
+    except ValueError:
+        why = "" if _HOST_NAME.fullmatch(address) else "write an address without a port, or a host name"
+        is_local = address.rstrip(".").lower() == "localhost"
+    if why:
+        report.refuse(path, f"cannot be reached: {why}")
+    if is_local:
+        report.warn(path, "each machine takes this for itself: write an address that others can reach")
 
 
 def _hooks(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hook]]:

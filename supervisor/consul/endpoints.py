@@ -14,9 +14,9 @@ from supervisor.consul import keys, maintenance, services, sessions
 from supervisor.consul import semaphore as slots
 from supervisor.consul.calls import Call, get, put
 from supervisor.consul.command_requests import ReadSessions, WriteSlotRecord
-from supervisor.consul.responses import MalformedResponse, failed, unreadable, why
+from supervisor.consul.responses import MalformedResponse, error_text, failed, unreadable, why
 from supervisor.core.frozen import dataclass
-from supervisor.core.outcomes import Denied, Outcome
+from supervisor.core.outcomes import Denied, Dropped, Failed, Outcome
 from supervisor.core.requests import (
     Acquire,
     CreateSession,
@@ -47,6 +47,7 @@ Encode = Callable[[Any], Call]
 Decode = Callable[[Any, requests.Response], Outcome]
 Rule = Callable[[Any], str]
 NODE = "NAME-OF-THE-AGENTS-NODE"
+DROPPED = ("EOF", "session shutdown")  # a connection between two agents was closed after it had rested
 READS_SESSIONS = 'session_prefix "" { policy = "read" }'
 
 
@@ -72,11 +73,14 @@ def outcome_of(request: Request, response: requests.Response) -> Outcome:
     """Return the outcome of this answer, with Consul's text alone. Never raises, whatever a peer sends."""
     if response.status_code == 403:  # a transaction may say so with 409: see ``keys.not_locked``
         return Denied(why(response))
-    decode = endpoint_of(request).decode.get(response.status_code)
+    endpoint = endpoint_of(request)
+    decode = endpoint.decode.get(response.status_code)
     try:
-        return failed(response) if decode is None else decode(request, response)
+        outcome = failed(response) if decode is None else decode(request, response)
     except MalformedResponse as error:
         return unreadable(error)
+    is_lost = endpoint.operation in ("write", "renew") and error_text(response) in DROPPED
+    return Dropped(outcome.why) if is_lost and type(outcome) is Failed else outcome
 
 
 # --- rules ---------------------------------------------------------------------------------------
@@ -129,8 +133,10 @@ def _writes_record(request: WriteSlotRecord) -> str:
 
 # --- the table -----------------------------------------------------------------------------------
 
-_SLOT = {200: slots.slot_written, 409: slots.not_written}
-_RECORD = {200: slots.written, 409: slots.not_written}
+_LOCK = {200: keys.won, 400: keys.refused, 409: keys.not_locked, 500: keys.not_locked}
+_VALUE = {200: keys.written, 400: keys.refused, 409: keys.not_written}
+_SLOT = {200: slots.slot_written, 400: keys.refused, 409: slots.not_written}
+_RECORD = {200: slots.written, 400: keys.refused, 409: slots.not_written}
 _KEY = {200: keys.shown, 404: keys.absent}
 _SLOTS = {200: slots.shown, 404: slots.shown}
 
@@ -181,10 +187,8 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     ),
     PassService: ApiEndpoint("write", *_service(put, "check/pass/service:", services.done)),
     DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
-    Acquire: ApiEndpoint(
-        "write", keys.acquire, {200: keys.won, 409: keys.not_locked, 500: keys.not_locked}, _writes_key
-    ),
-    Rewrite: ApiEndpoint("write", keys.rewrite, {200: keys.written, 409: keys.not_written}, _rewrites),
+    Acquire: ApiEndpoint("write", keys.acquire, _LOCK, _writes_key),
+    Rewrite: ApiEndpoint("write", keys.rewrite, _VALUE, _rewrites),
     Release: ApiEndpoint(
         "write",
         keys.release,

@@ -33,7 +33,7 @@ from supervisor.core.outcomes import (
     SessionGone,
     Won,
 )
-from supervisor.core.requests import Acquire, ReadKey, Release, Rewrite, WatchKey
+from supervisor.core.requests import Acquire, ReadKey, Release, Request, Rewrite, WatchKey
 
 # --- locks ---------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ def not_released(request: Release, response: requests.Response) -> Outcome:
     return Done() if "lock isn't held" in error_text(response) else not_locked(request, response)
 
 
-def refused(request: Release, response: requests.Response) -> Outcome:
+def refused(request: Request, response: requests.Response) -> Outcome:
     """Return Refused, because Consul will never accept this write."""
     return Refused(why(response))
 

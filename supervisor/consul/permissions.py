@@ -37,5 +37,5 @@ def agent_remedy(said: str) -> str:
 
 def unknown_token(token: str) -> str:
     """Return the reason of a refusal when Consul does not know the token."""
-    late = "or Consul has started within the last seconds and has not loaded its tokens yet"
+    late = "or Consul has not loaded it yet, in its first seconds, or for 30 s on a client agent"
     return f"Consul does not know {token}: it was deleted or mistyped, {late}"

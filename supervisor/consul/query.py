@@ -8,6 +8,8 @@ import requests
 from supervisor.config import ConsulSettings
 from supervisor.consul.codec import Codec
 from supervisor.consul.command_requests import ReadSessions, WriteSlotRecord
+from supervisor.consul.endpoints import DROPPED
+from supervisor.consul.responses import error_text
 from supervisor.consul.token import Token
 from supervisor.core.outcomes import Denied, Done, KeyView, LostRace, Outcome, SessionsView, SlotsView, View
 from supervisor.core.requests import DestroySession, ReadKey, ReadSlots, Request
@@ -51,8 +53,15 @@ class OneOffClient:
         await self._transport.close()
 
     async def exchange(self, request: requests.PreparedRequest, within_s: float) -> requests.Response:
-        """Send the request, and return the answer, of any status. Raises ExchangeFailed."""
-        return await self._transport.exchange(request, timeout_s=within_s, fresh=request.method != "GET")
+        """Send the request, and return the answer, of any status. Raises ExchangeFailed.
+
+        A write that Consul's agents have lost is sent twice, because none of ours does harm when repeated.
+        """
+        writes = request.method != "GET"
+        response = await self._transport.exchange(request, timeout_s=within_s, fresh=writes)
+        if writes and error_text(response) in DROPPED:
+            return await self._transport.exchange(request, timeout_s=within_s, fresh=True)
+        return response
 
     async def ask(self, request: Request) -> Outcome:
         """Send the request, and return its outcome. Raises LookupFailed when there is no answer."""

@@ -41,12 +41,11 @@ _CONFIGURATION_FAULTS = (
     "Invalid Session TTL",
     "Session TTL",
     "Invalid Behavior",
-    "Missing check",
-    "Missing node",
     "Must provide Node",
     NO_PATH,
     "cross datacenter lock must be created at server agent",
 )
+_REGISTERS = "the agent registers its node and checks within a minute, and at once after `consul reload`"
 
 
 def create(request: CreateSession) -> Call:
@@ -87,6 +86,8 @@ def not_created(request: CreateSession, response: requests.Response) -> Outcome:
     words = error_text(response)
     if words.startswith(_CONFIGURATION_FAULTS):
         return Refused(why(response))
+    if words.startswith(("Missing node", "Missing check")):
+        return Refused(f"{why(response)}: {_REGISTERS}", may_pass=True)
     if words.startswith("Check ") and "critical" in words:
         return Ineligible(why(response))
     return failed(response)

@@ -81,11 +81,13 @@ def differences(asked: SessionSettings, has: SessionSettings) -> str:
     """Name each part in which Consul's session differs from the requested one; blank: none.
 
     A longer lock-delay counts as no difference, because rivals then wait longer than the lease requires, and
-    because a version of Consul may have a smallest lock-delay.
+    because a version of Consul may have a smallest lock-delay. Nor does a longer TTL, which Consul may answer
+    under load: the session then lives longer than this node needs.
     """
+    ttl_s = has.ttl_s if None in (asked.ttl_s, has.ttl_s) else min(asked.ttl_s or 0.0, has.ttl_s or 0.0)
     pairs = (
         ("lock-delay", _guard(asked.lock_delay_s), _guard(min(asked.lock_delay_s, has.lock_delay_s))),
-        ("TTL", _time(asked.ttl_s), _time(has.ttl_s)),
+        ("TTL", _time(asked.ttl_s), _time(ttl_s)),
         ("behavior", asked.behavior, has.behavior),
         ("node checks", _names(asked.node_checks), _names(has.node_checks)),
         ("service checks", _names(asked.service_checks), _names(has.service_checks)),

@@ -13,13 +13,18 @@ RECORDED = (
     (1, 15),
     (1, 21),
 )  # versions whose published answers are part of the tests
-_NO_WATCH = "its watches of keys end with an error (i/o deadline reached)"
+_NO_WATCH = "on a client agent each quiet watch of a key ends after 7 s with an error (i/o deadline reached)"
 BROKEN = {
-    "1.12.0": (_NO_WATCH, "upgrade it to 1.12.2 or later"),
+    "1.11.9": (_NO_WATCH, "upgrade it to 1.11.10 or later"),
     "1.12.1": (_NO_WATCH, "upgrade it to 1.12.2 or later"),
     "1.21.5": (
         "it refuses every key whose name has other characters than letters, digits and ,_./-?&=",
         "upgrade it to 1.21.6 or later",
+    ),
+    "1.22.4": ("it closes each request after 30 s, and was withdrawn", "upgrade it to 1.22.5 or later"),
+    "2.0.4": (
+        "the first write after 5 s of rest fails (rpc error making call: EOF), except at the leader",
+        'use 2.0.3, or set limits { rpc_handshake_timeout = "30s" } in the configuration of its servers',
     ),
 }
 _NUMBERS = re.compile(r"v?((\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?)")

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from supervisor.config import ConsulSettings
 from supervisor.consul.query import LookupFailed, NotReadable, OneOffClient, key_view, slots_view
 from supervisor.consul.rate import RateLimit
+from supervisor.core.lock.base import WAIT_JITTER, WAIT_S
 from supervisor.core.outcomes import KeyView, View
 from supervisor.core.requests import WatchKey, WatchSlots
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
-WAIT_S = 30.0  # of one query; Consul keeps the connection of a client that vanished for that long
-JITTER = 16  # Consul waits for up to a sixteenth longer
 LEAST_S = 0.002  # a shorter wait could become 0, which Consul takes for its default of five minutes
 FAILED_PAUSE_S = 1.0
 ANSWER_S = 1.0  # how much longer than the time that is left an answer may take
@@ -74,7 +73,7 @@ async def _look(consul: OneOffClient, item: ItemSettings, index: int, left_s: fl
     """
     if left_s == 0.0:
         index = 0
-    wait_s = min(WAIT_S, round(left_s * JITTER / (JITTER + 1), 3))
+    wait_s = min(WAIT_S, round(left_s * WAIT_JITTER / (WAIT_JITTER + 1), 3))
     within_s = left_s + ANSWER_S
     if isinstance(item, SemaphoreSettings):
         slots = WatchSlots("", 0.0, within_s, item.prefix, index, wait_s, consistent=True)

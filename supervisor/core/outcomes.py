@@ -24,6 +24,11 @@ class Failed(Unknown):
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped(Failed):
+    """A write that Consul's agents lost among themselves: mostly it succeeds at once afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
 class Throttled(Unknown):
     """A rate limit (429, 503): Consul accepts no more requests for now.
 
@@ -44,6 +49,7 @@ class Refused:
     """Consul does not accept the configuration, such as an unknown check or a TTL below session_ttl_min."""
 
     why: str
+    may_pass: bool = False  # the agent may yet register its node or its checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +325,7 @@ class Instance(Enum):
 Outcome = (
     Unknown
     | Failed
+    | Dropped
     | Throttled
     | Denied
     | Refused

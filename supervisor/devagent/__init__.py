@@ -51,8 +51,7 @@ NOT_CONSUL = (
     ("session ids", "only in lower case; in Consul any case will do, and whatever is no UUID gets 500"),
     (
         "transactions",
-        "only the verbs lock, unlock, cas, delete, check-session and check-not-exists, on keys; "
-        "any other operation gets 400",
+        "only operations on keys, by the verbs of Consul 1.8; any other operation gets 400",
     ),
     ("keys", "only UTF-8 without an empty segment, `.` and `..`; other paths get 400, Consul redirects some"),
     ("parameters", "`stale`, `consistent` and `pretty` change nothing; only & separates parameters"),

@@ -10,7 +10,7 @@ apply a write long after its client gave up must hand it in later.
 
 from dataclasses import dataclass, replace
 
-from supervisor.devagent.api import JSON, Ask, NoLeader, Settings, as_json, refusal, respond, text
+from supervisor.devagent.api import JSON, LEADER, Ask, NoLeader, Settings, as_json, refusal, respond, text
 from supervisor.devagent.messages import AgentRequest, Answer, Headers, Waiting
 from supervisor.devagent.queries import Watch, take_changes
 from supervisor.devagent.store import NEVER, Store
@@ -18,6 +18,7 @@ from supervisor.devagent.store import NEVER, Store
 JITTER_SHARE = 1 / 16  # a wait is longer by up to this, so that not all return at once
 HOLD_S = 7.0  # rpc_hold_timeout: how long a request waits for a leader
 NO_LEADER = "No cluster leader"
+OF_FAILED = (("X-Consul-Index", "1"), ("X-Consul-Knownleader", "false"), ("X-Consul-Lastcontact", "0"))
 RAW = ("Content-Type", "text/plain")
 
 
@@ -155,7 +156,7 @@ class Model:
         except NoLeader:
             return self._wait(_Pending(self._promise(request, now + HOLD_S), self._no_leader))
         if isinstance(response, Answer):
-            return response
+            return _with_headers(request, response)
         if response.index and self._index(response) <= response.index:
             jitter_s = self.store.source.random() * response.wait_s * JITTER_SHARE
             promise = self._promise(request, now + response.wait_s + jitter_s)
@@ -202,20 +203,22 @@ class Model:
 
     def _finish(self, pending: _Pending, answer: Answer) -> None:
         del self._pending[pending.waiting.number]
-        self._answered.append((pending.waiting, answer))
+        self._answered.append((pending.waiting, _with_headers(pending.waiting.request, answer)))
 
     def _index(self, ask: Ask) -> int:
         return max(1, ask.query.index(self.store))
 
     def _result(self, ask: Ask) -> Answer:
         result = ask.query.result(self.store)
-        headers: Headers = (
-            ("X-Consul-Index", str(self._index(ask))),
-            ("X-Consul-Knownleader", "true"),
-            ("X-Consul-Lastcontact", "0"),
-        )
+        headers: Headers = (("X-Consul-Index", str(self._index(ask))), *LEADER)
         if result is None:
             return Answer(404, headers=headers)
         if isinstance(result, bytes):
             return Answer(200, result, (RAW, *headers))
         return Answer(200, as_json(result), (JSON, *headers))
+
+
+def _with_headers(request: AgentRequest, answer: Answer) -> Answer:
+    """Return the answer with the headers of a query of sessions that failed, which other failures lack."""
+    failed = answer.status == 500 and request.method == "GET" and request.target.startswith("/v1/session/")
+    return replace(answer, headers=(*answer.headers, *OF_FAILED)) if failed else answer

@@ -134,14 +134,17 @@ class SessionQuery:
 
 @dataclass(frozen=True, slots=True)
 class SessionsQuery:
-    """All sessions."""
+    """All sessions, or those of one node."""
+
+    node: str = ""  # Blank: of all nodes
 
     def index(self, store: Store) -> int:
         """Return the index of the table of sessions."""
         return store.sessions.index
 
     def result(self, store: Store) -> Any:
-        return [session_shape(session) for session in store.sessions.sorted()]
+        sessions = store.sessions.sorted()
+        return [session_shape(each) for each in sessions if self.node in ("", each.node)]
 
     def watch(self, store: Store) -> Watch:
         """Return any change."""

@@ -1,5 +1,6 @@
 """Transactions on keys: Consul carries out all operations, or none and reports every error."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from supervisor.devagent.kv import Entry, KeyValues
@@ -7,7 +8,8 @@ from supervisor.devagent.messages import Rejected
 from supervisor.devagent.store import Store
 
 OPERATIONS_MAX = 64
-VERBS = frozenset({"lock", "unlock", "cas", "delete", "check-session", "check-not-exists"})
+READS = frozenset({"get", "get-tree", "check-index", "check-session", "check-not-exists"})
+VERBS = READS | {"set", "cas", "lock", "unlock", "delete", "delete-cas", "delete-tree"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class Outcome:
 def run(store: Store, operations: tuple[Operation, ...], now: float) -> Outcome:
     """Carry the transaction out at ``now``."""
     outcome = Outcome(errors=_checked_before(store, operations, now))
+    if not outcome.errors and is_read(operations):
+        return _apply(store, store.kv, operations, store.index)
 
     def write(copy: KeyValues, index: int) -> bool:
         nonlocal outcome
@@ -38,6 +42,10 @@ def run(store: Store, operations: tuple[Operation, ...], now: float) -> Outcome:
     if not outcome.errors:
         store.transact(write, now)
     return outcome
+
+
+def is_read(operations: Iterable[Operation]) -> bool:
+    return all(operation.verb in READS for operation in operations)
 
 
 def _checked_before(
@@ -59,18 +67,21 @@ def _apply(store: Store, kv: KeyValues, operations: tuple[Operation, ...], index
     errors: list[tuple[int, str]] = []
     for position, operation in enumerate(operations):
         try:
-            entry = _operate(store, kv, operation.verb, operation.entry, index)
+            shown = _operate(store, kv, operation.verb, operation.entry, index)
         except Rejected as refused:
             errors.append((position, str(refused)))
         else:
-            results += [] if entry is None else [replace(entry, value=b"")]
+            shows_values = operation.verb in ("get", "get-tree")
+            results += [entry if shows_values else replace(entry, value=b"") for entry in shown]
     return Outcome(errors=tuple(errors)) if errors else Outcome(tuple(results))
 
 
-def _operate(store: Store, kv: KeyValues, verb: str, entry: Entry, index: int) -> Entry | None:
-    """Carry one operation out. Return the entry for the results, which show no value; None: no entry."""
+def _operate(store: Store, kv: KeyValues, verb: str, entry: Entry, index: int) -> list[Entry]:
+    """Carry one operation out, and return the entries for the results."""
     key = f'"{entry.key}"'
     match verb:
+        case "set":
+            return [kv.set(entry, index)]
         case "lock":
             why = f"failed to lock key {key}, lock is already held"
             return _done(store.lock_at(kv, entry, index), why)
@@ -81,20 +92,34 @@ def _operate(store: Store, kv: KeyValues, verb: str, entry: Entry, index: int) -
             return _done(kv.cas(entry, index), f"failed to set key {key}, index is stale")
         case "delete":
             kv.delete(entry.key, index)
-            return None
+        case "delete-cas":
+            if not kv.delete_cas(entry.key, entry.modify_index, index):
+                raise Rejected(f"failed to delete key {key}, index is stale")
+        case "delete-tree":
+            kv.delete_tree(entry.key, index)
         case "check-not-exists":
             if kv.get(entry.key) is not None:
                 raise Rejected(f"key {key} exists")
-            return None
-    assert verb == "check-session", verb
-    found = _done(kv.get(entry.key), f"failed to check session, key {key} doesn't exist")
-    if found.session != entry.session:
-        names = f'current session "{found.session}" != "{entry.session}"'
-        raise Rejected(f"failed session check for key {key}, {names}")
-    return found
+        case "get":
+            return _done(kv.get(entry.key), f"key {key} doesn't exist")
+        case "get-tree":
+            return kv.tree(entry.key)
+        case "check-session":
+            (found,) = _done(kv.get(entry.key), f"failed to check session, key {key} doesn't exist")
+            if found.session != entry.session:
+                names = f'current session "{found.session}" != "{entry.session}"'
+                raise Rejected(f"failed session check for key {key}, {names}")
+            return [found]
+        case "check-index":
+            (found,) = _done(kv.get(entry.key), f"failed to check index, key {key} doesn't exist")
+            if found.modify_index != entry.modify_index:
+                names = f"current modify index {found.modify_index} != {entry.modify_index}"
+                raise Rejected(f"failed index check for key {key}, {names}")
+            return [found]
+    return []
 
 
-def _done(entry: Entry | None, otherwise: str) -> Entry:
+def _done(entry: Entry | None, otherwise: str) -> list[Entry]:
     if entry is None:
         raise Rejected(otherwise)
-    return entry
+    return [entry]

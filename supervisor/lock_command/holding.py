@@ -34,7 +34,7 @@ from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StopAsked, Tick
 from supervisor.core.frozen import dataclass
-from supervisor.core.outcomes import Unknown
+from supervisor.core.outcomes import Dropped
 from supervisor.core.requests import Request
 from supervisor.core.settings import ItemSettings, Wanted
 from supervisor.errors import CommandError
@@ -88,7 +88,7 @@ class Holding:
     _reason = "lock-lost"  # why this node holds no more
     _how_ended = ""  # of the command
     _why_not: CommandError | None = None
-    _silence = ""  # why Consul did not answer; blank: it does
+    _hindrance = ""  # why Consul did not answer, or made no session; blank: it does
 
     def __init__(
         self,
@@ -174,25 +174,24 @@ class Holding:
     def _judge(self, answered: Answered) -> None:
         """Give up when this answer shows that the lock cannot be had, or not in time."""
         contender, outcome = self._contender, answered.outcome
+        if isinstance(outcome, Dropped) and contender.throttle.drops == 2:
+            return  # it is repeated at once
         why_not: CommandError | None = judgement.fault(contender, answered)
         if why_not is None and self._manner.wait_s == 0:
             why_not = judgement.why_not_now(contender, outcome, boottime())
+        hindrance = judgement.hindrance(outcome)
         if why_not is not None:
             self._give_up(why_not)
-        elif not isinstance(outcome, Unknown):
-            self._silence = ""
-        else:
-            if not self._silence:
-                self._manner.say(f"no answer from Consul, waiting on: {outcome.why}")
-            self._silence = outcome.why
+        elif hindrance or contender.session.id:
+            if hindrance and not self._hindrance:
+                self._manner.say(f"waiting on: {hindrance}")
+            self._hindrance = hindrance
 
     def _on_wait_over(self) -> None:
         contender = self._contender
         if self._is_acquiring and contender.tenure is None:
-            silence = self._silence
-            self._give_up(
-                judgement.no_answer(contender, silence) if silence else judgement.not_acquired(contender)
-            )
+            why = self._hindrance
+            self._give_up(judgement.hindered(contender, why) if why else judgement.not_acquired(contender))
 
     @property
     def _is_foreign(self) -> bool:

@@ -27,7 +27,7 @@ class LockFault(OperatorError):
 
 
 class NoConsul(PeerError):
-    """Consul did not answer."""
+    """Consul did not answer, or makes no session for now."""
 
 
 class NotAcquired(NotPossible):
@@ -41,7 +41,7 @@ class LockLost(NotPossible):
 def fault(contender: Contender, answered: Answered) -> LockFault | None:
     """Return the fault that this answer shows. None: it shows none."""
     key, outcome, notice = contender.settings.key, answered.outcome, contender.lock.notice
-    if isinstance(outcome, Refused | SessionAltered):
+    if isinstance(outcome, SessionAltered) or (isinstance(outcome, Refused) and not outcome.may_pass):
         return LockFault(f"cannot lock {key}: {outcome.why}")
     if isinstance(outcome, Denied) and not isinstance(answered.request, ReadSession):
         return LockFault(f"cannot lock {key}: {outcome.why}")
@@ -58,16 +58,23 @@ def belongs_to_another_program(contender: Contender) -> bool:
 
 def why_not_now(contender: Contender, outcome: Outcome, now: float) -> CommandError | None:
     """Return why an attempt without any waiting has failed. None: it has not failed yet."""
-    if isinstance(outcome, Unknown):
-        return no_answer(contender, outcome.why)
+    if why := hindrance(outcome):
+        return hindered(contender, why)
     lock = contender.lock
     is_refused = isinstance(outcome, LockDelayed | LostRace) and contender.settings.kind == "election"
     is_taken = lock.view is not None and (not lock.is_free or now < lock.free_since)
     return not_acquired(contender) if is_refused or is_taken else None
 
 
-def no_answer(contender: Contender, why: str) -> NoConsul:
-    return NoConsul(f"cannot lock {contender.settings.key}: no answer from Consul: {why}")
+def hindrance(outcome: Outcome) -> str:
+    """Return why this answer lets nobody tell yet whether the lock can be had. Blank: it does."""
+    if isinstance(outcome, Unknown):
+        return f"no answer from Consul: {outcome.why}"
+    return f"no session yet: {outcome.why}" if isinstance(outcome, Refused) else ""
+
+
+def hindered(contender: Contender, why: str) -> NoConsul:
+    return NoConsul(f"cannot lock {contender.settings.key}: {why}")
 
 
 def not_acquired(contender: Contender) -> NotAcquired:

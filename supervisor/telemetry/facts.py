@@ -24,6 +24,7 @@ from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StepDow
 from supervisor.core.machines.tenure import ORDERED
 from supervisor.core.outcomes import (
     Denied,
+    Dropped,
     Failed,
     Ineligible,
     InMaintenance,
@@ -56,6 +57,7 @@ FAILURES: dict[type[Outcome], Failure] = {
         "consul-silent", "warning", "no-answer", "Consul does not answer: ", "Consul did not answer: "
     ),
     Failed: Failure("consul-fails", "warning", "failed", "Consul answers ", "Consul answered "),
+    Dropped: Failure("consul-drops", "warning", "failed", "Consul answers ", "Consul answered "),
     Throttled: Failure(
         "consul-throttled",
         "warning",

@@ -56,6 +56,7 @@ Name = Literal[
     # Consul
     "consul-silent",
     "consul-fails",
+    "consul-drops",
     "consul-throttled",
     "consul-denied",
     "consul-refused",

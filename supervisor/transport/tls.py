@@ -164,6 +164,9 @@ def _locked(key_file: str) -> str:
 def _unusable(setting: str, path: str, exc: OSError) -> ExchangeFailed:
     if isinstance(exc, ssl.SSLError):
         why = tls_reason(exc) if exc.reason else "one of them holds no PEM of its kind"
+        if exc.reason == "NO_CERTIFICATE_OR_CRL_FOUND":
+            remedy = f"openssl x509 -inform DER -in {path} -out NEW"
+            why = f"it has no certificate in PEM; if it is in DER: {remedy}"
     else:
         why = (exc.strerror or str(exc)).lower()
     named = "CONSUL_CAPATH," if setting == "ca_path" else setting

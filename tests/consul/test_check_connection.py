@@ -1,6 +1,7 @@
 """``check --connect``: the reports of a real Consul about itself and a token, read without any effect."""
 
 import json
+import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from supervisor.check.findings import (
     OTHERS_MAX,
@@ -18,6 +20,7 @@ from supervisor.check.findings import (
     of_agent,
     of_datacenter,
     of_sessions,
+    of_voters,
 )
 from supervisor.check.servers import of_servers
 from supervisor.consul.client import CONCURRENT_MAX, HOLDING_CONCURRENT_MAX
@@ -28,6 +31,7 @@ from supervisor.transport.pool import IDLE_MAX
 from tests.consul.test_verify import Leaderless
 from tests.support.consul import Agent, free_ports
 from tests.support.guarded import EACH_WAY, Guarded, guarded_agent
+from tests.support.proxy import Proxy
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command
 from tests.support.turns import first_now
 
@@ -280,7 +284,7 @@ def test_an_unknown_datacenter_is_not_reported_as_a_missing_leader(
     assert check.code == CONFIGURATION
     assert check.levels() == {("reachable", "", "ok"), ("datacenter", "", "error")}
     assert "No path to datacenter" in check.of("datacenter")["text"]
-    assert "correct consul.datacenter" in check.of("datacenter")["remedy"]
+    assert "correct consul.datacenter, the agent is in dc1" in check.of("datacenter")["remedy"]
 
 
 def test_the_agents_own_datacenter_may_be_named(shared_agent: Agent, tmp_path: Path) -> None:
@@ -311,10 +315,13 @@ def test_a_contender_in_another_datacenter_is_refused_and_an_observer_is_not() -
         ("1.12.2", Level.OK, ""),
         ("1.7.9", Level.ERROR, "older than 1.8"),
         ("0.9.1", Level.ERROR, "older than 1.8"),
-        ("1.12.0", Level.WARNING, "i/o deadline reached"),
+        ("1.12.0", Level.OK, ""),
+        ("1.11.9", Level.WARNING, "i/o deadline reached"),
         ("1.12.1+ent", Level.WARNING, "i/o deadline reached"),
         ("1.21.5", Level.WARNING, "refuses every key"),
         ("1.22.0", Level.WARNING, "1.8.7"),
+        ("1.22.4", Level.WARNING, "closes each request after 30 s"),
+        ("2.0.4", Level.WARNING, "rpc error making call: EOF"),
         ("2.0.3", Level.WARNING, "this program was not tried with Consul 2.0.3"),
         ("", Level.UNTOLD, ""),
         ("main", Level.UNTOLD, ""),
@@ -399,6 +406,58 @@ def test_a_real_server_that_is_slower_than_the_file_has_the_line_to_change(tmp_p
         "or consul.leader_change to 14s in this file"
     )
     assert 'set gossip_lan { probe_interval = "1s" suspicion_mult = 4 }' in gossip["remedy"]
+
+
+def test_an_agent_that_closes_a_watch_before_its_answer_is_reported() -> None:
+    """Durations as Consul prints them; 0 stands for none, and versions before 1.22.4 have no such setting."""
+
+    def found(**changed: Any) -> list[str]:
+        return [
+            one.text
+            for one in of_agent(debug(**changed), "n", is_local=True, items=[])
+            if one.what == "timeout"
+        ]
+
+    (text,) = found(HTTPWriteTimeout="20s")
+    assert "after 20s" in text and "26.56s" in text
+    for fine in ("15m0s", "30s", "0s", 0, None):
+        assert not found(HTTPWriteTimeout=fine)
+    assert not found()
+
+
+def test_a_server_that_does_not_vote_yet_is_reported() -> None:
+    servers = [{"Node": "c1", "Voter": True}, {"Node": "c2", "Voter": False}, 7]
+    (found,) = of_voters(servers)
+    assert found.level is Level.WARNING and "c2" in found.text and "raft list-peers" in found.remedy
+    assert not of_voters(servers[:1])
+
+
+def test_a_record_that_somebody_else_wrote_is_reported(
+    shared_agent: Agent, tmp_path: Path, unique: str
+) -> None:
+    text = f"semaphores: {{slots: {{limit: 2, prefix: {unique}}}}}"
+    shared_agent.kv_put(f"{unique}/.lock", b"max_connections=500")
+    check = Check(tmp_path, f"address: '{shared_agent.url}'", text)
+    (error,) = check.errors()
+    assert check.code == CONFIGURATION and f"{unique}/.lock is not the record of a semaphore" in error
+    shared_agent.kv_put(f"{unique}/.lock", b'{"Limit": 2, "Holders": {}}')
+    assert Check(tmp_path, f"address: '{shared_agent.url}'", text).code == OK
+
+
+def test_a_first_write_that_agents_lose_leaves_nothing_untold(shared_agent: Agent, tmp_path: Path) -> None:
+    """2.0.4 loses the first one after a rest, and a command always comes after a rest."""
+    with Proxy(shared_agent.host, shared_agent.port) as proxy:
+        rule = proxy.answer("500 Internal Server Error", "rpc error making call: EOF", "PUT", times=1)
+        check = Check(tmp_path, f"address: '{proxy.url}'")
+    assert check.code == OK and rule.caught
+    assert {one["level"] for one in check.found if one["what"] == "rights"} == {"ok"}
+
+
+def test_a_certificate_that_is_not_in_pem_is_named_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "ca.der").write_bytes(ssl.PEM_cert_to_DER_cert(trustme.CA().cert_pem.bytes().decode()))
+    check = Check(tmp_path, f"address: 'https://127.0.0.1:1', tls: {{ca_file: {tmp_path}/ca.der}}")
+    found = check.of("reachable")
+    assert "openssl x509 -inform DER" in found["text"] and "start the agent" not in found["remedy"]
 
 
 # --- no effect -----------------------------------------------------------------------------------

@@ -203,6 +203,7 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
             yield o.Throttled("")
         case r.RenewSession():
             yield from (o.SessionAlive(), o.SessionAltered("lock-delay"), o.SessionGone(), o.Denied(""))
+            yield o.Dropped("500 EOF")
         case r.Acquire():
             yield from (o.Won(3, 7, 1), o.LockDelayed(), o.LostRace(), o.SessionGone(), o.Denied(""))
         case r.Rewrite():

@@ -117,7 +117,7 @@ WALKS = (
          shows=(r.WatchKey, a.KillHook, e.Tick, Role.OBSERVER)),
     walk("sessions", r.CreateSession, r.RenewSession,
          shows=(r.CreateSession, r.RenewSession, o.Created, o.Refused, o.Ineligible, o.Throttled,
-                o.SessionAlive, o.SessionAltered, o.SessionGone, Role.INELIGIBLE,
+                o.SessionAlive, o.SessionAltered, o.Dropped, o.SessionGone, Role.INELIGIBLE,
                 (Stage.ABSENT, Stage.CREATING), (Stage.CREATING, Stage.ABSENT),
                 (Stage.CREATING, Stage.LIVE), (Stage.LIVE, Stage.DESTROYING))),
     walk("tries", r.Acquire, r.ReadKey,

@@ -115,7 +115,7 @@ def _leader(item: Item, now: datetime) -> str:
     if holders is None:
         return "-" if item["leader"] is None else _holder(item["leader"])
     limit = item["effective_limit"] or item["limit"]
-    values = ", ".join(_holder(holder["value"]) for holder in holders)
+    values = ", ".join(_holder(holder["value"] or holder["session"]) for holder in holders)
     return f"{len(holders)} of {limit or '?'}" + (f": {values}" if values else "")
 
 

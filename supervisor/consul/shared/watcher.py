@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from supervisor.consul.rate import RateLimit
 from supervisor.consul.shared.listing import Listing
 from supervisor.consul.shared.query import ASK_SINGLY, FetchList, ListQuery, Shared, SharedQuery, give
-from supervisor.core.lock.base import WAIT_S, WATCH_S
+from supervisor.core.lock.base import ANSWER_S_MAX, WAIT_S, WATCH_S
 from supervisor.core.outcomes import KeyView, Outcome
 from supervisor.core.requests import ReadKey, WatchKey
 
@@ -14,7 +14,7 @@ REARM_S = 0.002  # contenders repeat their requests meanwhile, so that the next 
 IDLE_WAKES_MAX = 5  # answers in a row without news for any request
 IDLE_PAUSE_S = 0.05  # after that, because other programs' keys change below this prefix
 FAILED_PAUSE_S = 0.5
-LATEST_S = WAIT_S * 17 / 16 + 2.0  # until the next answer, at the latest
+LATEST_S = ANSWER_S_MAX + 2.0  # until the next answer, at the latest
 
 
 class PrefixWatcher(SharedQuery):

@@ -164,9 +164,17 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
     """
     if isinstance(request, ServiceRequest):  # before the rest, because nothing else depends on its answer
         return replace(contender, service=contender.service.answered(request, outcome, now))
-    throttle = contender.throttle.count(request, outcome, holds=contender.tenure is not None)
+    throttle, session = contender.throttle, contender.session
+    throttle = throttle.count(request, outcome, now, holds=contender.tenure is not None)
+    if request in (session.write.pending, session.renew.pending):
+        throttle = throttle.count_drop(outcome)
     if throttle is not contender.throttle:
         contender = replace(contender, throttle=throttle)
+    contender = _lane_answered(contender, request, outcome, now)
+    return replace(contender, throttle=replace(throttle, drops=2)) if throttle.drops == 1 else contender
+
+
+def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
     session = contender.session
     if contender.lock.has_asked(request):
         return _lock_answered(contender, request, outcome, now)

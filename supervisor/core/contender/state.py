@@ -104,7 +104,7 @@ class Contender:
     @property
     def urgent_retry_s(self) -> float:
         """The pause after an unanswered renewal, holder's read or release, even while rate limits apply."""
-        return RETRY_MIN_S + RETRY_SPREAD_S * self.spread
+        return 0.0 if self.throttle.drops == 1 else RETRY_MIN_S + RETRY_SPREAD_S * self.spread
 
     @property
     def renew_within_s(self) -> float:

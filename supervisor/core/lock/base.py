@@ -18,9 +18,11 @@ from supervisor.core.outcomes import Outcome, View
 from supervisor.core.requests import Request, Rewrite, Watch
 from supervisor.core.settings import ItemSettings
 
-WAIT_S = 30.0  # an abandoned query stays counted by the agent until its wait runs out
-WAIT_SLACK_S = 10.0  # on top of wait + wait/16, for delays of Consul and of the network
-WATCH_S = WAIT_S * 17 / 16 + WAIT_SLACK_S
+WAIT_S = 25.0  # an abandoned query stays counted by the agent until its wait runs out
+WAIT_JITTER = 16  # Consul waits for up to a sixteenth longer
+ANSWER_S_MAX = WAIT_S * (1 + 1 / WAIT_JITTER)  # less than 30 s, at which one version closes the connection
+WAIT_SLACK_S = 10.0  # on top of the longest answer, for delays of Consul and of the network
+WATCH_S = ANSWER_S_MAX + WAIT_SLACK_S
 FREE_NEWS_S = 1.0  # an attempt follows an answer younger than this that showed the lock free
 READ_AHEAD_S = 0.1  # how long before an attempt that answer is requested, if there is none
 IDLE_WAKES_MAX = 5  # how many times in a row a watch that wakes without change is sent again at once

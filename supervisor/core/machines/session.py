@@ -300,16 +300,17 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
     """Process the answer to an attempt, a rewrite, a release or a destroy; the reducer judges an attempt."""
     answered = isinstance(outcome, Done | SessionGone | Refused)  # a refused write stays refused
+    is_last = session.final_attempt and terms.urgent_retry_s > 0.0  # else the write is repeated at once
     session = replace(session, write=session.write.finish())
     match session.stage:
         case Stage.LIVE:
             return _toward_end(session, now) if session.ending else session
         case Stage.RELEASING if isinstance(outcome, LostRace):
             return session  # another write came first, so the release waits for a read
-        case Stage.RELEASING if answered or session.final_attempt:
+        case Stage.RELEASING if answered or is_last:
             due_at = now + DESTROY_PAUSE_S if answered else now
             return _destroying(session, StageEnd.RELEASE_OVER, due_at)
-        case Stage.DESTROYING if answered or session.final_attempt:
+        case Stage.DESTROYING if answered or is_last:
             return become(session, StageEnd.DESTROY_OVER, abandoned_id="" if answered else session.id)
         case _:
             return replace(session, write=session.write.schedule_at(now + terms.retry_s))

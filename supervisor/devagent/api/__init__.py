@@ -12,7 +12,7 @@ A handler takes an ApiRequest and returns an Answer, or an Ask for a read that m
 Rejected, ApiReply or NoLeader. This package knows no sockets and no request that waits.
 """
 
-from supervisor.devagent.api.call import JSON, Ask, NoLeader, Settings, as_json, refusal, text
+from supervisor.devagent.api.call import JSON, LEADER, Ask, NoLeader, Settings, as_json, refusal, text
 from supervisor.devagent.api.routes import respond
 
-__all__ = ["JSON", "Ask", "NoLeader", "Settings", "as_json", "refusal", "respond", "text"]
+__all__ = ["JSON", "LEADER", "Ask", "NoLeader", "Settings", "as_json", "refusal", "respond", "text"]

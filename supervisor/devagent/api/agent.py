@@ -16,7 +16,8 @@ def this(call: ApiRequest) -> Answer:
         "Server": not call.settings.client_agent,
         "Version": VERSION,
     }
-    return call.json({"Config": config, "Member": {"Name": call.node, "Addr": "127.0.0.1"}})
+    stats = {"consul": {"leader_addr": SERVER_ADDRESS if call.has_leader else ""}}
+    return call.json({"Config": config, "Member": {"Name": call.node, "Addr": "127.0.0.1"}, "Stats": stats})
 
 
 def checks(call: ApiRequest) -> Answer:
@@ -57,3 +58,8 @@ def leader(call: ApiRequest) -> Answer:
     """Return the address of the leading server, blank when no server leads."""
     call.check_datacenter()
     return call.json(SERVER_ADDRESS if call.has_leader else "")
+
+
+def peers(call: ApiRequest) -> Answer:
+    call.check_datacenter()
+    return call.json([SERVER_ADDRESS])

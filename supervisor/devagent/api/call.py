@@ -17,6 +17,7 @@ from supervisor.devagent.store import Store
 
 TEXT = ("Content-Type", "text/plain; charset=utf-8")
 JSON = ("Content-Type", "application/json")
+LEADER = (("X-Consul-Knownleader", "true"), ("X-Consul-Lastcontact", "0"))
 HOP = "rpc error making call: "
 WAIT_DEFAULT_S = 300.0
 WAIT_MAX_S = 600.0

@@ -2,6 +2,7 @@
 
 import posixpath
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from supervisor.devagent.api import agent, kv, sessions, txn
@@ -19,8 +20,10 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/v1/session/renew/": {"PUT": sessions.renew},
     "/v1/session/destroy/": {"PUT": sessions.destroy},
     "/v1/session/info/": {"GET": sessions.info},
+    "/v1/session/node/": {"GET": sessions.of_node},
     "/v1/session/list": {"GET": sessions.listed},
     "/v1/status/leader": {"GET": agent.leader},
+    "/v1/status/peers": {"GET": agent.peers},
     "/v1/agent/self": {"GET": agent.this},
     "/v1/agent/checks": {"GET": agent.checks},
     "/v1/agent/check/pass/": {"PUT": agent.pass_check},
@@ -45,12 +48,17 @@ def respond(
         return Answer(400)
     if posixpath.normpath(path) != path.removesuffix("/"):
         return text(400, "the embedded agent has no paths with an empty segment, . or ..")
+    if path == "/v1/kv":
+        return Answer(301, headers=(("Location", request.target.replace("/v1/kv", "/v1/kv/", 1)),))
     route = next((route for route in ROUTES if path == route or _is_below(path, route)), None)
     if route is None:
         return text(404, "the embedded agent has no such endpoint")
     handler = ROUTES[route].get(request.method)
     if handler is None:
-        return text(405, f"method {request.method} not allowed")
+        allow = ("Allow", ",".join(("OPTIONS", *ROUTES[route])))
+        refused = text(405, f"method {request.method} not allowed")
+        answer = Answer(200) if request.method == "OPTIONS" else refused
+        return replace(answer, headers=(*answer.headers, allow))
     parameters = dict(reversed(parse_qsl(query, keep_blank_values=True)))  # the first of a name counts
     if parameters.get("ns") and route.startswith(OF_NAMESPACES):
         return text(400, f"Bad request: {NAMESPACE}")

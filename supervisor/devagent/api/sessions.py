@@ -52,6 +52,11 @@ def listed(call: ApiRequest) -> Ask:
     return call.ask(SessionsQuery())
 
 
+def of_node(call: ApiRequest) -> Ask:
+    call.need_rest("node name")
+    return call.ask(SessionsQuery(call.rest))
+
+
 def _wanted(fields: Fields, node: str) -> StoredSession:
     """Return the session that a body describes. Raises ValueError."""
     checks = [text_of(check) for check in fields.items("NodeChecks")]

@@ -1,16 +1,19 @@
 """``/v1/txn``: the body as operations, the outcome as an answer."""
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 from supervisor.devagent import txn
 from supervisor.devagent.api.bodies import Fields, decode
-from supervisor.devagent.api.call import ApiRequest, refuse_large, text
+from supervisor.devagent.api.call import LEADER, ApiRequest, refuse_large, text
 from supervisor.devagent.kv import Entry
 from supervisor.devagent.messages import Answer
 from supervisor.devagent.shapes import entry_shape
 from supervisor.devagent.txn import OPERATIONS_MAX, VERBS, Operation
 
+# What an answer shows besides when all operations only read.
+READ = {"Index": 0, "LastContact": 0, "KnownLeader": True, "ConsistencyLevel": ""}
 FIELDS = {"verb", "key", "value", "flags", "index", "session", "namespace"}
 
 
@@ -26,10 +29,12 @@ def transaction(call: ApiRequest) -> Answer:
         return text(413, words)
     call.to_server()
     outcome = txn.run(call.store, operations, call.now)
-    if outcome.errors:
-        errors = [{"OpIndex": position, "What": what} for position, what in outcome.errors]
-        return call.json({"Results": None, "Errors": errors}, 409)
-    return call.json({"Results": [{"KV": entry_shape(entry)} for entry in outcome.results], "Errors": None})
+    results = [{"KV": entry_shape(entry)} for entry in outcome.results]
+    errors = [{"OpIndex": position, "What": what} for position, what in outcome.errors]
+    body = {"Results": None if errors else results, "Errors": errors or None}
+    reads = txn.is_read(operations)
+    answer = call.json(body | READ if reads else body, 409 if errors else 200)
+    return replace(answer, headers=(*answer.headers, *LEADER)) if reads else answer
 
 
 def _operations(body: Any) -> tuple[Operation, ...]:

@@ -23,7 +23,8 @@ from supervisor.telemetry.names import Level, Name
 GATHER_S = 5.0  # after the first line: by then every item has met the same failure
 REPEAT_S = 60.0  # between lines of one failure that spreads or flaps
 REMIND_S = 600.0  # between lines of one failure that does not change
-FORGET_S = 90.0  # an exchange is repeated long before (a watch after its wait of 30 s)
+DROPS_FORGET_S = 900.0  # a write may follow another one only after a third of a long TTL
+FORGET_S = 90.0  # an exchange is repeated long before (a watch after its wait of 25 s)
 NAMES_MAX = 5  # in a line; `status` shows them all
 REASONS_MAX = 4  # that count as news, because some reasons carry a number that changes each time
 
@@ -37,10 +38,12 @@ class Kind:
     # The seconds after which an exchange that has not failed again counts as recovered, because not
     # everything that failed is tried again. None: it never does.
     forget_s: float | None = None
+    recovers: bool = True  # whether a success ends it. False: a success follows each failure
 
 
 KINDS: dict[Name, Kind] = {
     **{each.line: Kind(each.level, "consul-answers", FORGET_S) for each in FAILURES.values()},
+    "consul-drops": Kind("warning", "consul-answers", DROPS_FORGET_S, recovers=False),
     "check-failed": Kind("warning", "check-recovered"),
     "journal-failed": Kind("error", "journal-recovered"),
     "copies-failed": Kind("warning", "copies-recovered"),
@@ -127,7 +130,7 @@ class RecurringFailures:
 
     def recovered(self, name: Name, item: str, what: str = "", *, since: float | None = None) -> None:
         """Note that something did not fail. ``since``: when its request was sent, which counts. None: now."""
-        if name not in self.going_on:
+        if name not in self.going_on or not KINDS[name].recovers:
             return
         failure, at = self._failures[name], self._clock() if since is None else since
         was_failing = failure.failing.pop((item, what), None) is not None
@@ -145,7 +148,7 @@ class RecurringFailures:
         for name, failure in self._failures.items():
             if failure.failing:
                 self._forget(name, now)
-            elif now - failure.failed_at > FORGET_S:
+            elif now - failure.failed_at > (KINDS[name].forget_s or FORGET_S):
                 self.going_on.discard(name)
             if failure.is_due(now):
                 self._log(name, now)
@@ -155,7 +158,7 @@ class RecurringFailures:
         for about in [about for about, at in failing.items() if forget_s is not None and now - at > forget_s]:
             del failing[about]
         if not failing:
-            self._end(name, now)
+            self._end(name, now if KINDS[name].recovers else self._failures[name].failed_at)
 
     def _log(self, name: Name, now: float) -> None:
         self._write(KINDS[name].level, name, self._failures[name].line_fields(now))

@@ -66,6 +66,7 @@ SENTENCES: dict[Name, str] = {
     # Consul
     "consul-silent": f"[{{items_named}}: ]Consul does not answer[ ({{kinds}})]{_FAILS}",
     "consul-fails": f"[{{items_named}}: ]Consul answers with an error[ ({{kinds}})]{_FAILS}",
+    "consul-drops": f"[{{items_named}}: ]Consul's agents drop writes[ ({{kinds}})]{_FAILS}",
     "consul-throttled": f"[{{items_named}}: ]a rate limit of Consul refuses requests[ ({{kinds}})]{_FAILS}",
     "consul-denied": f"[{{items_named}}: ]Consul refuses the token[ ({{kinds}})]{_FAILS}",
     "consul-refused": f"[{{items_named}}: ]Consul refuses the session[ ({{kinds}})]{_FAILS}",

@@ -27,7 +27,7 @@ HAS_LOCK = (Role.ACQUIRING, Role.HOLDING)
 COUNTED = ("acquire", "lose")  # the events whose transitions are counted
 WATCH = "watch"
 TIMED = ("read", "renew", "write")  # a watch lasts until something changes
-ERRORS = [each.error for each in FAILURES.values() if each.error is not None]
+ERRORS = tuple(dict.fromkeys(each.error for each in FAILURES.values() if each.error is not None))
 HOOK_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)  # 5 s and 30 s: default timeouts
 CONSUL_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)  # 3 s: the longest
 

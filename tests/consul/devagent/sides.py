@@ -16,7 +16,8 @@ from supervisor.devagent.model import Model
 from tests.support.patience import PATIENCE_S
 
 ANSWER_S = PATIENCE_S  # a longer wait shows that an answer never comes
-HEADERS = ("Content-Type", "X-Consul-Index", "X-Consul-Knownleader", "X-Consul-Lastcontact")
+OF_CONSUL = ("X-Consul-Index", "X-Consul-Knownleader", "X-Consul-Lastcontact")
+HEADERS = ("Content-Type", *OF_CONSUL, "Allow", "Location")
 
 
 class ModelSide:

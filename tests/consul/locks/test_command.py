@@ -30,6 +30,7 @@ def test_the_exit_code_of_the_command_is_passed_on(lockers: Lockers, body: str, 
     ("program", "code", "why"),
     [
         ("no-such-program", 127, "there is no such program"),
+        ("a && b", 127, "there is no such program; no shell reads it: write -- sh -c 'a && b'"),
         ("/no/such/program", 127, "there is no such program"),
         ("/etc/passwd", 126, "it is not executable"),
     ],
@@ -59,6 +60,14 @@ def test_what_the_command_leaves_running_is_named(lockers: Lockers) -> None:
         "",
         "consul-supervisor: the command ended, and what it left running was killed: sleep\n",
     )
+
+
+def test_too_few_open_files_are_no_bug(lockers: Lockers) -> None:
+    """Nothing can be opened: not even the list of what is open."""
+    argv = ["/bin/sh", "-c", 'ulimit -n 8; exec "$@"', "sh", *COMMAND, "lock", lockers.key, "--", "true"]
+    done = captured(argv, cwd=ROOT, env=dict(ENVIRON), timeout=PATIENCE_S)
+    assert done.returncode == 78 and "Traceback" not in done.stderr
+    assert "too many open files: raise ulimit -n, or LimitNOFILE=" in done.stderr
 
 
 def test_the_standard_streams_are_those_of_lock(lockers: Lockers) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.consul.locks.conftest import MakeLockers
 from tests.consul.locks.lockers import SHORT, SLEEP, Lockers
 from tests.support.consul import Agent, free_ports
+from tests.support.proxy import Proxy
 from tests.support.supervisor import until
 
 pytestmark = pytest.mark.long
@@ -73,9 +74,36 @@ def test_a_wait_goes_on_until_consul_answers(persistent_agent: Agent, make_locke
     persistent_agent.stop()
     waiter = lockers.start(argv=["true"])
     assert waiter.process.stderr is not None
-    assert "no answer from Consul, waiting on: " in waiter.process.stderr.readline()
+    assert "waiting on: no answer from Consul: " in waiter.process.stderr.readline()
     persistent_agent.start()
     assert waiter.end() == (0, "", "")
+
+
+MISSING = ("500 Internal Server Error", "Missing node registration")
+
+
+def test_a_wait_goes_on_while_the_agent_has_to_register_its_node(lockers: Lockers) -> None:
+    """A reaper removed the node, and the agent registers it again within a minute."""
+    with Proxy(lockers.agent.host, lockers.agent.port) as proxy:
+        environ = {"CONSUL_HTTP_ADDR": proxy.url}
+        rule = proxy.answer(*MISSING, "PUT", "/session/create", times=1)
+        code, _, error = lockers.start("--wait", "60s", argv=["true"], environ=environ).end()
+        assert code == 0 and rule.caught and "waiting on: no session yet: 500 Missing node" in error
+        proxy.answer(*MISSING, "PUT", "/session/create")
+        for wait in ("0", "1s"):
+            code, _, error = lockers.start("--wait", wait, environ=environ).end()
+            assert code == 69 and "no session yet: 500 Missing node registration" in error
+            assert "`consul reload`" in error
+
+
+def test_a_first_write_that_is_lost_ends_no_attempt(lockers: Lockers) -> None:
+    with Proxy(lockers.agent.host, lockers.agent.port) as proxy:
+        rule = proxy.answer("500 Internal Server Error", "rpc error making call: EOF", "PUT", times=1)
+        tried = lockers.start("--wait", "0", argv=["true"], environ={"CONSUL_HTTP_ADDR": proxy.url})
+        assert tried.end() == (0, "", "") and rule.caught
+
+
+# --- faults -----------------------------------------------------------------------------------------------
 
 
 def test_a_missing_right_ends_with_78(tmp_path: Path, make_lockers: MakeLockers) -> None:

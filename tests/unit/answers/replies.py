@@ -66,6 +66,7 @@ REPLIES: dict[str, Reply] = {
     "200 of an altered session": Reply(200, b'[{"ID": "s", "LockDelay": 1, "Behavior": "release"}]'),
     "301": Reply(301),
     "400": Reply(400, b"Request decode failed: json: cannot unmarshal number"),
+    "400 of a key": Reply(400, b"Invalid key in transaction: a b"),
     "403 Permission denied": Reply(403, b"Permission denied"),
     "403 that names the permission": Reply(403, f"{LACKS}'key:write' on \"k\"".encode()),
     "403 ACL not found": Reply(403, b"ACL not found"),

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from supervisor.consul import command_requests
-from supervisor.consul.endpoints import ENDPOINTS
+from supervisor.consul.endpoints import ENDPOINTS, endpoint_of
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
@@ -72,6 +72,25 @@ def test_each_kind_of_trouble_has_an_outcome_of_its_own() -> None:
     assert "http_max_conns_per_client" in create["429 connections"].why
     assert type(create["no answer"]) is o.Unknown
     assert isinstance(renewal["200 of an altered session"], o.SessionAltered)
+    passing = {name: each.may_pass for name, each in create.items() if isinstance(each, o.Refused)}
+    assert (
+        passing["500 Missing node"]
+        and passing["500 Missing check"]
+        and not passing["500 Invalid Session TTL"]
+    )
+
+
+def test_a_transaction_that_consul_does_not_take_is_refused_in_its_words() -> None:
+    for request in REQUESTS:
+        call = endpoint_of(request).encode(request)
+        if call.operations:
+            assert outcomes(request)["400 of a key"] == o.Refused("400 Invalid key in transaction: a b")
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=name_of)
+def test_only_a_write_or_renewal_can_be_dropped_because_agents_repeat_reads(request_: r.Request) -> None:
+    writes = endpoint_of(request_).operation in ("write", "renew")
+    assert (type(outcomes(request_)["500 EOF"]) is o.Dropped) is writes
 
 
 def test_a_denied_request_names_its_remedy() -> None:

@@ -45,6 +45,14 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
             ["lock", "k", "--wiat", "0", "--", "ls"],
             "lock: error: no such option '--wiat', did you mean '--wait'?",
         ),
+        (
+            ["lock", "-http-addr=10.0.0.1:8500", "k", "--", "ls"],
+            "lock: error: no such option '-http-addr': set CONSUL_HTTP_ADDR in the environment",
+        ),
+        (
+            ["leader", "--token", "s3cret", "a"],
+            "leader: error: no such option '--token': set CONSUL_HTTP_TOKEN in the environment",
+        ),
         (["status", "a", "b"], "status: error: unrecognized arguments: b"),
     ],
     ids=" ".join,

@@ -99,6 +99,17 @@ def test_the_table_shows_what_a_hook_left_running() -> None:
     )
 
 
+def test_a_holder_without_a_value_is_shown_by_its_session() -> None:
+    """`consul lock -n` writes no value."""
+    held = item(
+        "b",
+        kind="semaphore",
+        limit=2,
+        holders=[{"session": "s1", "value": ""}, {"session": "s2", "value": "vm"}],
+    )
+    assert any("2 of 2: s1, vm" in line for line in lines({**USUAL, "items": [held]}, None, colours=False))
+
+
 def test_another_version_than_the_installed_one_is_a_warning() -> None:
     """An upgrade that was refused leaves the former process running."""
     older = {**USUAL, "daemon": {**USUAL["daemon"], "version": "0.0.9"}}

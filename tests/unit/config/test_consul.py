@@ -28,6 +28,8 @@ def test_without_a_setting_consul_is_on_this_machine() -> None:
         ("https://consul", "", "https://consul"),
         ("[::1]:8500", "", "http://[::1]:8500"),
         ("unix:///run/consul.sock", "", "unix:///run/consul.sock"),
+        (":8500", "", "http://127.0.0.1:8500"),
+        (":8501", "1", "https://127.0.0.1:8501"),
         ("", "true", "https://127.0.0.1:8500"),
         ("", "", "http://127.0.0.1:8500"),
     ],
@@ -119,6 +121,10 @@ def test_tls_of_the_environment_does_not_forbid_plain_http() -> None:
             "CONSUL_HTTP_ADDR: cannot be requested: its host or port is invalid",
         ),
         ({"CONSUL_HTTP_ADDR": "http://h/v1?x"}, "CONSUL_HTTP_ADDR: cannot have a path"),
+        (
+            {"CONSUL_HTTP_ADDR": "/run/consul.sock"},
+            "CONSUL_HTTP_ADDR: cannot be reached: put unix:// before a socket's path",
+        ),
         (
             {"CONSUL_HTTP_ADDR": "unix://sock"},
             "CONSUL_HTTP_ADDR: cannot be reached: a socket's path is absolute",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import Config, load
+from supervisor.config import Config, ConfigError, load
 from supervisor.core.settings import (
     CandidateCheck,
     Command,
@@ -274,6 +274,7 @@ elections:
   third:
     on_acquire: [{shell: a}]
     on_lose: [{shell: a, timeout: 6s}]
+    service: {name: db, address: localhost}
 """.lstrip()
     warnings = [str(warning).removeprefix(f"{file}:") for warning in config(file, text).warnings]
     assert warnings == [
@@ -286,7 +287,27 @@ elections:
         " whose change of leader takes 14s: no lock_delay is long enough for that, shorten the timeouts",
         "11:3: elections.third.session.lock_delay: tolerates 13.83s without an answer from Consul,"
         " whose change of leader takes 14s: set 31s to tolerate that",
+        "14:34: elections.third.service.address: each machine takes this for itself:"
+        " write an address that others can reach",
     ]
+
+
+@pytest.mark.parametrize(
+    "address", ["10.0.0.1", "::1:2", "db-1", "db.example.net.", "10.example", "xn--hrisson-bya"]
+)
+def test_an_address_or_host_name_of_a_service_is_taken(file: Path, address: str) -> None:
+    text = (
+        f"elections: {{app: {{session: {{lock_delay: 45s}}, service: {{name: db, address: '{address}'}}}}}}"
+    )
+    assert config(file, text).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "address", ["1.2.3", "1.2.3.4.", "db:5432", "-db", "db-", "a..b", ".a", "0.0.0.0", "a_b"]
+)
+def test_anything_else_is_no_address_of_a_service(file: Path, address: str) -> None:
+    with pytest.raises(ConfigError):
+        config(file, f"elections: {{app: {{service: {{name: db, address: '{address}'}}}}}}")
 
 
 def test_a_sound_file_has_no_warnings(file: Path) -> None:

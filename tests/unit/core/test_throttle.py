@@ -11,6 +11,7 @@ from supervisor.core import requests as r
 from supervisor.core.beside.throttle import THROTTLED_S_MAX, Throttle
 from supervisor.core.frozen import replace
 from supervisor.core.machines.session import CREATE_WITHOUT_TTL_RETRY_S
+from tests.unit.answers.replies import REQUESTS
 from tests.unit.core import play as p
 
 FULL = o.Throttled("429 rate limit exceeded")
@@ -102,10 +103,10 @@ def test_a_new_holder_watches_although_its_watch_as_a_waiter_was_refused() -> No
 
 def test_an_answered_read_of_a_holder_resets_the_level() -> None:
     """A refusal from before the tenure says nothing about the time after it."""
-    throttle = p.waiting().contender.throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
-    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), p.SILENCE, holds=True).reads == 1
-    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=True).reads == 1
-    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), p.FREE, holds=True).reads == 0
+    throttle = p.waiting().contender.throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, 0.5, holds=False)
+    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), p.SILENCE, 0.5, holds=True).reads == 1
+    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, 0.5, holds=True).reads == 1
+    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), p.FREE, 0.5, holds=True).reads == 0
 
 
 def test_a_refused_release_does_not_wait_and_the_destroy_after_it_does() -> None:
@@ -156,5 +157,61 @@ def test_a_waiter_that_is_refused_goes_on_renewing_its_session() -> None:
 def test_refused_contenders_do_not_retry_in_step() -> None:
     throttle = p.waiting().contender.throttle
     for _ in range(3):
-        throttle = throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
+        throttle = throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, 0.5, holds=False)
     assert throttle.pause_s(0.0) == 2.0 and throttle.pause_s(0.99) == pytest.approx(5.96)
+
+
+def test_reads_of_a_waiter_that_run_out_of_time_become_rare_up_to_a_low_level() -> None:
+    """An agent holds what its servers refuse for 7 s, and no read waits for that long."""
+    throttle, read = Throttle(), r.ReadKey("n", 0.0, 1.0, "k")
+    levels = []
+    for _ in range(4):
+        throttle = throttle.count(read, p.SILENCE, 1.0, holds=False)
+        levels.append(throttle.reads)
+    assert levels == [1, 2, 2, 2]
+    assert replace(throttle, reads=4).count(read, p.SILENCE, 1.0, holds=False).reads == 4
+    assert throttle.count(read, p.SILENCE, 0.9, holds=False) == throttle, "the connection was refused"
+    assert throttle.count(read, p.FREE, 1.0, holds=False).reads == 0
+    assert Throttle().count(read, p.SILENCE, 1.0, holds=True) == Throttle()
+    for urgent in (r.RenewSession, r.Release, r.Acquire):
+        request = next(each for each in REQUESTS if type(each) is urgent)
+        assert Throttle().count(request, p.SILENCE, 9.0, holds=False) == Throttle()
+
+
+DROPPED = o.Dropped("500 rpc error making call: EOF")
+
+
+def is_repeated_at_once(play: p.Play, kind: type[r.Request]) -> bool:
+    play.on(play.now, kind, DROPPED)
+    return kind in map(type, play.under_way)
+
+
+def test_a_renewal_that_was_dropped_is_repeated_at_once_and_only_once_in_a_row() -> None:
+    play = p.holding()
+    for _ in range(2):
+        while p.RENEW not in map(type, play.under_way):
+            play.happens(play.deadline, e.Tick())
+        assert is_repeated_at_once(play, p.RENEW)
+        assert gaps(play, p.RENEW, 2, DROPPED) == pytest.approx([RETRY_S] * 2)
+        play.on(play.now, p.RENEW, o.SessionAlive())
+
+
+@pytest.mark.parametrize("ends", [e.StepDownAsked("n", 60.0), e.StopAsked()])
+def test_a_release_that_was_dropped_is_repeated_at_once_even_when_the_process_ends(ends: e.Event) -> None:
+    """Without the repeat the destroy would follow, and the lock-delay would keep the next holder waiting."""
+    play = p.holding()
+    play.happens(1.5, ends)
+    play.happens(1.6, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert is_repeated_at_once(play, p.RELEASE)
+    play.on(play.now, p.RELEASE, o.Done())
+    while p.DESTROY not in map(type, play.under_way):
+        play.happens(play.deadline, e.Tick())
+    assert is_repeated_at_once(play, p.DESTROY)
+
+
+def test_an_attempt_that_was_dropped_is_repeated_after_a_read_at_once() -> None:
+    play = p.waiting()
+    play.does(0.2, p.WATCH, p.FREE, "acquire s, watch 5")
+    play.on(0.3, p.ACQUIRE, DROPPED)
+    play.on(0.3, p.READ, p.FREE)
+    assert p.ACQUIRE in map(type, play.under_way)

@@ -17,11 +17,11 @@ from supervisor.transport import Endpoint, ExchangeFailed, FailureKind
 from supervisor.transport.tls import TlsContext
 from tests.support.captured import captured
 from tests.support.hung import hung, needs_root
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, patient
 from tests.support.supervisor import until
 from tests.unit.transport.conftest import Pki
 from tests.unit.transport.harness import PATIENT_S, children, failure_of, get, put, transport
-from tests.unit.transport.peer import AGAIN, READ, Peer, TlsFiles, answer
+from tests.unit.transport.peer import AGAIN, CLOSE, READ, RESET, Peer, Step, TlsFiles, answer
 
 NOBODY = 65534
 SERVES = [READ, answer(b"one"), AGAIN]
@@ -76,6 +76,20 @@ async def test_a_known_authority_is_trusted_for_reads_writes_and_spare_connectio
         seen = peer.seen()
         assert [request for _, request in seen] == ["GET /", "GET /", "PUT /"]
         assert seen[0][0] == seen[1][0] != seen[2][0]
+
+
+@pytest.mark.parametrize("end", [CLOSE, RESET], ids=["closed", "reset"])
+async def test_a_connection_that_the_peer_ends_at_rest_is_noticed_before_its_use(pki: Pki, end: Step) -> None:
+    """Newer versions of Consul close one on which nothing has come for 10 s."""
+    with Peer([READ, answer(b"one"), CLOSE], [end], SERVES, tls=pki.server) as peer:
+        async with transport(peer.url, Tls(ca_file=pki.ca)) as it:
+            await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
+            it.prepare()
+            await asyncio.sleep(patient(1.0))
+            assert not it.prepared
+            await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
+            await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
+        assert peer.seen() == [(0, "GET /"), (2, "PUT /"), (3, "GET /")]
 
 
 def test_a_folder_of_authorities_is_read_with_any_file_names(pki: Pki, tmp_path: Path) -> None:
