@@ -17,9 +17,10 @@ def main() -> int:
     gc.set_threshold(*COLLECTED_AT)
     try:
         if sys.argv[1:2] == ["run"]:
-            from supervisor.runtime import signals
+            from supervisor.runtime import init, signals
 
             signals.block()
+            init.stay_as_init()  # first, so that process 1 stays small
         from supervisor.cli import main as command
 
         return command()

@@ -235,8 +235,6 @@ def _daemon(
 
     journal = reaches_journal(STANDARD_ERROR, os.environ)
     log = Log(config.log.level, config.log.format, boottime, journal=journal)
-    for warning in config.warnings:
-        log.line("warning", "configuration", why=str(warning))
 
     async def daemon() -> int:
         running = Daemon(config, socket.gethostname(), os.environ, log, load=load, path=path, refused=refused)

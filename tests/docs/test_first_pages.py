@@ -2,7 +2,9 @@
 
 import json
 import re
+import socket
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -97,6 +99,7 @@ def test_every_cell_about_another_product_names_its_source() -> None:
 LOCKS = SHOWN.of(MOVING, "From `consul lock`, without a daemon")
 
 
+@pytest.mark.long
 def test_the_shown_locks_exclude_each_other(shared_agent: Agent, tmp_path: Path, unique: str) -> None:
     """The commands are those of the page with another program and prefix."""
     running, go = tmp_path / "running", tmp_path / "go"
@@ -187,6 +190,7 @@ def without_seconds(text: str) -> str:
     return re.sub(r" \d+\.\d+s$", " SECONDS", constant(text), flags=re.MULTILINE)
 
 
+@pytest.mark.long
 @SHOWN.by(MOVING, "From `consul lock`", "sh", "theirs")
 @SHOWN.by(MOVING, "From `consul lock`", "yaml", "ours")
 def test_a_lock_moves_from_consul_lock_node_by_node(
@@ -207,19 +211,11 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
     ]
     argv = moved[0].split()
     assert argv[:2] == ["consul", "lock"]
-    lock = [
-        "setpriv",
-        "--pdeathsig",
-        "TERM",
-        str(BINARY),
-        "lock",
-        f"-http-addr={shared_agent.url}",
-        *argv[2:],
-    ]
+    dies = ("setpriv", "--pdeathsig", "TERM")
+    lock = [*dies, str(BINARY), "lock", f"-http-addr={shared_agent.url}", *argv[2:]]
     elections = {unique: yaml.safe_load(moved[1])["elections"]["app"]}
     config = {"consul": {"address": shared_agent.url}, "elections": elections}
-    one = Supervisor(tmp_path / "one", config)
-    try:
+    with closing(Supervisor(tmp_path / "one", config)) as one:
         with subprocess.Popen(lock, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as old_node:
             until(running.exists, "consul lock runs it")
             one.start()
@@ -232,9 +228,70 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
         one.wait_line("role", role="holding")
         until(running.exists, "the supervisor runs it")
         assert one.stop() == 0
+    assert not twice.exists()
+
+
+@SHOWN.by(MOVING, "From Patroni's callbacks", "yaml")
+def test_an_observer_follows_the_key_of_patroni(
+    shared_agent: Agent, tmp_path: Path, unique: str, shown: str
+) -> None:
+    """Another program locks the key with its name, as Patroni does; the observer needs no session."""
+    callback, told, us = tmp_path / "callback", tmp_path / "told", socket.gethostname()
+    callback.write_text(f'#!/bin/sh\necho "$@" >>{told}\n')
+    callback.chmod(0o755)
+    key = f"service/{unique}/leader"
+    text = shown.replace("service/batman/leader", key).replace("/etc/patroni/callback", str(callback))
+    one = Supervisor(tmp_path, {"consul": {"address": shared_agent.url}, **yaml.safe_load(text)})
+    patroni = shared_agent.session_create(Name=unique)
+    try:
+        assert shared_agent.acquire(key, patroni, us.encode())
+        one.start()
+        until(lambda: told.exists() and "primary" in told.read_text(), "it is told that its member leads")
+        shared_agent.kv_put(key, b"another")
+        until(lambda: "replica" in told.read_text(), "it is told that another leads")
+        assert told.read_text() == "on_role_change primary batman\non_role_change replica batman\n"
+        assert one.stop() == 0
     finally:
         one.close()
-    assert not twice.exists()
+        shared_agent.session_destroy(patroni)
+
+
+AGENT = """#!/bin/sh
+echo "$1 $OCF_RESKEY_ip" >>LOG
+case $1 in
+    start) touch STATE ;;
+    stop) rm -f STATE ;;
+    monitor) [ -e STATE ] || exit 7 ;;
+    *) exit 3 ;;
+esac
+"""  # the rules of OCF: 0 for success, also of the stop of what does not run; 7 for what does not run
+
+
+@SHOWN.by(MOVING, "From Pacemaker's agents", "sh", "wrapper")
+@SHOWN.by(MOVING, "From Pacemaker's agents", "yaml", "file")
+def test_an_ocf_agent_becomes_hooks(
+    shared_agent: Agent, tmp_path: Path, unique: str, wrapper: str, file: str
+) -> None:
+    agent, script, log, state = (tmp_path / name for name in ("agent", "address", "log", "state"))
+    agent.write_text(AGENT.replace("LOG", str(log)).replace("STATE", str(state)))
+    script.write_text(wrapper.replace("/usr/lib/ocf/resource.d/heartbeat/IPaddr2", str(agent)))
+    for each in (agent, script):
+        each.chmod(0o755)
+    text = file.replace("/usr/local/sbin/address", str(script)).replace("sleep 10", "sleep 0.05")
+    elections = {unique: yaml.safe_load(text)["elections"]["address"] | {"key": unique}}
+    one = Supervisor(tmp_path / "one", {"consul": {"address": shared_agent.url}, "elections": elections})
+    try:
+        one.start()
+        one.wait_line("role", role="holding")
+        until(lambda: log.read_text().count("monitor") > 2, "the agent monitors what it has started")
+        state.unlink()
+        one.wait_line("role", role="losing", reason="run-exited")
+        until(lambda: "stop" in log.read_text(), "on_lose stops it")
+        calls = log.read_text().splitlines()
+        assert calls[0] == "start 10.0.0.9" and calls[-1] == "stop 10.0.0.9"
+        assert one.stop() == 0
+    finally:
+        one.close()
 
 
 @pytest.mark.long

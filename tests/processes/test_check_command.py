@@ -218,15 +218,6 @@ def test_the_last_line_is_the_verdict_and_quiet_prints_no_more(tmp_path: Path) -
     assert command("check", "--quiet", str(file)).stdout == f"{verdict}\n"
 
 
-def test_the_verdict_of_a_refusal_follows_the_faults(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("elections: {app: {keey: 1, vallue: 2}}\n")
-    (tmp_path / "b.yaml").write_text("elections: {other: {keey: 1}}\n")
-    done = command("check", "--quiet", str(tmp_path))
-    assert (done.returncode, done.stdout) == (CONFIGURATION, "")
-    *faults, verdict = done.stderr.splitlines()
-    assert len(faults) == 3 and verdict == f"{tmp_path}: not valid, 3 faults in 2 files"
-
-
 def test_quiet_and_json_exclude_each_other(tmp_path: Path) -> None:
     done = command("check", "--quiet", "--json", str(tmp_path))
     assert (done.returncode, done.stdout) == (USAGE, "")
@@ -331,7 +322,14 @@ def test_each_hook_that_cannot_start_is_a_warning_with_its_place(tmp_path: Path)
     [
         ("echo 4s", "WatchdogSec 4s"),
         ("echo 1min 30s", "WatchdogSec 90s"),
-        ("echo infinity", "WatchdogSec 10s"),  # a unit that is not there
+        ("[ $1 = show ] && echo infinity", "WatchdogSec 10s"),  # a unit that is not there
+        # A unit that has never started, with a drop-in.
+        (
+            r"[ $1 = show ] && echo infinity || printf 'WatchdogSec=9s\n#WatchdogSec=8s\nWatchdogSec=4sec\n'",
+            "WatchdogSec 4s",
+        ),
+        (r"[ $1 = show ] && echo infinity || printf 'WatchdogSec = 1min 500ms\n'", "WatchdogSec 60.5s"),
+        (r"[ $1 = show ] && echo infinity || printf ' WatchdogSec=7\n'", "WatchdogSec 7s"),
         ("echo 4s; exit 1", "WatchdogSec 10s"),
         ("exec sleep 60", "WatchdogSec 10s"),
     ],
@@ -348,6 +346,43 @@ def test_with_here_the_watchdog_is_that_of_the_unit(tmp_path: Path, systemctl: s
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     assert sum_ in command("check", str(file), "--here", environ=environ).stdout
     assert "WatchdogSec 10s" in command("check", str(file), environ=environ).stdout
+
+
+@pytest.mark.parametrize(
+    ("watchdog", "why"),
+    [
+        ("{device: /nonexistent}", "cannot open /nonexistent: No such file or directory"),
+        ("{device: /etc/passwd}", "cannot open /etc/passwd: it is no device"),
+        ("{device: /nonexistent, required: false}", ""),
+        ("{device: /dev/null}", ""),
+    ],
+)
+def test_with_here_a_watchdog_that_cannot_be_used_is_an_error(
+    tmp_path: Path, watchdog: str, why: str
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"watchdog: {watchdog}\nelections: {{app: {{on_lose: [{{exec: ['true']}}]}}}}\n")
+    problems = [checked(str(file), "--here")[1]["errors"], checked(str(file))[1]["warnings"]]
+    for found in problems:
+        about = [(each["line"], each["path"], each["message"]) for each in found if "open" in each["message"]]
+        assert [each[:2] for each in about] == ([(1, "watchdog")] if why else [])
+        assert all(message.startswith(why) for *_, message in about)
+    assert checked(str(file), "--here")[0] == (CONFIGURATION if why else OK)
+
+
+def test_with_here_a_watchdog_that_the_unit_hides_is_an_error(tmp_path: Path) -> None:
+    """A program plays systemd."""
+    program, file = tmp_path / "systemctl", tmp_path / "c.yaml"
+    program.write_text('#!/bin/sh\n[ "$2" != --property=PrivateDevices,ProtectClock ] || echo no yes\n')
+    program.chmod(0o755)
+    file.write_text("watchdog: {device: /dev/null}\nelections: {app: {}}\n")
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = command("check", str(file), "--here", environ=environ)
+    assert (
+        f"{file}:1:1: watchdog: cannot open /dev/null: the unit hides it: install the drop-in" in done.stderr
+    )
+    assert done.returncode == CONFIGURATION
+    assert command("check", str(file), environ=environ).returncode == OK
 
 
 def test_with_here_each_hook_that_cannot_start_is_an_error(tmp_path: Path) -> None:

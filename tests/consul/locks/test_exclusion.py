@@ -121,6 +121,7 @@ def test_a_value_in_a_key_that_was_never_locked_stays(lockers: Lockers) -> None:
     assert entry is not None and entry["Value"] == b"max=500" and lockers.lines("b") == []
 
 
+@pytest.mark.long
 def test_a_semaphore_has_another_kind_of_key(lockers: Lockers) -> None:
     """Conflict of kinds: neither takes the key of the other for its own."""
     lockers.holder("-n", "2", key=lockers.prefix)
