@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.consul.elections.scene import LASTING, ROOM_S, Scene
+from tests.consul.elections.scene import LASTING, Scene
 from tests.consul.elections.test_handover import step_down
 from tests.consul.elections.test_reload import item
 from tests.consul.semaphores.scene import SlotScene
@@ -22,7 +22,6 @@ from tests.support.supervisor import Supervisor, until
 from tests.support.turns import first_now
 
 NODES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3", "d": "10.0.0.4"}
-TTL_S = ROOM_S  # of the check, because three intervals of a second are longer
 LASTING_TTL_S = 5.0  # three intervals with LASTING
 ROUNDS = 4
 
