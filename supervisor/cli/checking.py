@@ -28,7 +28,7 @@ from supervisor.formats.durations import parse_duration
 from supervisor.preflight.file_modes import audit
 
 SYSTEMD_S = 2.0  # it answers within milliseconds
-WATCHDOG_OF_UNIT = ["systemctl", "show", "--property=WatchdogUSec", "--value", "consul-supervisor.service"]
+TIMES_OF_UNIT = {"WatchdogUSec": "WATCHDOG_USEC", "TimeoutStartUSec": "TIMEOUT_START_USEC"}
 
 if TYPE_CHECKING:
     from supervisor.check.findings import Finding
@@ -108,17 +108,18 @@ def _check_one(path: Path, options: argparse.Namespace) -> int:
 
 
 def _environ(here: bool) -> Mapping[str, str]:
-    """Return the environment; for this machine with the WatchdogSec of its unit, where systemd shows one."""
+    """Return the environment; for this machine with the times of its unit, where systemd shows them."""
+    environ, null = {**os.environ}, subprocess.DEVNULL
+    argv = ["systemctl", "show", f"--property={','.join(TIMES_OF_UNIT)}", "consul-supervisor.service"]
     if not here:
-        return os.environ
+        return environ
     with suppress(OSError, ValueError, subprocess.SubprocessError):
-        null = subprocess.DEVNULL
-        shown = subprocess.check_output(
-            WATCHDOG_OF_UNIT, stdin=null, stderr=null, text=True, timeout=SYSTEMD_S
-        )
-        watchdog_s = parse_duration(shown.strip().replace(" ", "").replace("min", "m"))  # as in 1min 30s
-        return {**os.environ, "WATCHDOG_USEC": f"{1e6 * watchdog_s:.0f}"}
-    return os.environ
+        shown = subprocess.check_output(argv, stdin=null, stderr=null, text=True, timeout=SYSTEMD_S)
+        for name, _, time in (line.partition("=") for line in shown.splitlines()):
+            with suppress(KeyError, ValueError):
+                time_s = parse_duration(time.replace(" ", "").replace("min", "m"))  # as in 1min 30s
+                environ[TIMES_OF_UNIT[name]] = f"{1e6 * time_s:.0f}"
+    return environ
 
 
 def _with_warnings(config: Config, here: bool, path: Path, *, alone: Path | None = None) -> Config:

@@ -128,6 +128,11 @@ class Status:
             found.append(f"Consul refuses the token: {bounded(why)}")
         return found
 
+    def warnings(self) -> list[str]:
+        """Return what an operator should know of this daemon although it may be healthy."""
+        forgets = "once this machine boots, pauses, stuck items and tenures since then are forgotten"
+        return [f"{forgets}: {bounded(self._history.uncopied)}"] if self._history.uncopied else []
+
     def body(self) -> bytes:
         now, items = self._clock(), self.items()
         troubles = self.problems()
@@ -136,6 +141,7 @@ class Status:
             "daemon": self._daemon(),
             "healthy": not troubles,
             "troubles": troubles,
+            "warnings": self.warnings(),
             "consul": self._consul(now),
             "last_event": self._history.events.newest_at,
         }

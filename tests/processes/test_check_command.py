@@ -329,10 +329,15 @@ def test_each_hook_that_cannot_start_is_a_warning_with_its_place(tmp_path: Path)
 @pytest.mark.parametrize(
     ("systemctl", "sum_"),
     [
-        ("echo 4s", "WatchdogSec 4s"),
-        ("echo 1min 30s", "WatchdogSec 90s"),
-        ("echo infinity", "WatchdogSec 10s"),  # a unit that is not there
-        ("echo 4s; exit 1", "WatchdogSec 10s"),
+        ("echo WatchdogUSec=4s", "WatchdogSec 4s"),
+        ("echo WatchdogUSec=1min 30s", "WatchdogSec 90s"),
+        ("echo WatchdogUSec=infinity", "WatchdogSec 10s"),  # a unit that is not there
+        ("echo WatchdogUSec=4s; exit 1", "WatchdogSec 10s"),
+        ("echo TimeoutStartUSec=9s; echo WatchdogUSec=10s", "WatchdogSec 10s + RestartSec 1s + start 1s"),
+        (
+            "echo TimeoutStartUSec=1min 30s; echo WatchdogUSec=4s",
+            "RestartSec 1s + TimeoutStartSec 90s + RestartSec again 1s + start 1s",
+        ),
         ("exec sleep 60", "WatchdogSec 10s"),
     ],
 )

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from supervisor.cli.exit_codes import CONFIGURATION
-from supervisor.config.lease_checks import RESTART_S, WATCHDOG_S
+from supervisor.config.lease_checks import RESTART_S
 from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
 from supervisor.runtime.driver import SLEEP_MAX_S
+from supervisor.runtime.notification import WATCHDOG_S
 from supervisor.telemetry.systemd import PINGS_PER_TIMEOUT
 from tests.support.captured import captured
 from tests.support.patience import PATIENCE_S
@@ -42,6 +43,8 @@ EXPECTED = {
         "RestartSec": ["1"],
         "RestartPreventExitStatus": ["78"],
         "WatchdogSec": ["10s"],
+        "TimeoutStartSec": ["9s"],
+        "TimeoutStartFailureMode": ["kill"],
         "WatchdogSignal": ["SIGKILL"],
         "OOMScoreAdjust": ["-100"],
         "OOMPolicy": ["continue"],
@@ -164,6 +167,7 @@ def test_check_computes_with_the_times_of_the_unit() -> None:
     service = settings(UNIT.read_text())["Service"]
     assert [f"{WATCHDOG_S:g}s"] == service["WatchdogSec"]
     assert [f"{RESTART_S:g}"] == service["RestartSec"]
+    assert service["TimeoutStartSec"] == [f"{WATCHDOG_S - RESTART_S:g}s"]
 
 
 def test_the_watchdog_of_the_unit_leaves_time_for_late_pings() -> None:
