@@ -63,8 +63,9 @@ done
 [ -d "$new" ] || mkdir -m 700 "$new" || exit
 cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" -- "$@" && exec sync -- "$to"
 why=$?
+read -r _ _ _ parent _ <"/proc/$$/stat"
 for name; do  # an outdated configuration would be used as the last accepted one
-  [ "$name" != accepted.json ] || rm -f -- "$to/$name"
+  [ "$name" != accepted.json ] || [ "$parent" != "$PPID" ] || rm -f -- "$to/$name"
 done
 exit $why
 """
@@ -118,6 +119,8 @@ def take_over(state_dir: Path, folder: Path) -> int:
             if not (state_dir / note.stem).exists():
                 note.with_suffix("").unlink(missing_ok=True)
                 note.unlink()
+        if _is_newer(state_dir / ACCEPTED, folder):
+            (folder / ACCEPTED).unlink(missing_ok=True)
         (folder / COMPLETE).touch()
     except OSError:
         os.close(lock)
