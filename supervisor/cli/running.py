@@ -96,15 +96,12 @@ def _load_or_go_on(path: Path, note: Path) -> _Start:
             report(unusable)
         runs = f"this process runs by the configuration of {former.time}"
         return _Start(former.config, f"{runs}, because {why}", passes)
-    if config is not None and _is_on_record(config.state_dir):
-        return _Start(config, f"requests carry no token, because {why}", passes)
+    if config is not None:
+        from supervisor.daemon.records import config_of_records
+
+        if config_of_records(config.state_dir, os.environ) is not None:
+            return _Start(config, f"requests carry no token, because {why}", passes)
     raise unusable
-
-
-def _is_on_record(state_dir: str) -> bool:
-    from supervisor.daemon.records import config_of_records
-
-    return config_of_records(state_dir, os.environ) is not None
 
 
 def _load_at_start(path: Path) -> Config:

@@ -72,7 +72,8 @@ class Operator:
         if refused := next((reply for reply in replies if reply.outcome is not Result.DONE), None):
             return refused
         if why := await self._on_disk():
-            return _cannot(command.verb, ", ".join(names), _forgotten(f"once this machine has booted: {why}"))
+            why = _forgotten(f"once this machine has booted: {why}")
+            return _cannot(command.verb, command.name or "all", why)
         return Reply(Result.DONE, "", tuple(line for reply in replies for line in reply.lines))
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:

@@ -66,8 +66,10 @@ class Records:
         unwanted: why all that is on record beside ``wanted`` is given up.
         """
         records = dict(self._journal.recorded())
-        for name in (ACCEPTED, *(f"{name}{SUFFIX}" for name in records)):
-            self._copies.want(name)
+        for name in records:
+            self._copies.want(f"{name}{SUFFIX}")
+        if Path(self.folder, ACCEPTED).exists():
+            self._copies.want(ACCEPTED)
         self._kill_leftovers(records)
         self.withheld |= {name for record in records.values() for name in record.withheld}
         for name, record in records.items():

@@ -26,6 +26,7 @@ from supervisor.telemetry.item_history import Attempt, ItemHistory, LastError, T
 from supervisor.telemetry.stuck_texts import remedy
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
+_FORGETS = "a boot of this machine forgets what changes now (pauses, stuck items, tenures, the configuration)"
 VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
 
 
@@ -128,11 +129,6 @@ class Status:
             found.append(f"Consul refuses the token: {bounded(why)}")
         return found
 
-    def warnings(self) -> list[str]:
-        """Return what an operator should know of this daemon although it may be healthy."""
-        forgets = "once this machine boots, pauses, stuck items and tenures since then are forgotten"
-        return [f"{forgets}: {bounded(self._history.uncopied)}"] if self._history.uncopied else []
-
     def body(self) -> bytes:
         now, items = self._clock(), self.items()
         troubles = self.problems()
@@ -141,7 +137,7 @@ class Status:
             "daemon": self._daemon(),
             "healthy": not troubles,
             "troubles": troubles,
-            "warnings": self.warnings(),
+            "warnings": [f"{_FORGETS}: {bounded(why)}"] if (why := self._history.uncopied) else [],
             "consul": self._consul(now),
             "last_event": self._history.events.newest_at,
         }
