@@ -95,6 +95,7 @@ def test_a_run_that_is_refused_keeps_nothing(scene: Scene, tmp_path: Path) -> No
     assert session_in_force(scene) == session and scene.calls("a") == ["acquire acquired"]
 
 
+@pytest.mark.long
 @needs_root
 def test_a_full_disk_is_said_and_keeps_no_outdated_configuration(scene: Scene, disk: Path) -> None:
     a = scene.leader("a")
@@ -114,6 +115,7 @@ def test_a_full_disk_is_said_and_keeps_no_outdated_configuration(scene: Scene, d
     until(lambda: not status(a)["warnings"], "the warning has ended")
 
 
+@pytest.mark.long
 @needs_root
 def test_the_newest_of_several_reloads_is_kept_after_a_freeze(scene: Scene, disk: Path) -> None:
     a = scene.leader("a")
@@ -230,6 +232,7 @@ def spoil(token: Path, how: str) -> None:
         token.write_text("one\ntwo\n" if how == "two" else "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", FAULTS)
 def test_a_token_file_that_is_bad_at_a_restart_costs_nothing(scene: Scene, how: str) -> None:
     token = scene.folder / "token"
@@ -255,6 +258,7 @@ def test_a_first_start_with_a_bad_token_file_ends(scene: Scene) -> None:
     assert a.wait() == 78
 
 
+@pytest.mark.long
 @needs_root
 def test_a_file_that_answers_late_at_a_restart_is_read_again_by_itself(scene: Scene) -> None:
     a = scene.leader("a")
@@ -274,6 +278,7 @@ def test_a_file_that_answers_late_at_a_restart_is_read_again_by_itself(scene: Sc
     assert scene.calls("a") == ["acquire acquired"] and not a.lines("event-loop-stalled")
 
 
+@pytest.mark.long
 def test_commands_about_consul_go_by_the_copy_where_the_daemon_does(scene: Scene) -> None:
     a = scene.leader("a")
     until(accepted_file(a).exists, "the configuration is kept")
