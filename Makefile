@@ -1,6 +1,6 @@
 # The targets of a developer, from a fresh clone on Debian or Ubuntu: `make test` needs only Python 3.11 with venv, and
-# takes three minutes on two cores. `make test-all` runs every other test. PYTHON=… names the interpreter, WORKERS=… the
-# number of tests that run at once.
+# takes three minutes on two cores. `make test-all` runs every other test, and tests/stages.py what CI runs of them.
+# PYTHON=… names the interpreter, WORKERS=… the number of tests that run at once.
 
 # Most tests wait for a process or a clock, so there are two workers for each core. Each worker has a Consul of its own,
 # so their number has a limit.
@@ -12,7 +12,7 @@ ELSEWHERE = --ignore=tests/system/programs --ignore=tests/system/machine --ignor
 # The faults of `make test-cluster` and their order; the seeds of `make simulate`.
 SEED ?= 1
 SEEDS ?= 1-1000
-# --minutes=8: the mutants of new lines first, then others, until that time is over.
+# --minutes=4: the mutants of new lines first, then others, until that time is over.
 MUTANTS ?=
 # "--runs=20 reset": only the scenes of `make test-watchdog` with a reset, each so often.
 WATCHDOG ?=
@@ -20,15 +20,18 @@ WATCHDOG ?=
 RERUNS ?= 0
 PYTHON ?=
 export PYTHON
+# pytest keeps the tests that it has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo deb test run-tests test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster test-watchdog simulate answers mutants bench dist zipapp compiler root clean
+.PHONY: help setup venv consul lint demo deb test run-tests slowest test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster test-watchdog simulate answers mutants bench dist zipapp compiler root clean
 
 help:
 	@echo "make test      start here: set up what is missing, check style and types, run each test of up to some 3 s"
 	@echo "               (about 3 minutes; TESTS=tests/unit/core for some tests, WORKERS=1 for one after the other)"
 	@echo "make test-unit the quickest: tests of single modules, without a Consul (under a minute)"
 	@echo "make test-all  every other test, in under an hour: the targets test-… and mutants below; what needs root, as root"
+	@echo "make slowest   make test once more: the tests that take three quarters of its processor time"
 	@echo "make test-pythons  the tests of make test-unit with every other Python that is found"
 	@echo "make test-long the long tests: real outages, many orders of events, a hundred seeds of the simulation"
 	@echo "make test-orders  every order of events to its end, for a change of the core (an hour)"
@@ -45,7 +48,7 @@ help:
 	@echo "make deb       build the package for Debian 12 and 13 in dist/, as any user; installs nothing"
 	@echo "make lint      style and types only"
 	@echo "make answers   print what each answer of Consul is taken for, by request"
-	@echo "make mutants   break each rule of the core and of lock once: its tests must notice (MUTANTS=--minutes=8: fewer)"
+	@echo "make mutants   break each rule of the core once: its tests must notice (MUTANTS=--minutes=4: fewer)"
 	@echo "make bench     measure on this machine: one table, every figure with its limit (one row needs root)"
 	@echo "make dist      write a release to dist/: wheel, sdist, single file, requirements with hashes, checksums"
 	@echo "make zipapp    write only the single file, dist/consul-supervisor.pyz"
@@ -68,11 +71,16 @@ lint: venv
 test: setup
 	@$(MAKE) --no-print-directory -j2 lint run-tests
 
-# Beside lint, of which one program uses one core.
+# Beside lint, of which one program uses one core. In a fresh clone one process compiles the tests, not each worker.
 run-tests: venv
+	@[ -d tests/__pycache__ ] || .venv/bin/python -m pytest --collect-only -qq $(ELSEWHERE) tests >/dev/null
 	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
 
-test-unit: venv
+# Where the time goes: the tests that together take three quarters of the processor time.
+slowest: setup
+	.venv/bin/python -m pytest -q -p tests.slowest -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
+
+test-unit: setup
 	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" tests/unit
 
 # With every other Python that is found, because each is built in another way and has another asyncio.
@@ -83,19 +91,9 @@ test-pythons: setup
 	    $$venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" tests/unit || exit 1; \
 	done
 
-# Two targets at a time, one that computes beside one that mostly waits. What they need is installed before that,
-# because apt has one lock.
+# Two targets at a time; tests/stages.toml lists them.
 test-all: setup
-	@tests/setup/get_programs.sh
-	@tests/setup/get_applications.sh
-	$(MAKE) -j2 -O test-long test-soak $(if $(filter 0,$(shell id -u)),test-cluster)
-	$(MAKE) -j2 -O test-programs test-applications
-	$(MAKE) -j2 -O test-packaging test-semaphores
-	$(MAKE) test-watchdog
-	@[ "$$(id -u)" = 0 ] || echo 'left out: test-systemd and test-cluster, because network namespaces and machines need root'
-	@[ "$$(id -u)" != 0 ] || $(MAKE) -j2 -O test-systemd test-pythons
-	@[ "$$(id -u)" = 0 ] || $(MAKE) test-pythons
-	$(MAKE) mutants MUTANTS=--minutes=4
+	@.venv/bin/python -m tests.stages
 
 # Tests that take more than some 3 s. A test that hangs is shown late: some rounds take minutes, and the watchdog
 # that prints where a test is has ended a Python that was only busy.

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType
 
 from bench import (
@@ -38,7 +38,7 @@ from bench.figures import Figure, markdown_table, plain_table
 from bench.lab import CannotMeasure, Lab
 from tests.support.consul import BINARY
 
-ROWS: dict[str, Callable[[Lab], list[Figure]]] = {
+ROWS: dict[str, Callable[[Lab], Iterable[Figure]]] = {
     "reaction": reaction.measure,
     "takeover": takeover.measure,
     "machine-loss": loss.measure,
@@ -98,13 +98,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(lab: Lab, names: Sequence[str]) -> tuple[dict[str, list[Figure]], list[str], list[str]]:
-    """Return the figures of these rows, the errors of rows that failed, and why a row cannot be measured."""
+    """Return the figures of these rows, the errors of rows that failed, and why a row cannot be measured.
+
+    Each figure is printed as soon as it is measured.
+    """
     figures: dict[str, list[Figure]] = {}
     failed: list[str] = []
     left_out: list[str] = []
     for name in names:
+        row = []
         try:
-            figures[name] = ROWS[name](lab)
+            for figure in ROWS[name](lab):
+                lab.say("  ".join(figure.cells))
+                row.append(figure)
+            figures[name] = row
         except (TimeoutError, RuntimeError) as error:
             failed.append(f"{name}: {error}")
         except CannotMeasure as error:

@@ -13,7 +13,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.contender import EQUAL_TERMS, stamping_hooks, write_config
@@ -46,17 +46,16 @@ class Marker:
     count: int
 
 
-def measure(lab: Lab) -> list[Figure]:
+def measure(lab: Lab) -> Iterator[Figure]:
     """Measure calls, allocations and own CPU time."""
-    figures: list[Figure] = []
     for what in ("calls", "allocations"):
         lab.say(f"calls: {what}")
         for stretch, counts in _counted(lab, what).items():
             if not counts:
                 raise RuntimeError(f"nothing was counted for “{stretch}”")
             row, median = "calls" if what == "calls" else "calls, allocations", statistics.median(counts)
-            figures.append(Figure(row, f"{stretch}, median of {len(counts)}", median, what))
-    return [*figures, *_own_cpu(lab)]
+            yield Figure(row, f"{stretch}, median of {len(counts)}", median, what)
+    yield from _own_cpu(lab)
 
 
 def _own_cpu(lab: Lab) -> list[Figure]:

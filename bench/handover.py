@@ -9,6 +9,7 @@ segments then shows where the time goes, of traced supervisors and of the floor.
 
 import statistics
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bench import segments
@@ -45,17 +46,16 @@ class Side:
     samples_ms: list[float] = field(default_factory=list)
 
 
-def measure(lab: Lab) -> list[Figure]:
+def measure(lab: Lab) -> Iterator[Figure]:
     """Measure on both kinds of agent, one after the other, with few candidates and with more."""
-    figures: list[Figure] = []
     for agent, persistent in (("-dev", False), ("data directory", True)):
         for candidates in CANDIDATES:
             row = f"hand-over, {agent}, {candidates} candidates"
             lab.say(row)
             samples = hand_overs(lab, persistent=persistent, candidates=candidates)
-            figures += _figures(row, samples, LIMITS[agent])
+            yield from _figures(row, samples, LIMITS[agent])
     lab.say(segments.ROW)
-    return [*figures, *segments.measure(lab)]
+    yield from segments.measure(lab)
 
 
 def hand_overs(

@@ -11,6 +11,7 @@ the jitter. The limit of a waiter is the number of requests of `consul lock`.
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,10 +49,11 @@ class Rate:
     consistent: float
 
 
-def measure(lab: Lab) -> list[Figure]:
+def measure(lab: Lab) -> Iterator[Figure]:
     """Measure a holder and a waiter of each kind at rest, all at one time, and then fleets."""
     lab.say("requests at rest")
-    return [*_figures(*_rates(lab)), *fleet.measure(lab)]
+    yield from _figures(*_rates(lab))
+    yield from fleet.measure(lab)
 
 
 def _rates(lab: Lab) -> tuple[dict[tuple[str, str], Rate], float]:

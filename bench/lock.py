@@ -14,7 +14,7 @@ Both have the session of `consul lock`, run the same child without a shell, and 
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import psutil
@@ -41,23 +41,20 @@ Measured = Callable[[Agent, Contender], float]
 """Measures a contender whose child runs."""
 
 
-def measure(lab: Lab) -> list[Figure]:
+def measure(lab: Lab) -> Iterator[Figure]:
     """Measure both kinds in turn, figure by figure."""
     watched_s = WATCHED_QUICK_S if lab.quick else WATCHED_S
     lab.say("lock, start to child")
-    figures = _starts(lab)
+    yield from _starts(lab)
     lab.say("lock, hand-over")
     for kind, samples in hand_overs(lab, persistent=False, candidates=CANDIDATES, kinds=KINDS).items():
-        figures += median_and_p95(ROW, f"hand-over, {kind}", samples, "ms")
+        yield from median_and_p95(ROW, f"hand-over, {kind}", samples, "ms")
     lab.say("lock, memory, KILL and cut-off")
-    return [
-        *figures,
-        *_holders(lab, "memory", "MB", lambda agent, holder: _memory_mb(holder)),
-        *_holders(lab, "left after KILL", "processes", _left_after_kill, BELOW_A_SHELL),
-        *_holders(
-            lab, f"acts when cut off, of {watched_s:g} s", "s", partial(_acts_on_s, watched_s=watched_s)
-        ),
-    ]
+    yield from _holders(lab, "memory", "MB", lambda agent, holder: _memory_mb(holder))
+    yield from _holders(lab, "left after KILL", "processes", _left_after_kill, BELOW_A_SHELL)
+    yield from _holders(
+        lab, f"acts when cut off, of {watched_s:g} s", "s", partial(_acts_on_s, watched_s=watched_s)
+    )
 
 
 def _starts(lab: Lab) -> list[Figure]:

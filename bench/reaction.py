@@ -7,6 +7,7 @@ on_acquire, one when a blocking query of the bench shows the key with a session.
 
 import statistics
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,17 +34,15 @@ class Lateness:
     seen: list[float] = field(default_factory=list)
 
 
-def measure(lab: Lab) -> list[Figure]:
+def measure(lab: Lab) -> Iterator[Figure]:
     """Measure each lock-delay, one after the other."""
-    figures: list[Figure] = []
     for lock_delay_s in LOCK_DELAYS_S:
         lab.say(f"reaction, lock-delay {lock_delay_s} s")
         late = _rounds(lab, lock_delay_s)
         row = f"reaction, lock-delay {lock_delay_s} s"
-        figures += _figures(row, "destroyed → on_lose", late.lost, LIMIT_MS)
-        figures += _figures(row, "lock-delay over → on_acquire", late.acquired, SUCCESSION_LIMIT_MS)
-        figures += _figures(row, "lock-delay over → Session seen", late.seen, SUCCESSION_LIMIT_MS)
-    return figures
+        yield from _figures(row, "destroyed → on_lose", late.lost, LIMIT_MS)
+        yield from _figures(row, "lock-delay over → on_acquire", late.acquired, SUCCESSION_LIMIT_MS)
+        yield from _figures(row, "lock-delay over → Session seen", late.seen, SUCCESSION_LIMIT_MS)
 
 
 def _figures(row: str, what: str, samples: list[float], limit_ms: float) -> list[Figure]:

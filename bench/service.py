@@ -7,6 +7,7 @@ has it.
 """
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import datetime
@@ -29,17 +30,15 @@ REST_S = 0.2
 SETTLE_S = 0.5  # after the rest, so that the waiter has a session and watches the key
 
 
-def measure(lab: Lab) -> list[Figure]:
+def measure(lab: Lab) -> Iterator[Figure]:
     """Measure both ways of naming the holder."""
-    figures: list[Figure] = []
     for kind in (WITH, WITHOUT):
         lab.say(f"service, {kind}")
         named_ms, gap_ms, doubled = _hand_overs(lab, kind)
         row, limit = "service", LIMIT_MS if kind == WITH else None
-        figures += median_and_p95(row, f"{kind}, from holding to the name", named_ms, "ms", limit)
-        figures += median_and_p95(row, f"{kind}, nobody is named", gap_ms, "ms")
-        figures.append(Figure(row, f"{kind}, answers with two names", float(doubled), "", 0.0))
-    return figures
+        yield from median_and_p95(row, f"{kind}, from holding to the name", named_ms, "ms", limit)
+        yield from median_and_p95(row, f"{kind}, nobody is named", gap_ms, "ms")
+        yield Figure(row, f"{kind}, answers with two names", float(doubled), "", 0.0)
 
 
 def _hand_overs(lab: Lab, kind: str) -> tuple[list[float], list[float], int]:

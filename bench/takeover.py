@@ -12,7 +12,7 @@ After a destroy consul-supervisor contends again; `consul lock` ends.
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.agent_log import LOGGED, expiries
@@ -49,12 +49,10 @@ Lose = Callable[[Agent, list[Pair]], dict[str, int]]
 """Ends the holders' sessions, and returns by session when Consul ended it, in ns of CLOCK_MONOTONIC."""
 
 
-def measure(lab: Lab) -> list[Figure]:
+def measure(lab: Lab) -> Iterator[Figure]:
     """Measure both ways, each with an equal number of pairs of each kind at one time."""
-    return [
-        *_figures(lab, "session destroyed", _destroy, lab.samples(ROUNDS_DESTROYED, 1)),
-        *_figures(lab, "session expired", _let_expire, lab.samples(ROUNDS_EXPIRED, 1)),
-    ]
+    yield from _figures(lab, "session destroyed", _destroy, lab.samples(ROUNDS_DESTROYED, 1))
+    yield from _figures(lab, "session expired", _let_expire, lab.samples(ROUNDS_EXPIRED, 1))
 
 
 def _figures(lab: Lab, how: str, lose: Lose, rounds: int) -> list[Figure]:

@@ -6,6 +6,7 @@ import gc
 import inspect
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,14 +16,28 @@ import pytest
 from supervisor.filesystem.mounts import is_local
 from tests.support.consul import WAYS, Agent
 from tests.support.guarded import EACH_WAY
+from tests.support.leftovers import files
 from tests.support.staging import reported
+from tests.support.supervisor import ENVIRON
 from tests.support.surroundings import make_our_own
 
 make_our_own()  # each worker imports this before it collects a test
 
 is_local("/")  # its table stays open from the first call on, and would look like a leak of a test
 
+_before = files()
+
 pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """Let the run fail, once all its workers have ended, when a test has written to these places."""
+    yield
+    left = sorted(files() - _before)
+    if left and not hasattr(session.config, "workerinput"):
+        print(f"\nleft behind: {', '.join(left)}", file=sys.__stdout__)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_finish() -> None:
@@ -43,8 +58,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_state_dir(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let no test find, or wind up, the records of a supervisor that this machine runs."""
-    os.environ["STATE_DIRECTORY"] = str(tmp_path_factory.mktemp("state"))
+    """Let no test find, or wind up, the records of a supervisor that this machine runs, or leave any."""
+    for variable in ("STATE_DIRECTORY", "RUNTIME_DIRECTORY"):
+        os.environ[variable] = ENVIRON[variable] = str(tmp_path_factory.mktemp(variable))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import base64
 import http.client
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -127,14 +128,11 @@ def sent(request: requests.PreparedRequest) -> requests.Response:
     """Return Consul's response, by the standard library's client."""
     assert request.url is not None and request.method is not None
     url = urlsplit(request.url)
-    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=PATIENCE_S)
-    try:
+    with closing(http.client.HTTPConnection(url.hostname or "", url.port, timeout=PATIENCE_S)) as connection:
         target = f"{url.path}?{url.query}" if url.query else url.path
         connection.request(request.method, target, request.body, dict(request.headers))
         answer = connection.getresponse()
         return response(answer.status, answer.read(), dict(answer.headers))
-    finally:
-        connection.close()
 
 
 def response(status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> requests.Response:

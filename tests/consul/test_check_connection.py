@@ -1,7 +1,6 @@
 """``check --connect``: the reports of a real Consul about itself and a token, read without any effect."""
 
 import json
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -26,9 +25,11 @@ from supervisor.consul.shared.grouping import WATCHES_MAX
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.transport.pool import IDLE_MAX
-from tests.support.consul import BINARY, WAYS, Agent, free_ports
-from tests.support.guarded import Guarded, guarded_agent
-from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command, until
+from tests.consul.test_verify import Leaderless
+from tests.support.consul import Agent, free_ports
+from tests.support.guarded import EACH_WAY, Guarded, guarded_agent
+from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command
+from tests.support.turns import first_now
 
 SOME = ListedSession("s", "n", "node", "10s", 30.0, 7)
 OK, UNREACHABLE, CONFIGURATION = 0, 69, 78
@@ -79,7 +80,7 @@ class Check:
 # --- rights --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(scope="module", params=EACH_WAY)
 def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """Return an agent that denies by default: a server, and in a second run a client agent of one."""
     with guarded_agent(tmp_path_factory.mktemp("guarded"), request.param) as agent:
@@ -187,6 +188,7 @@ def test_a_token_that_sees_no_maintenance_mode_is_reported(guarded: Guarded, tmp
     assert untold["remedy"] == 'to find out, give the token: agent_prefix "" { policy = "read" }'
 
 
+@pytest.mark.long
 def test_a_token_that_may_not_register_the_service_is_reported(guarded: Guarded, tmp_path: Path) -> None:
     file = FILE.replace("app: {}", "app: {service: {name: app-leader}}")
     check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, NEEDED)}", file)
@@ -439,7 +441,7 @@ def by_client(server: Agent) -> Iterator[Agent]:
 
 
 Way = Callable[[Agent], AbstractContextManager[Agent]]
-EITHER_WAY = pytest.mark.parametrize("way", [itself, by_client])
+EITHER_WAY = pytest.mark.parametrize("way", first_now([itself, by_client]))
 
 
 @EITHER_WAY
@@ -509,33 +511,12 @@ def test_an_address_without_a_listener_is_69(tmp_path: Path) -> None:
     assert check.levels() == {("reachable", "", "error")}
 
 
+@pytest.mark.long
 def test_a_cluster_without_a_leader_is_69(tmp_path: Path) -> None:
-    """The server waits for a second one."""
-    ports = dict(zip(("http", "server", "serf_lan"), free_ports(3), strict=True))
-    config = {
-        "bind_addr": "127.0.0.1",
-        "server": True,
-        "bootstrap_expect": 2,
-        "data_dir": str(tmp_path / "data"),
-        "ports": {**ports, "serf_wan": -1, "dns": -1, "grpc": -1},
-    }
-    (tmp_path / "consul.json").write_text(json.dumps(config))
-    argv = [
-        *("setpriv", "--pdeathsig", "KILL", str(BINARY), "agent"),
-        "-config-file",
-        f"{tmp_path}/consul.json",
-    ]
-    with (tmp_path / "log").open("wb") as log, subprocess.Popen(argv, stdout=log, stderr=log) as agent:
-        until(lambda: answers(ports["http"]), "the agent answers")
-        check = Check(tmp_path, f"address: 'http://127.0.0.1:{ports['http']}'")
-        agent.kill()
+    with Leaderless(tmp_path / "consul") as agent:
+        check = Check(tmp_path, f"address: '{agent.url}'")
     assert check.code == UNREACHABLE
     assert check.levels() == {("reachable", "", "ok"), ("leader", "", "error")}
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.long

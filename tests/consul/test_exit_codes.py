@@ -4,7 +4,6 @@
 longer than a command or need more than this world.
 """
 
-import re
 import shutil
 import signal
 import socket
@@ -16,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.cli.arguments import parser
-from supervisor.cli.commands import COMMANDS, codes_of
+from supervisor.cli.commands import COMMANDS
 from supervisor.cli.exit_codes import OF_ALL
 from supervisor.cli.terminal import EXIT_CODES
 from supervisor.errors import CommandError
@@ -282,10 +280,3 @@ def test_every_documented_code_of_a_command_has_its_case() -> None:
     assert tested - everywhere <= told
     for path in ELSEWHERE.values():
         assert (ROOT / path).exists()
-
-
-def test_every_command_documents_its_codes() -> None:
-    names = re.findall(r"^    ([a-z-]+)(?:  |$)", parser().format_help(), re.MULTILINE)
-    assert sorted(names) == sorted(COMMANDS)
-    for name in names:
-        assert list(codes_of(name)) == sorted(codes_of(name))

@@ -107,6 +107,7 @@ def test_the_rules_for_contending_for_an_election_are_enough_and_needed(
     needs_every_line(guarded, named(shown, unique, guarded), life(guarded, tmp_path, "elections", item))
 
 
+@pytest.mark.long
 @SHOWN.by(SECURITY, "To observe an election", "hcl")
 def test_the_rules_for_observing_an_election_are_enough_and_needed(
     shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path
@@ -149,6 +150,7 @@ def test_the_rules_for_observing_a_semaphore_are_enough_and_needed(
         one.close()
 
 
+@pytest.mark.long
 @SHOWN.by(SECURITY, "A session with checks", "hcl")
 def test_the_rules_for_a_session_with_checks_are_enough_and_needed(
     shown: str, guarded: Guarded, unique: str, tmp_path: Path
@@ -211,6 +213,7 @@ def test_the_rules_for_the_command_leader_are_enough_and_needed(
     needs_every_line(guarded, named(shown, unique, guarded), attempt)
 
 
+@pytest.mark.long
 @SHOWN.by(SECURITY, "members and sessions", "hcl")
 def test_the_command_members(shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
     """Without the right to read sessions Consul hides them, which is no error, and the output reports it."""
@@ -226,6 +229,7 @@ def test_the_command_members(shown: str, guarded: Guarded, unique: str, held: st
     needs_every_line(guarded, named(shown, unique, guarded), told)
 
 
+@pytest.mark.long
 @SHOWN.by(SECURITY, "sessions destroy", "hcl")
 def test_the_command_sessions_destroy(
     shown: str, guarded: Guarded, unique: str, held: str, tmp_path: Path
@@ -249,6 +253,7 @@ def test_the_command_sessions_destroy(
     assert destroy(rules) == (0, "")
 
 
+@pytest.mark.long
 @SHOWN.by(SECURITY, "verify", "hcl")
 def test_the_rules_for_the_command_verify_are_enough_and_needed(
     shown: str, guarded: Guarded, unique: str, held: str
@@ -276,6 +281,7 @@ def test_the_rules_for_the_command_limit_are_enough_and_needed(
     needs_every_line(guarded, named(shown, unique, guarded), attempt)
 
 
+@pytest.mark.long
 @SHOWN.by(SECURITY, "A service that tags the leader", "hcl")
 def test_the_rules_for_registering_a_service_are_enough_and_needed(
     shown: str, guarded: Guarded, unique: str

@@ -2,22 +2,19 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from supervisor.control import fetch
-from tests.support.captured import captured
 from tests.support.consul import Agent
-from tests.support.patience import PATIENCE_S
-from tests.support.supervisor import ENVIRON, ROOT, Supervisor, command, until
+from tests.support.supervisor import Supervisor, command, until
+from tests.support.turns import first_now
 from tests.support.unix_peer import UnixPeer, answer_of
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78
 EVIL = "\x1b[2J\x1b]0;owned\x07 日本"
-HEAVY = ("asyncio", "requests", "jsonschema", "yaml", "structlog", "email", "ssl")
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +115,7 @@ def test_status_shows_one_item_and_reports_an_unknown_one(daemon: Daemon) -> Non
     )
 
 
-@pytest.mark.parametrize("command", ["status", "holds", "pause", "step-down"])
+@pytest.mark.parametrize("command", first_now(["status", "holds", "pause", "step-down"]))
 def test_a_name_that_nearly_exists_is_refused_with_the_one_that_was_meant(
     command: str, daemon: Daemon
 ) -> None:
@@ -130,20 +127,6 @@ def test_a_name_that_nearly_exists_is_refused_with_the_one_that_was_meant(
 
 
 @pytest.mark.long
-def test_holds_is_0_for_holders_and_1_for_all_others_without_output(daemon: Daemon) -> None:
-    for name, code in (("held", DONE), ("slots", DONE), ("other", NEGATIVE), ("seen", NEGATIVE)):
-        done = daemon.ask("holds", name)
-        assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
-    done = daemon.ask("holds", "none")
-    assert (done.returncode, done.stdout) == (USAGE, "") and done.stderr.count("\n") == 1
-
-
-def test_the_daemon_is_found_by_the_configuration(daemon: Daemon) -> None:
-    config = ("--config", str(daemon.config_path))
-    assert command("holds", "held", *config).returncode == DONE
-    assert command("status", *config).returncode == DONE
-
-
 def test_a_daemon_that_is_gone_is_69_and_neither_yes_nor_no(daemon: Daemon) -> None:
     daemon.kill()
     done = daemon.ask("holds", "held")
@@ -221,31 +204,6 @@ def test_a_status_that_cannot_be_read_is_69(folder: Path, body: bytes, status: i
 # --- usage ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("status", "A"), ("status", "--json", "--watch"), ("holds",), ("holds", "a", "b"), ("holds", "A b")],
-)
-def test_wrong_usage_of_status_and_holds_is_2(arguments: tuple[str, ...]) -> None:
-    done = command(*arguments)
-    assert (done.returncode, done.stdout) == (USAGE, "")
-
-
 def test_status_watch_needs_a_terminal() -> None:
     done = command("status", "--watch", "--socket", "/nonexistent")
     assert done.returncode == USAGE and "not a terminal" in done.stderr
-
-
-def test_holds_imports_nothing_heavy(folder: Path) -> None:
-    """Cron runs it each minute, on machines that do other work."""
-    code = (
-        "import sys; from supervisor.__main__ import main; sys.argv[1:] = sys.argv[2:];"
-        f"code = main(); heavy = sorted(set({HEAVY}) & set(sys.modules)); print(heavy); sys.exit(code)"
-    )
-    with UnixPeer(folder / "p.sock", lambda: answer_of(b"app: holding\n")):
-        done = captured(
-            [sys.executable, "-c", code, "-", "holds", "app", "--socket", str(folder / "p.sock")],
-            cwd=ROOT,
-            env=ENVIRON,
-            timeout=PATIENCE_S,
-        )
-    assert (done.returncode, done.stdout, done.stderr) == (DONE, "[]\n", "")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.consul.webhook_forms import FORMS, PAGERDUTY, SLACK, Form, Receiver, example
+from tests.consul.webhook_forms import FORMS, PAGERDUTY, SLACK, Receiver, example
 from tests.support.consul import Agent
 from tests.support.examples import CONFIGS, VARIABLES
 from tests.support.supervisor import Supervisor, until
@@ -41,6 +41,7 @@ def receiver(request: pytest.FixtureRequest) -> Iterator[Receiver]:
         assert one.checks.faults == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("receiver", [SLACK], indirect=True, ids=["slack"])
 def test_slack_gets_each_change_with_the_leaders_value_as_plain_text(
     receiver: Receiver, shared_agent: Agent, unique: str, start: Start
@@ -85,12 +86,6 @@ def test_pagerduty_is_paged_by_a_failed_on_lose_and_its_fault_costs_no_lead(
     assert (payload["source"], payload["component"], payload["class"]) == (HOST, "billing", "lose-failed")
     assert len(node.lines("hook-succeeded", hook="page")) == 1
     assert VARIABLES["PAGERDUTY_ROUTING_KEY"] not in node.log_text
-
-
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_a_receiver_notices_a_request_of_another_form(form: Form) -> None:
-    assert form.faults(form.path, "application/json", {"a": 1})
-    assert all(other.page not in (CONFIGS / "webhook.yaml").read_text() for other in FORMS.values())
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -5,10 +5,8 @@ import configparser
 import json
 import re
 import sys
-import threading
-import time
+from contextlib import closing
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -24,7 +22,7 @@ from supervisor.config import files as config_source
 from supervisor.config.yaml_reader import NODES_MAX
 from supervisor.consul import services
 from supervisor.control.protocol import NOTE_CHARS_MAX
-from supervisor.core.actions import HookContext, Reason, StartHook
+from supervisor.core.actions import HookContext, Reason
 from supervisor.core.lease import (
     EXCHANGE_MAX_S,
     INTERVAL_MIN_S,
@@ -37,11 +35,10 @@ from supervisor.core.lease import (
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX
 from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
-from supervisor.core.settings import Command, Hook, ServiceSettings, Watchdog, Webhook
+from supervisor.core.settings import Command, ServiceSettings, Watchdog, Webhook
 from supervisor.daemon.events import RETRY_S
 from supervisor.formats.templates import BODY_CHARS_MAX, FACTS, HEADER_CHARS_MAX, PREFIX, URL_CHARS_MAX
 from supervisor.hooks import output
-from supervisor.hooks.attempts import Hooks
 from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
 from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.runtime import watchdogs
@@ -50,8 +47,11 @@ from supervisor.telemetry.log.journald import VALUE_BYTES_MAX
 from supervisor.telemetry.log.sentences import sentence
 from supervisor.telemetry.names import Name
 from tests.consul.web.reader import Reader
+from tests.processes.hooks.test_webhook import receiver
+from tests.processes.hooks.trial import trial
 from tests.processes.test_check_command import Ansible, Refused
 from tests.support.captured import captured
+from tests.support.configured import loaded
 from tests.support.consul import HOST, Agent, free_ports
 from tests.support.log_lines import promises, undocumented
 from tests.support.pages import (
@@ -107,8 +107,7 @@ def test_the_line_for_editors_is_a_comment_that_names_the_schema(shown: str) -> 
 
 @SHOWN.by(CONFIGURATION, "Rules", "yaml")
 def test_the_shown_for_each_makes_an_election_for_each_value(shown: str, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(shown)
-    items = load(tmp_path / "c.yaml", {}, "node1").items
+    items = loaded(tmp_path, shown).items
     assert [item.name for item in items] == ["db-acme", "db-globex", "db-initech"]
     assert items[0].key == "service/customers/acme/leader"
     assert [hook.call for hook in items[0].hooks] == [
@@ -186,28 +185,13 @@ def test_the_reference_of_commands_is_made_from_the_help() -> None:
     assert f"\n{commands.reference()}\n" in page
 
 
-@pytest.mark.long
-def test_each_command_is_described_as_in_its_help() -> None:
-    """Usage, arguments and exit codes: the program's own help, line by line."""
-    for name_of_command in commands.commands():
-        printed = command(name_of_command, "--help", environ={"COLUMNS": "1000"}).stdout
-        told = " ".join(printed.replace("`", "").split())
-        section = commands.reference().partition(f"### {name_of_command}\n")[2].partition("\n### ")[0]
-        (usage,) = re.findall(r"^`(.*)`$", section, re.MULTILINE)
-        assert usage in told.replace("[-h] ", "").replace(" [-h]", "")
-        for argument, what in re.findall(r"^\| `(.+?)` \| (.+?) \|$", section, re.MULTILINE):
-            assert f"{argument} {what.replace('`', '')}" in told
-        for code, what in re.findall(r"^\| (\d+) \| (.+?) \|$", section, re.MULTILINE):
-            assert f" {code} {what}" in told
-
-
 @SHOWN.by(COMMANDS, "The verdict", "text")
 def test_the_shown_verdicts_are_printed_so(shown: str, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(
+    config = loaded(
+        tmp_path,
         f'elections: {{"e-${{EACH}}": {{for_each: {[f"n{number}" for number in range(40)]}}}}}\n'
-        "semaphores: {s: {limit: 1}}\n"
+        "semaphores: {s: {limit: 1}}\n",
     )
-    config = load(tmp_path / "c.yaml", {}, "node1")
     folder, new = Path("/etc/consul-supervisor"), Path("/tmp/new.yaml")
     warnings, faults = ([Problem(f"{n % 2}", 0, 0, "", "why") for n in range(count)] for count in (2, 17))
     found = [Finding("version", Level.WARNING, "not covered")]
@@ -329,13 +313,12 @@ def test_the_lists_of_the_dev_agent_page_are_generated_from_the_agent() -> None:
 def test_the_session_with_the_embedded_agent_prints_the_shown_output(shown: str, tmp_path: Path) -> None:
     """Only the port differs, which is the test's own."""
     (port,) = free_ports(1)
-    shell = Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
-    try:
+    with closing(
+        Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
+    ) as shell:
         other = f'$([ "$1" != dev-agent ] || echo --port {port})'
         shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {other}')
         replay(shell, shown.replace("http://127.0.0.1:8500", f"http://{HOST}:{port}"))
-    finally:
-        shell.close()
 
 
 def test_the_options_of_dev_agent_and_their_defaults_are_those_of_the_help() -> None:
@@ -351,11 +334,11 @@ def test_the_options_of_dev_agent_and_their_defaults_are_those_of_the_help() -> 
 # --- hooks.md ------------------------------------------------------------------------------------------
 
 
-@SHOWN.by(HOOKS, "run", "yaml")
-def test_the_shown_part_of_an_election_loads(shown: str, tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(yaml.safe_dump({"elections": {"app": yaml.safe_load(shown)}}))
-    assert load(file, {}, "node1").warnings == ()
+@SHOWN.by(HOOKS, "run", "yaml", "run")
+@SHOWN.by(HOOKS, "Facts in a webhook", "yaml", "webhook")
+def test_the_shown_parts_of_an_election_load(run: str, webhook: str, tmp_path: Path) -> None:
+    for shown in (run, webhook):
+        assert loaded(tmp_path, yaml.safe_dump({"elections": {"app": yaml.safe_load(shown)}})).warnings == ()
 
 
 def all_facts() -> dict[str, Any]:
@@ -385,13 +368,6 @@ def test_the_limits_of_facts_in_a_webhook_are_those_of_the_code() -> None:
     assert f"body more than {BODY_CHARS_MAX:,}" in HOOKS.read_text()
 
 
-@SHOWN.by(HOOKS, "Facts in a webhook", "yaml")
-def test_the_shown_webhook_with_facts_loads(shown: str, tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(yaml.safe_dump({"elections": {"app": yaml.safe_load(shown)}}))
-    assert load(file, {}, "node1").warnings == ()
-
-
 def test_every_reason_of_a_hook_is_explained() -> None:
     assert sorted(first_codes(HOOKS, "reason")) == sorted(Reason)
 
@@ -408,47 +384,12 @@ def test_the_shown_trial_of_a_hook_is_printed_so(shown: str, printed: str, tmp_p
     assert re.sub(r"\d\.\d{3}s of", "0.052s of", done.stdout) == printed
 
 
-class Receiver(BaseHTTPRequestHandler):
-    """Keeps the headers and body of each request in ``seen``, of its server."""
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.seen.append(({key.lower(): value for key, value in self.headers.items()}, body))  # type: ignore[attr-defined]
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing, because the test's output is not a log."""
-
-
-def sent_webhook(tmp_path: Path, secret: str) -> tuple[dict[str, str], bytes]:
+async def sent_webhook(key: Path) -> tuple[dict[str, str], bytes]:
     """Return the headers and the body of a webhook that was really sent and signed."""
-    (tmp_path / "secret").write_text(secret)
-    with HTTPServer(("127.0.0.1", 0), Receiver) as server:
-        server.seen = []  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}/"
-
-        async def send() -> None:
-            ended = asyncio.Event()
-            hooks = Hooks(
-                node="node1",
-                report=lambda _: ended.set(),
-                log_line=lambda _: None,
-                environ={},
-                clock=time.monotonic,
-            )
-            context = HookContext("change", "app", "k", Reason.INITIAL, "id")
-            call = Webhook(url, secret_file=str(tmp_path / "secret"))
-            hooks.start(StartHook(Hook("tell", call, PATIENCE_S), 1, context))
-            await asyncio.wait_for(ended.wait(), PATIENCE_S)
-            await hooks.close()
-
-        asyncio.run(send())
-        thread.join()
-        ((headers, body),) = server.seen  # type: ignore[attr-defined]
-        return headers, body
+    async with receiver() as peer, trial() as one:
+        assert (await one.run(Webhook(peer.origin, secret_file=str(key))))[0]
+    (seen,) = peer.received
+    return seen.headers, seen.body
 
 
 @pytest.mark.parametrize("secret", ["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "a plain one"])
@@ -457,7 +398,8 @@ def test_the_receivers_snippet_knows_a_genuine_webhook(snippet: str, tmp_path: P
     scope: dict[str, Any] = {}
     exec(compile(snippet, "hooks.md", "exec"), scope)
     is_genuine = scope["is_genuine"]
-    headers, body = sent_webhook(tmp_path, secret)
+    (tmp_path / "key").write_text(secret)
+    headers, body = asyncio.run(sent_webhook(tmp_path / "key"))
     assert is_genuine(headers, body, secret)
     assert not is_genuine(headers, body + b" ", secret)
     assert not is_genuine(headers, body, "another")
@@ -537,20 +479,12 @@ def test_the_drawing_of_the_lease_is_to_scale(tmp_path: Path) -> None:
     assert bars["rival"][0] == pytest.approx(begin_x + width)
 
 
-@pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/\S+?::\w+)`", LEASE.read_text()))))
-def test_the_tests_that_the_proof_names_exist(named: str) -> None:
-    path, _, function = named.partition("::")
-    assert f"\ndef {function}(" in (ROOT / path).read_text()
-
-
 # --- semaphores.md -------------------------------------------------------------------------------------
 
 
 @SHOWN.by(SEMAPHORES, "", "yaml")
 def test_the_shown_semaphore_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(shown)
-    assert load(file, {}, "node1").warnings == ()
+    assert loaded(tmp_path, shown).warnings == ()
 
 
 # --- http.md ----------------------------------------------------------------------------------------
@@ -558,9 +492,7 @@ def test_the_shown_semaphore_loads_without_a_warning(shown: str, tmp_path: Path)
 
 @SHOWN.by(HTTP, "Where", "yaml")
 def test_the_shown_listener_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(f"{shown}elections: {{app: {{}}}}\n")
-    config = load(file, {}, "vm")
+    config = loaded(tmp_path, f"{shown}elections: {{app: {{}}}}\n", {}, "vm")
     assert config.warnings == () and str(config.http) == "127.0.0.1:8555"
 
 
@@ -637,9 +569,11 @@ def test_every_link_of_the_docs_has_a_target(page: Path) -> None:
 def test_secrets_may_be_named_by_the_folder_of_credentials(shown: str, tmp_path: Path) -> None:
     hook = {"webhook": "https://hooks.example.net/", "secret_file": "${CREDENTIALS_DIRECTORY}/webhook-key"}
     assert f"`secret_file: {hook['secret_file']}`" in SYSTEMD.read_text()
-    file = tmp_path / "c.yaml"
-    file.write_text(shown + yaml.safe_dump({"elections": {"app": {"on_change": [hook]}}}))
-    config = load(file, {"CREDENTIALS_DIRECTORY": "/run/credentials/x"}, "node1")
+    config = loaded(
+        tmp_path,
+        shown + yaml.safe_dump({"elections": {"app": {"on_change": [hook]}}}),
+        {"CREDENTIALS_DIRECTORY": "/run/credentials/x"},
+    )
     assert config.consul.token_file == "/run/credentials/x/token"
     call = config.items[0].on_change[0].call
     assert isinstance(call, Webhook) and call.secret_file == "/run/credentials/x/webhook-key"
@@ -647,8 +581,7 @@ def test_secrets_may_be_named_by_the_folder_of_credentials(shown: str, tmp_path:
 
 @SHOWN.by(SYSTEMD, "The machine's watchdog", "yaml")
 def test_the_shown_watchdog_is_that_of_the_defaults(shown: str, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(f"{shown}elections: {{app: {{}}, other: {{watchdog: false}}}}\n")
-    app, other = load(tmp_path / "c.yaml", {}, "node1").items
+    app, other = loaded(tmp_path, f"{shown}elections: {{app: {{}}, other: {{watchdog: false}}}}\n").items
     assert (app.watchdog, other.watchdog) == (Watchdog("/dev/watchdog", 10.0, required=True), None)
     assert "device: /dev/watchdog, timeout: 10s, required: true" in shown
 
@@ -664,8 +597,7 @@ def test_each_reason_against_a_watchdog_is_explained() -> None:
 
 @SHOWN.by(LOAD_BALANCERS, "A service in Consul", "yaml")
 def test_the_shown_service_can_be_used(shown: str, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(shown)
-    (db,) = load(tmp_path / "c.yaml", {"NODE_ADDRESS": "10.0.0.7"}, "node1").items
+    (db,) = loaded(tmp_path, shown, {"NODE_ADDRESS": "10.0.0.7"}).items
     assert db.service == ServiceSettings(
         "consul-supervisor:node1:db", "db-leader", 5432, "10.0.0.7", ("primary",)
     )

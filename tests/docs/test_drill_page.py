@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from supervisor.cli.commands import codes_of
-from supervisor.config import load
 from supervisor.drill.bounds import MACHINE_S
 from supervisor.drill.plays import CONTENDER
 from supervisor.drill.promises import ALLOWANCE_S
 from supervisor.drill.shortened import HOOK_MIN_S, ROOM_S, TTL_MIN_S
 from tests.support.captured import captured
+from tests.support.configured import loaded
 from tests.support.pages import DRILL, Shown, rows
 from tests.support.supervisor import command
 
@@ -54,9 +54,7 @@ def test_the_shown_lines_are_printed(tmp_path: Path) -> None:
 
 
 def test_the_shown_file_is_valid(tmp_path: Path) -> None:
-    file = tmp_path / "app.yaml"
-    file.write_text(FILE.text)
-    assert load(file, {}, "node-a").warnings == ()
+    assert loaded(tmp_path, FILE.text, {}, "node-a").warnings == ()
 
 
 def test_the_page_names_each_play() -> None:

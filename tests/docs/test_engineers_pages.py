@@ -24,9 +24,6 @@ Cause = TypeVar("Cause")
 FOLDERS = [folder.name for folder in (*ROOT.iterdir(), *PACKAGE.iterdir()) if folder.is_dir()]
 
 
-# --- ARCHITECTURE.md -----------------------------------------------------------------------------
-
-
 def edges(transitions: Mapping[State, Mapping[Cause, State]], state: State) -> str:
     """Return the cell that shows how the state ends."""
     return "; ".join(f"{after.name}: {cause}" for cause, after in transitions[state].items())
@@ -81,9 +78,6 @@ def test_the_limits_are_constants_of_the_named_modules() -> None:
 def test_the_sum_of_the_lease_is_the_proved_one() -> None:
     (told,) = re.findall(r"^    (room = .*)$", ARCHITECTURE.read_text(), re.MULTILINE)
     assert f"`{told.removeprefix('room = ')}`" in LEASE.read_text()
-
-
-# --- both ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

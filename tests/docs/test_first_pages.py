@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -97,6 +98,7 @@ def test_every_cell_about_another_product_names_its_source() -> None:
 LOCKS = SHOWN.of(MOVING, "From `consul lock`, without a daemon")
 
 
+@pytest.mark.long
 def test_the_shown_locks_exclude_each_other(shared_agent: Agent, tmp_path: Path, unique: str) -> None:
     """The commands are those of the page with another program and prefix."""
     running, go = tmp_path / "running", tmp_path / "go"
@@ -187,6 +189,7 @@ def without_seconds(text: str) -> str:
     return re.sub(r" \d+\.\d+s$", " SECONDS", constant(text), flags=re.MULTILINE)
 
 
+@pytest.mark.long
 @SHOWN.by(MOVING, "From `consul lock`", "sh", "theirs")
 @SHOWN.by(MOVING, "From `consul lock`", "yaml", "ours")
 def test_a_lock_moves_from_consul_lock_node_by_node(
@@ -207,19 +210,11 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
     ]
     argv = moved[0].split()
     assert argv[:2] == ["consul", "lock"]
-    lock = [
-        "setpriv",
-        "--pdeathsig",
-        "TERM",
-        str(BINARY),
-        "lock",
-        f"-http-addr={shared_agent.url}",
-        *argv[2:],
-    ]
+    dies = ("setpriv", "--pdeathsig", "TERM")
+    lock = [*dies, str(BINARY), "lock", f"-http-addr={shared_agent.url}", *argv[2:]]
     elections = {unique: yaml.safe_load(moved[1])["elections"]["app"]}
     config = {"consul": {"address": shared_agent.url}, "elections": elections}
-    one = Supervisor(tmp_path / "one", config)
-    try:
+    with closing(Supervisor(tmp_path / "one", config)) as one:
         with subprocess.Popen(lock, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as old_node:
             until(running.exists, "consul lock runs it")
             one.start()
@@ -232,8 +227,6 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
         one.wait_line("role", role="holding")
         until(running.exists, "the supervisor runs it")
         assert one.stop() == 0
-    finally:
-        one.close()
     assert not twice.exists()
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.cli import exit_codes
 from tests.support.pages import PAGES, code_of, name
 from tests.support.supervisor import command
 
@@ -29,10 +28,3 @@ def test_every_named_command_and_option_exists(page: Path) -> None:
             assert option in helps()[verb], f"consul-supervisor {line}"
     for piece in code_of(page):
         assert not piece.startswith("--") or piece in "\n".join(helps().values()), piece
-
-
-def test_the_exit_codes_of_the_help_are_those_of_the_program() -> None:
-    names = ("DONE", "NEGATIVE", "USAGE", "UNREACHABLE", "BUG", "CONFIGURATION")
-    shown = command("--help").stdout.partition("exit codes: ")[2]
-    listed = [int(number) for number in re.findall(r"(?:^|, )(\d+) ", shown)]
-    assert listed == [getattr(exit_codes, each) for each in names]

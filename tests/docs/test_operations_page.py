@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,8 @@ class Nodes:
     @contextmanager
     def shell_of(self, node: Supervisor) -> Iterator[Shell]:
         """Open a shell on this node for the length of the block."""
-        shell = self._new_shell(node, node.folder)
-        try:
+        with closing(self._new_shell(node, node.folder)) as shell:
             yield shell
-        finally:
-            shell.close()
 
     def config(self, node: str, **changes: Any) -> dict[str, Any]:
         """Return a node's file; ``changes`` are of the election."""
@@ -107,11 +104,8 @@ class Nodes:
 
 @pytest.fixture
 def nodes(tmp_path: Path, shared_agent: Agent, unique: str) -> Iterator[Nodes]:
-    both = Nodes(tmp_path, shared_agent, unique)
-    try:
+    with closing(Nodes(tmp_path, shared_agent, unique)) as both:
         yield both
-    finally:
-        both.close()
 
 
 def typed(block: str) -> list[str]:
@@ -129,6 +123,7 @@ def run_all(nodes: Nodes, lines: list[str]) -> str:
     return all_printed
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "First look", "sh")
 def test_the_commands_of_the_first_look_print_output(shown: str, nodes: Nodes) -> None:
     *ours, journal = typed(shown)
@@ -147,6 +142,7 @@ def test_both_nodes_take_part(shown: str, nodes: Nodes) -> None:
     assert cluster.count("\nrebuild ") == 2 and "consul-supervisor:rebuild" not in orphans
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Reload", "sh", "reload")
 @SHOWN.by(OPERATIONS, "Reload", "text", "printed")
 def test_a_reload_prints_the_shown_output(reload: str, printed: str, nodes: Nodes) -> None:
@@ -244,6 +240,7 @@ def test_a_rehearsed_handover_comes_back(shown: str, nodes: Nodes, shared_agent:
     until(lambda: len(nodes.first.lines("role", item="app", role="holding")) == 2, "it holds again")
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Rotate a token", "sh")
 def test_a_rotated_token_is_in_use_at_once(shown: str, nodes: Nodes, tmp_path: Path) -> None:
     nodes.start()
@@ -254,6 +251,7 @@ def test_a_rotated_token_is_in_use_at_once(shown: str, nodes: Nodes, tmp_path: P
     nodes.first.wait_line("token-renewed")
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Change a limit", "sh")
 def test_the_limit_command_changes_the_record(shown: str, nodes: Nodes, shared_agent: Agent) -> None:
     nodes.start()
@@ -262,6 +260,7 @@ def test_the_limit_command_changes_the_record(shown: str, nodes: Nodes, shared_a
     assert record is not None and b'"Limit":5' in record["Value"].replace(b" ", b"")
 
 
+@pytest.mark.long
 @SHOWN.by(OPERATIONS, "Move state_dir", "sh")
 def test_moved_records_keep_a_pause(shown: str, nodes: Nodes, tmp_path: Path) -> None:
     stop, move, start = typed(shown)

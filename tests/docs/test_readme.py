@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -108,13 +109,10 @@ def checkout(tmp_path: Path) -> Iterator[Shell]:
         "PIPX_BIN_DIR": str(tmp_path / "bin"),
         "PIPX_MAN_DIR": str(tmp_path / "man"),
     }
-    one = Shell(tmp_path, ROOT, environ)
-    try:
+    with closing(Shell(tmp_path, ROOT, environ)) as one:
         one.provide("python3", f'"{os.path.realpath(sys.executable)}" "$@"')
         one.provide("pipx", f'"{sys.executable}" -m pipx "$@"')
         yield one
-    finally:
-        one.close()
 
 
 def run_all(shell: Shell, block: str, within_s: float) -> str:

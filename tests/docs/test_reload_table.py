@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from supervisor.config import Config, load
+from supervisor.config import Config
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.operator import IN_FORCE_S
 from supervisor.daemon.reload import CannotReload, read_again
+from tests.support.configured import loaded
 from tests.support.pages import ROOT, rows
 from tests.unit.core.slot_play import holding
 
@@ -115,8 +116,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
 
 
 def config_of(folder: Path, file: dict[str, Any]) -> Config:
-    (folder / "c.yaml").write_text(json.dumps(file))
-    return load(folder / "c.yaml", {}, "node1")
+    return loaded(folder, json.dumps(file))
 
 
 def items_of(folder: Path, file: dict[str, Any]) -> dict[str, ItemSettings]:
@@ -173,19 +173,6 @@ def test_every_key_of_an_election_or_semaphore_is_in_a_row() -> None:
     assert {*rules["election"]["properties"], *rules["semaphore"]["properties"]} <= named
 
 
-def test_a_node_that_is_not_in_line_goes_on_with_a_larger_prune_delay(tmp_path: Path) -> None:
-    """A node in line has shown its prune delay to other contenders, as a holder has."""
-    assert "Of one that is not in line: changed" in PAGE.read_text()
-    waiting = {
-        name: new_contender(settings, spread=0.0, instance="i")
-        for name, settings in items_of(tmp_path, BEFORE).items()
-    }
-    (after,) = CHANGES["a larger `prune_delay`"]
-    assert said(plan_reload(waiting, {}, items_of(tmp_path, after))) == ["changed"]
-    tried = {name: replace(each, session=replace(each.session, tried=True)) for name, each in waiting.items()}
-    assert said(plan_reload(tried, {}, items_of(tmp_path, after))) == ["restarted"]
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -203,6 +190,11 @@ def test_a_later_effect_is_reported_in_the_documented_words(words: str) -> None:
 
 def test_the_page_has_the_time_that_reload_waits() -> None:
     assert f"in force, {IN_FORCE_S:g} s at most" in " ".join(PAGE.read_text().split())
+
+
+def test_the_page_has_the_exception_for_who_is_not_in_line() -> None:
+    """tests/unit/core/test_reload.py tries it."""
+    assert "Of one that is not in line: changed" in PAGE.read_text()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from math import isclose, log
 import pytest
 
 from bench import demand
-from bench.demand import Fleet, Load, Node
+from bench.demand import Node
 from docs import sizing
 from supervisor.core.jitter import JITTER_MAX
 from supervisor.core.lease import lease_of
@@ -13,6 +13,7 @@ from supervisor.core.lock.base import WAIT_S
 from supervisor.core.settings import ItemSettings
 
 
+@pytest.mark.long
 def test_the_tables_are_made_from_the_formulas() -> None:
     """After a change of the formulas: python -m docs.sizing --write"""
     page = sizing.PAGE.read_text()
@@ -41,20 +42,3 @@ def test_a_file_of_many_elections_shares_queries_and_keeps_its_sessions() -> Non
     load = demand.of_node(Node(sizing.DEFAULTS, 1000, 5, 0.2))
     assert load.sessions == 1000 and load.queries <= 64
     assert demand.groups_of(Node(sizing.DEFAULTS, 64, 5, 0.2)) == ([], [])
-
-
-def test_the_load_of_a_fleet_is_that_of_its_nodes() -> None:
-    fleet = Fleet(sizing.DEFAULTS, 10, 3, 5)
-    assert demand.total([(10, demand.of_node(fleet.node))]) == demand.at_rest(fleet)
-    assert demand.total([(2, Load(renewals=1.0)), (3, Load(renewals=2.0))]).renewals == 8.0
-    assert (fleet.contenders, fleet.locks) == (30, 6)
-
-
-def test_requests_without_an_answer_are_repeated_after_half_a_second_to_a_second() -> None:
-    assert 1.0 < demand.retries(1, 0.0) < 2.0
-    assert 1 / 4.0 < demand.retries(1, 3.0) < 1 / 3.5
-
-
-def test_a_semaphore_answers_with_all_its_keys() -> None:
-    small, large = (demand.hand_over(sizing.semaphore(), count).bytes for count in (100, 1000))
-    assert 90 < large / small < 110

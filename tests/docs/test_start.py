@@ -8,6 +8,7 @@ import re
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -38,14 +39,11 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     ports = {"http": http, "server": server, "serf_lan": serf, "serf_wan": -1, "dns": -1, "grpc": -1}
     (tmp_path / "consul.json").write_text(json.dumps({"bind_addr": HOST, "ports": ports}))
     address = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{http}"}
-    one = Shell(tmp_path, tmp_path, address)
-    try:
+    with closing(Shell(tmp_path, tmp_path, address)) as one:
         one.provide("consul", f'"{BINARY}" "$@" -config-file={tmp_path}/consul.json')
         port = f'$([ "$1" != dev-agent ] || echo --port {http})'
         one.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {port}')
         yield one
-    finally:
-        one.close()
 
 
 def follow(shell: Shell, blocks: list[Block]) -> None:
@@ -99,15 +97,14 @@ def test_a_hook_gets_the_shown_object(text: str, shared_agent: Agent, tmp_path: 
         "on_acquire": [{"exec": ["true"]}],
         "on_lose": [{"shell": f"cat >{told}"}],
     }
-    one = Supervisor(
-        tmp_path, {"consul": {"address": shared_agent.url}, "elections": {shown["name"]: election}}
-    )
-    try:
+    with closing(
+        Supervisor(
+            tmp_path, {"consul": {"address": shared_agent.url}, "elections": {shown["name"]: election}}
+        )
+    ) as one:
         one.start()
         one.wait_line("role", role="holding")
         assert one.stop() == 0
-    finally:
-        one.close()
     seen = json.loads(told.read_text())
     assert list(seen) == list(shown)
     for this_run in ("session", "fencing_token", "time", "time_left", "key"):

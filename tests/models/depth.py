@@ -11,14 +11,14 @@ from math import inf
 import pytest
 
 DEPTH = int(os.environ.get("DEPTH", "1"))
-ENOUGH = 150 * DEPTH  # states: about a second for each walk, and its ``shows`` occur within them
+ENOUGH = 130 * DEPTH  # states: about a second for each walk, and its ``shows`` occur within them
 
 TO_THE_END = (pytest.mark.long, pytest.mark.orders)
 rounds = pytest.mark.parametrize(
     "enough",
     [
         pytest.param(ENOUGH, id="the-first"),
-        pytest.param(3 * ENOUGH, id="more", marks=pytest.mark.long),
+        pytest.param(3.5 * ENOUGH, id="more", marks=pytest.mark.long),
         pytest.param(inf, id="all", marks=TO_THE_END),
     ],
 )

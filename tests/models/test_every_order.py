@@ -11,7 +11,7 @@ from supervisor.core import requests as r
 from tests.models.depth import rounds
 from tests.models.every_order import explore
 from tests.models.semaphore_model import WALKS as SEMAPHORE_WALKS
-from tests.models.walks import LONG, REQUESTS, WALKS, Walk
+from tests.models.walks import REQUESTS, WALKS, Walk
 from tests.unit.core.edges import EDGES
 
 
@@ -25,11 +25,6 @@ def test_every_event_outcome_and_action_occurs_in_some_walk() -> None:
     shown = {kind for each in (*WALKS, *SEMAPHORE_WALKS) for kind in each.shows}
     frames = {r.Request, r.SlotRequest, r.ServiceRequest}
     assert shown == there_is - frames - {o.SessionsView, e.ConfigLoaded, o.Failed}
-
-
-def test_names_of_the_walks_of_an_election_are_unique() -> None:
-    names = [walk.name for walk in (*WALKS, *LONG)]
-    assert len(names) == len(set(names))
 
 
 @rounds

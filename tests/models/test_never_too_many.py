@@ -13,11 +13,6 @@ ENOUGH = (
 )
 
 
-def test_names_of_the_walks_of_semaphores_are_unique() -> None:
-    names = [walk.name for walk in WALKS]
-    assert len(names) == len(set(names))
-
-
 @pytest.mark.parametrize("enough", ENOUGH)
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name.replace(" ", "-"))
 def test_no_order_of_events_lets_more_act_than_the_limit(walk: SemaphoreWalk, enough: int) -> None:

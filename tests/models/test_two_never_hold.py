@@ -3,12 +3,7 @@
 import pytest
 
 from tests.models.depth import ENOUGH, rounds
-from tests.models.two_holders_model import LONG, WALKS, RivalWalk, explore
-
-
-def test_names_of_the_walks_beside_a_rival_are_unique() -> None:
-    names = [walk.name for walk in (*WALKS, *LONG)]
-    assert len(names) == len(set(names))
+from tests.models.two_holders_model import WALKS, RivalWalk, explore
 
 
 @rounds

@@ -218,15 +218,6 @@ def test_the_last_line_is_the_verdict_and_quiet_prints_no_more(tmp_path: Path) -
     assert command("check", "--quiet", str(file)).stdout == f"{verdict}\n"
 
 
-def test_the_verdict_of_a_refusal_follows_the_faults(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("elections: {app: {keey: 1, vallue: 2}}\n")
-    (tmp_path / "b.yaml").write_text("elections: {other: {keey: 1}}\n")
-    done = command("check", "--quiet", str(tmp_path))
-    assert (done.returncode, done.stdout) == (CONFIGURATION, "")
-    *faults, verdict = done.stderr.splitlines()
-    assert len(faults) == 3 and verdict == f"{tmp_path}: not valid, 3 faults in 2 files"
-
-
 def test_quiet_and_json_exclude_each_other(tmp_path: Path) -> None:
     done = command("check", "--quiet", "--json", str(tmp_path))
     assert (done.returncode, done.stdout) == (USAGE, "")

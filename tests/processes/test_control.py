@@ -264,30 +264,6 @@ async def test_an_answer_that_is_not_a_daemons_exits_with_69(status: int, body: 
     assert f"cannot ask the daemon: {status} " in error
 
 
-async def test_the_daemon_is_found_by_socket_then_config_then_the_runtime_folder(folder: Path) -> None:
-    path, config = folder / "control.sock", folder / "c.yaml"
-    config.write_text(f"control_socket: {path}\n")
-    async with served(path):
-        nowhere = {"RUNTIME_DIRECTORY": str(folder / "none")}
-        found = [
-            await operate("pause", "app", "--socket", str(path), "--config", "/none", environ=nowhere),
-            await operate("pause", "app", "--config", str(config), environ=nowhere),
-            await operate("pause", "app", environ={"RUNTIME_DIRECTORY": str(folder)}),
-        ]
-        assert found == [(DONE, "", "")] * 3
-        code, _, error = await operate("pause", "app", environ=nowhere)
-        assert code == UNREACHABLE and f"{folder}/none/control.sock" in error
-
-
-def test_a_config_without_a_usable_socket_leaves_the_usual_one_with_a_warning(folder: Path) -> None:
-    config = folder / "c.yaml"
-    config.write_text("control_socket: x\n")
-    done = command("pause", "app", "--config", str(config), environ={"RUNTIME_DIRECTORY": str(folder)})
-    assert (done.returncode, done.stdout) == (UNREACHABLE, "")
-    warning = f"consul-supervisor: warning: {config}:1:17: control_socket: cannot be used; "
-    assert done.stderr.startswith(f"{warning}so {folder}/control.sock is asked")
-
-
 def test_a_command_waits_for_a_daemon_that_hangs_within_its_limit(folder: Path) -> None:
     path = folder / "c.sock"
     with socket.socket(socket.AF_UNIX) as frozen:

@@ -105,6 +105,7 @@ def broken(document: dict[str, Any]) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.long
 def test_an_observer_is_drilled_without_consul_and_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     done = drill(folder, written(tmp_path, OBSERVER), "--json")
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,6 @@ import pkgutil
 import resource
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +20,7 @@ from supervisor.daemon.loading import load_in_child
 from supervisor.daemon.reload import CannotReload, read_again
 from supervisor.filesystem.children import NoAnswer
 from supervisor.filesystem.forked import ChildFailed
+from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
 
 GOOD = "elections: {app: {key: k, on_lose: [{shell: ':', env: {A: b}}]}, web: {value: {a: 1}}}"
@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def in_child(work: Callable[[], Config], within_s: float = 10.0) -> Config:
+def in_child(work: Callable[[], Config], within_s: float = PATIENCE_S) -> Config:
     return asyncio.run(load_in_child(work, Path("c.yaml"), within_s))
 
 
@@ -85,17 +85,20 @@ def test_a_child_uses_the_schema_of_the_running_version(file: Path, monkeypatch:
 
 
 async def test_the_loop_goes_on_while_a_child_loads() -> None:
-    def slow(seconds: float) -> Config:
-        time.sleep(seconds)
+    reader, writer = os.pipe()
+
+    def waits() -> Config:
+        os.read(reader, 1)
         raise RuntimeError
 
-    count = 0
-    task = asyncio.create_task(load_in_child(partial(slow, 0.1), Path("c.yaml")))
-    while not task.done():
-        await asyncio.sleep(0.001)
-        count += 1
-    assert isinstance(task.exception(), ChildFailed)
-    assert count > 5
+    task = asyncio.create_task(load_in_child(waits, Path("c.yaml"), PATIENCE_S))
+    await asyncio.sleep(0.01)
+    assert not task.done()
+    os.write(writer, b"x")
+    with pytest.raises(ChildFailed):
+        await task
+    os.close(reader)
+    os.close(writer)
 
 
 def test_a_load_that_hangs_is_killed() -> None:

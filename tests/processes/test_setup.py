@@ -1,9 +1,7 @@
 """The set-up on a new machine: a missing part is reported in one sentence with what to install."""
 
 import os
-import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -61,17 +59,6 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """Return a loopback port without a listener; it is bound, so that no other program gets it."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
-
-
-# --- Consul ---------------------------------------------------------------------------------------
-
-
 def test_a_consul_on_path_is_used_if_it_is_new_enough(clone: Path, tmp_path: Path) -> None:
     program(tmp_path / "old" / "consul", "echo Consul v1.7.14")
     program(tmp_path / "broken" / "consul", "exit 1")
@@ -89,59 +76,6 @@ def test_without_consul_and_mirror_the_set_up_says_what_to_install(clone: Path) 
         "cannot get Consul for the tests: none on PATH, and this machine's apt sources name no mirror to take"
         " it from; install Consul 1.8 or newer so that `consul` is on PATH\n"
     )
-
-
-def test_an_unreachable_mirror_is_named_with_the_remedy(clone: Path, closed_port: int) -> None:
-    got = get_consul(clone, ("sources.list", f"deb http://127.0.0.1:{closed_port}/debian bookworm main\n"))
-    assert got.returncode == 1
-    assert got.stderr.count("\n") == 1
-    assert (
-        f"http://127.0.0.1:{closed_port}/debian: <urlopen error [Errno 111] Connection refused>" in got.stderr
-    )
-    assert "install Consul 1.8 or newer" in got.stderr
-
-
-SOURCES_LIST = """\
-# deb http://127.0.0.1:{port}/commented bookworm main
-deb-src http://127.0.0.1:{port}/sources bookworm main
-deb [arch=amd64 signed-by=/a.gpg] http://127.0.0.1:{port}/options/ bookworm contrib main # here
-deb http://127.0.0.1:{port}/options bookworm-updates main
-deb http://127.0.0.1:{port}/other-component bookworm stable
-deb cdrom:[Debian] bookworm main
-"""
-DEB822 = """\
-Types: deb deb-src
-# a comment inside
-URIs: http://127.0.0.1:{port}/first
- http://127.0.0.1:{port}/folded
-Suites: bookworm bookworm-updates
-Components: main contrib
-
-Enabled: no
-Types: deb
-URIs: http://127.0.0.1:{port}/disabled
-Suites: bookworm
-Components: main
-
-types: deb
-uris: mirror+file://{folder}/mirrors.list
-suites: bookworm
-components: main
-"""
-MIRRORS = "# ours\nhttp://127.0.0.1:{port}/listed\tpriority:1\n"
-
-
-def test_the_set_up_reads_every_form_of_apt_source(clone: Path, closed_port: int) -> None:
-    folder = clone.parent
-    (folder / "mirrors.list").write_text(MIRRORS.format(port=closed_port))
-    got = get_consul(
-        clone,
-        ("sources.list", SOURCES_LIST.format(port=closed_port)),
-        ("sources.list.d/debian.sources", DEB822.format(port=closed_port, folder=folder)),
-        ("sources.list.d/off.list.disabled", f"deb http://127.0.0.1:{closed_port}/off bookworm main\n"),
-    )
-    tried = re.findall(rf"127\.0\.0\.1:{closed_port}/([a-z-]+): ", got.stderr)
-    assert tried == ["options", "first", "folded", "listed"]
 
 
 def test_a_package_with_another_checksum_than_debians_is_refused(clone: Path) -> None:
@@ -178,9 +112,6 @@ def mirror(package: bytes) -> Iterator[int]:
         finally:
             server.shutdown()
             thread.join()
-
-
-# --- the venv -------------------------------------------------------------------------------------
 
 
 def test_without_a_suitable_python_the_set_up_says_what_to_install(clone: Path, tmp_path: Path) -> None:

@@ -127,11 +127,6 @@ def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
     assert complaints(UNIT.read_text(), tmp_path) == ""
 
 
-def test_a_misspelt_line_of_the_unit_is_noticed(tmp_path: Path) -> None:
-    """systemd-analyze exits with 0, so only its output shows the fault."""
-    assert "KilMode" in complaints(UNIT.read_text().replace("\nKillMode", "\nKilMode"), tmp_path)
-
-
 def test_the_unit_has_the_expected_settings_and_no_others() -> None:
     found = settings(UNIT.read_text())
     assert found == EXPECTED | {"Service": EXPECTED["Service"] | SANDBOX}
@@ -144,18 +139,6 @@ def test_systemd_understands_every_drop_in(drop_in: Path, tmp_path: Path) -> Non
     text = drop_in.read_text()
     assert complaints(UNIT.read_text().replace("[Install]", f"{text}\n[Install]"), tmp_path) == ""
     assert "/etc/systemd/system/consul-supervisor.service.d/" in text
-
-
-def test_every_setting_of_the_unit_has_its_reason_above() -> None:
-    """A comment stands right above the setting, or above the group of lines that it belongs to."""
-    lines = UNIT.read_text().splitlines()
-    for number, line in enumerate(lines):
-        if "=" not in line or line.startswith("#") or line.startswith(("Description=", "WantedBy=")):
-            continue
-        above = number - 1
-        while "=" in lines[above] and not lines[above].startswith("#"):
-            above -= 1
-        assert lines[above].startswith("#"), line
 
 
 def test_systemd_does_not_restart_a_daemon_with_an_unusable_configuration(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ folder=.cache/watchdog/kernel
 rm -rf "$folder.part"
 mkdir "$folder.part"
 cd "$folder.part"
-[ "$(id -u)" != 0 ] || apt-get update -q
+[ "$(id -u)" != 0 ] || flock ../../apt.lock apt-get update -q
 package=$(apt-cache depends linux-image-amd64 | sed -n 's/^ *Depends: //p')
 [ -n "$package" ] || cannot "apt knows no linux-image-amd64; it needs a source of Debian"
 apt-get download -q "$package" || cannot "see above: apt needs a mirror"

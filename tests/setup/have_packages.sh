@@ -3,6 +3,10 @@
 # program that a package brings, then the package. Without root a missing package is reported with its remedy.
 set -eu
 what=$1
+cache=$(dirname "$0")/../../.cache
+mkdir -p "$cache"
+exec 8>"$cache/apt.lock"
+flock 8 # apt has one lock, and another target may be installing
 
 missing=$(while read -r program package; do
     [ -z "$program" ] || [ -x "$program" ] || printf ' %s' "$package"

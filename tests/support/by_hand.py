@@ -1,6 +1,5 @@
 """Lines of hooks written by hand, for tests of the judges that read such lines."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from tests.support.tenures import Record
@@ -10,12 +9,7 @@ ITEM = "item"
 
 def by_hand(text: str) -> list[Record]:
     """Read a short form: ``AT NODE EVENT-STAGE SESSION TOKEN REASON``, or ``AT NODE STAGE`` of a test."""
-    return numbered(_record(*line.split()) for line in text.splitlines())
-
-
-def numbered(records: Iterable[Record]) -> list[Record]:
-    """Give each record its place in the file."""
-    return [replace(record, line=number) for number, record in enumerate(records)]
+    return [replace(_record(*line.split()), line=n) for n, line in enumerate(text.splitlines())]
 
 
 def _record(at: str, node: str, what: str, session: str = "", token: str = "0", reason: str = "") -> Record:

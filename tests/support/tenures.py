@@ -5,6 +5,7 @@ until its on_lose has ended or its last room is over, whichever comes first. If 
 room, or has gone on with the tenure, the death does not count.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -115,10 +116,9 @@ def parse(text: str) -> list[Record]:
     return [_record(number, line.rstrip("\n")) for number, line in enumerate(lines)]
 
 
-def told_line(stage: str, node: str, at: float, *, token: int = 0, attempt: int = 0) -> str:
+def told_line(stage: str, node: str, at: float) -> str:
     """Write a line of the test's own, for an act that no hook can record."""
-    fields = [stage, "", f"{at:.2f}", node, *[""] * 5, str(token or ""), *[""] * 4, str(attempt or "")]
-    return "\t".join([*fields, *[""] * 4]) + "\n"
+    return "\t".join([stage, "", f"{at:.2f}", node, *[""] * 15]) + "\n"
 
 
 def _record(number: int, line: str) -> Record:
@@ -210,6 +210,22 @@ def crowds(found: Sequence[Tenure]) -> list[tuple[Tenure, list[Tenure]]]:
 def most_at_once(found: Sequence[Tenure]) -> int:
     """Count how many tenures acted at once at most."""
     return max((len(acting) for _, acting in crowds(found)), default=0)
+
+
+def beyond_limit(found: Sequence[Tenure], limits: Iterable[tuple[int, int]]) -> list[str]:
+    """List the tenures that took a slot beyond the limit in force at its index.
+
+    An older holder that still acts had a slot then.
+    limits: from which index on which limit counts; the first is from 0 on.
+    """
+    changes, broken = sorted(limits), []
+    for begun, acting in crowds(found):
+        for number, each in enumerate(acting, 1):
+            limit = changes[bisect_left(changes, (each.token, 0)) - 1][1]
+            if number > limit:
+                who = ", ".join(f"{one.node} since {one.token}" for one in acting[:number])
+                broken.append(f"{begun.begin.at:.2f} {number} act and {limit} may: {who}")
+    return broken
 
 
 def most_between(journal: Iterable[tuple[str, str]], begin: str, end: str) -> int:

@@ -9,6 +9,7 @@ from tests.support.tenures import (
     KILLED,
     Record,
     Tenure,
+    beyond_limit,
     most_at_once,
     overlaps,
     parse,
@@ -202,6 +203,29 @@ def test_in_a_scene_a_death_or_the_on_lose_of_a_restart_ends_a_tenure() -> None:
     assert not both(DIED + began + "14.00 a killed\n", None), "that death was another tenure's"
 
 
+# --- slots ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("third", "limits", "wrong"),
+    [
+        ("C 12", [(0, 3)], ""),
+        ("C 12", [(0, 2)], "3 act and 2 may: a since 10, b since 11, c since 12"),
+        ("C 21", [(0, 3), (20, 2)], "3 act and 2 may: a since 10, b since 11, c since 21"),
+        ("C 19", [(0, 3), (20, 2)], ""),  # taken before the limit was lowered, which evicts nobody
+        ("C 12", [(0, 1), (11, 3)], "2 act and 1 may: a since 10, b since 11"),
+        ("C 9", [(0, 3), (10, 2), (9, 1)], "3 act and 2 may: c since 9, a since 10, b since 11"),
+    ],
+)
+def test_a_slot_beyond_the_limit_at_its_index_is_reported(
+    third: str, limits: list[tuple[int, int]], wrong: str
+) -> None:
+    text = f"1.00 a acquire-begin A 10\n2.00 b acquire-begin B 11\n3.00 c acquire-begin {third}\n"
+    last = next((each for each in reversed(beyond_limit(found(text), limits))), "")
+    assert last.partition(" ")[2] == wrong
+    assert not beyond_limit(found(f"{text}4.00 a lose-end A 10\n"), [(0, 3)])
+
+
 # --- tokens and on_lose --------------------------------------------------------------------------
 
 
@@ -246,8 +270,8 @@ def test_tenures_are_in_the_order_of_their_begins_for_any_order_of_lines() -> No
 
 
 def test_a_line_that_is_still_being_written_does_not_count(tmp_path: Path) -> None:
-    line = told_line(KILLED, "a", 12.0, token=5, attempt=2)
+    line = told_line(KILLED, "a", 12.0)
     assert parse(line) == parse(line + line[:-1])
-    assert parse(line) == [Record(KILLED, None, 12.0, "a", "", token=5, attempt=2)]
+    assert parse(line) == [Record(KILLED, None, 12.0, "a", "")]
     assert [record.line for record in parse(line + line)] == [0, 1]
     assert read_records(tmp_path / "none") == []

@@ -3,22 +3,17 @@
 To agree means to have the same status, headers that count and body, the same relations of each index to all
 others of the sequence, and the same queries that each step wakes. DIFFERENCES lists the intended differences.
 Ids are compared by name and indexes by rank. Many sequences run interleaved, in one order on both sides.
-
-    python -m tests.consul.devagent.comparison [--quick N] [--timed N] [--seed S] [--only WORDS]
 """
 
-import argparse
 import itertools
 import re
-import sys
-import tempfile
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.consul.devagent.play import Run, play
 from tests.consul.devagent.sequences import Sequence, quick, recorded, timed
 from tests.consul.devagent.sides import ModelSide, RealSide
-from tests.consul.devagent.slots import quick_slots, timed_slots
 from tests.support.consul import Agent
 
 _SERVICE = (
@@ -120,11 +115,9 @@ def _count(result: Result, runs: list[Run], faults: list[str]) -> None:
 
 
 def chosen(quick_count: int, timed_count: int, seed: int) -> list[Sequence]:
-    """Return the recorded sequences and ``n`` random ones from ``seed`` on; every third is on semaphores."""
+    """Return the recorded sequences and ``n`` random ones from ``seed`` on."""
     seeds_quick, seeds_timed = (range(seed, seed + count) for count in (quick_count, timed_count))
-    random_quick = [quick_slots(at) if at % 3 == 0 else quick(at) for at in seeds_quick]
-    random_timed = [timed_slots(at) if at % 3 == 0 else timed(at) for at in seeds_timed]
-    return [*recorded(), *random_quick, *random_timed]
+    return [*recorded(), *map(quick, seeds_quick), *map(timed, seeds_timed)]
 
 
 def report(result: Result, quick_count: int, timed_count: int, seed: int) -> str:
@@ -135,31 +128,6 @@ def report(result: Result, quick_count: int, timed_count: int, seed: int) -> str
         f"({result.woken} woken); seeds {seed} to {seed + max(quick_count, timed_count) - 1}; "
         f"{result.cut_short} cut short, too near to a deadline; {len(result.faults)} differences"
     )
-
-
-def main() -> int:
-    """Compare as the arguments say, and return 1 when the sides differ."""
-    parser = argparse.ArgumentParser(description="Ask the model and Consul the same, and compare.")
-    parser.add_argument("--quick", type=int, default=300)
-    parser.add_argument("--timed", type=int, default=80)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="sequences whose title has these words")
-    parser.add_argument("--address", default="", help="of a running agent, with --node its name")
-    parser.add_argument("--node", default="")
-    parser.add_argument("--once", action="store_true", help="look at differences but once, without more time")
-    options = parser.parse_args()
-    sequences = [s for s in chosen(options.quick, options.timed, options.seed) if options.only in s.title]
-    if options.address:
-        host, _, port = options.address.partition(":")
-        settles_s = SETTLE_S[1:] if options.once else SETTLE_S
-        result = against(host, int(port), options.node, sequences, settles_s)
-    else:
-        with tempfile.TemporaryDirectory() as folder, fresh_agent(Path(folder)) as agent:
-            result = against(agent.host, agent.port, node_of(agent), sequences)
-    for fault in result.faults[:10]:
-        print(fault)
-    print(report(result, options.quick, options.timed, options.seed))
-    return 1 if result.faults else 0
 
 
 def against(
@@ -175,11 +143,8 @@ def against(
 
     client_agent: the agent is a client agent.
     """
-    real = RealSide(host, port)
-    try:
+    with closing(RealSide(host, port)) as real:
         return compare(sequences, real, ModelSide(node, client_agent=client_agent), settles_s)
-    finally:
-        real.close()
 
 
 def fresh_agent(folder: Path) -> Agent:
@@ -190,7 +155,3 @@ def fresh_agent(folder: Path) -> Agent:
 def node_of(agent: Agent) -> str:
     """Return the name of the agent's node."""
     return str(agent.call("GET", "/agent/self").json()["Config"]["NodeName"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

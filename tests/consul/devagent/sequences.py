@@ -7,16 +7,13 @@ A step is a request with names in it: ``$K`` is the sequence's own key prefix, `
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from supervisor.devagent.messages import AgentRequest, Answer
 from supervisor.devagent.model import Model
 
-Operations = Callable[
-    [random.Random, int, int], "tuple[Step, ...]"
-]  # the next steps: their number, and their waits
 RECORDED = tuple(Path(__file__).with_name(name) for name in ("recorded.txt", "semaphores.txt"))
 LINE = re.compile(r"(?:@(?P<at>[\d.]+) )?(?P<method>[A-Z]+) (?P<target>\S+)(?: (?P<body>.*))?")
 KEPT = re.compile(r"(.*) = (\w+)")
@@ -77,17 +74,15 @@ def recorded() -> list[Sequence]:
     return found
 
 
-def quick(seed: int, length: int = 25, operations: Operations | None = None, kind: str = "quick") -> Sequence:
-    """Return a random sequence in which no time need pass, of these operations or of those on keys."""
+def quick(seed: int, length: int = 25) -> Sequence:
+    """Return a random sequence in which no time need pass."""
     source = random.Random(seed)
     steps = list(_sessions(source, ('"60s"', '""'), ('"0s"', '"30s"', '"45s"')))
-    steps += [step for at in range(length) for step in (operations or on_keys)(source, at, 60)]
-    return Sequence(f"{kind} {seed}", tuple(steps))
+    steps += [step for at in range(length) for step in on_keys(source, at, 60)]
+    return Sequence(f"quick {seed}", tuple(steps))
 
 
-def timed(
-    seed: int, length: int = 16, end_s: float = 6.0, operations: Operations | None = None, kind: str = "timed"
-) -> Sequence:
+def timed(seed: int, length: int = 16, end_s: float = 6.0) -> Sequence:
     """Return a random sequence over some seconds, of short sessions, delays and waits."""
     source = random.Random(seed)
     scratch = Model()
@@ -95,8 +90,7 @@ def timed(
     steps: list[Step] = []
     at_s = 0.0
     planned = [*_sessions(source, ('"1s"', '"1500ms"'), ('"0s"', '"500ms"', '"1s"', '"2s"'))]
-    chosen = operations or on_keys
-    planned += [step for at in range(length) for step in chosen(source, at, source.choice((1, 60)))]
+    planned += [step for at in range(length) for step in on_keys(source, at, source.choice((1, 60)))]
     for step in planned:
         if len(steps) >= 3:
             at_s = _clear_of(scratch, round(at_s + source.choice((0.0, 0.1, 0.4, 0.8)), 2))
@@ -106,7 +100,7 @@ def timed(
         answer = scratch.handle(step.request("k/", names), at_s)
         if step.name and isinstance(answer, Answer):
             names[step.name] = kept(answer)
-    return Sequence(f"{kind} {seed}", tuple(steps))
+    return Sequence(f"timed {seed}", tuple(steps))
 
 
 def kept(answer: Answer) -> str:

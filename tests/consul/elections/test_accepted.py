@@ -10,6 +10,7 @@ from tests.consul.elections.test_operator import operate
 from tests.consul.elections.test_unstartable import status
 from tests.support.hung import hung, needs_root
 from tests.support.supervisor import Supervisor, command, until
+from tests.support.turns import first_now
 
 HELD_AGAIN = "it holds again"
 
@@ -23,7 +24,7 @@ def holds_twice(node: Supervisor) -> bool:
     return len(node.lines("role", role="holding")) == 2
 
 
-@pytest.mark.parametrize("how", ["cut", "key", "blank", "absent"])
+@pytest.mark.parametrize("how", first_now(["key", "cut", "blank", "absent"]))
 def test_a_file_that_is_broken_at_a_restart_costs_nothing(scene: Scene, how: str) -> None:
     scene.lasting()
     a = scene.leader("a")
@@ -106,6 +107,7 @@ def test_an_item_that_the_file_has_lost_is_given_up_once_the_file_can_be_read(sc
     assert status(a)["healthy"]
 
 
+@pytest.mark.long
 def test_status_without_a_daemon_says_why_the_last_one_ended(scene: Scene) -> None:
     a = scene.leader("a")
     until(accepted_file(a).exists, "the configuration is kept")

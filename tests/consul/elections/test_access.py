@@ -9,14 +9,14 @@ import pytest
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_reload import reload
-from tests.support.consul import WAYS, Agent
-from tests.support.guarded import Guarded, Made, write
+from tests.support.consul import Agent
+from tests.support.guarded import EACH_WAY, Guarded, Made, write
 from tests.support.supervisor import Supervisor, until
 
 ROOMY = {"lock_delay": "20s", "ttl": "5s"}
 
 
-EITHER_WAY = pytest.mark.parametrize("guarded", WAYS, indirect=True)
+EITHER_WAY = pytest.mark.parametrize("guarded", EACH_WAY, indirect=True)
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_reload import reload
 from tests.support.consul import WAYS, Agent
+from tests.support.guarded import EACH_WAY
 from tests.support.supervisor import Supervisor, command
 
 LIMIT = {"rpc_rate": 0.2, "rpc_max_burst": 20}  # of the requests of a client agent to its servers
-NO_LIMIT = {"rpc_rate": -1.0, "rpc_max_burst": 1000}
 
 
-@pytest.mark.parametrize("asked", WAYS)
+@pytest.mark.parametrize("asked", EACH_WAY)
 def test_a_ttl_that_consul_does_not_allow_is_a_fault_of_the_file(
     tmp_path: Path, make_scene: MakeScene[Scene], asked: str
 ) -> None:

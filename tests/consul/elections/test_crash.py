@@ -16,6 +16,7 @@ from tests.consul.elections.crash import (
 )
 from tests.consul.elections.scene import Scene
 from tests.support.supervisor import until
+from tests.support.turns import first_now
 
 
 def test_a_crash_in_on_acquire_kills_its_processes_and_runs_on_acquire_again(scene: Scene) -> None:
@@ -33,6 +34,7 @@ def test_a_crash_in_on_acquire_kills_its_processes_and_runs_on_acquire_again(sce
     assert not scene.sleeping()
 
 
+@pytest.mark.long
 def test_a_run_child_dies_with_its_supervisor_and_is_started_again(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader("a", run=scene.run("a", "exec sleep 300"))
@@ -46,6 +48,7 @@ def test_a_run_child_dies_with_its_supervisor_and_is_started_again(scene: Scene)
     assert len(a.lines("run-started")) == 2
 
 
+@pytest.mark.long
 def test_processes_that_a_finished_on_acquire_left_are_left_alone_after_a_crash(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader(
@@ -81,9 +84,6 @@ def test_a_bad_file_at_the_restart_winds_up_by_the_record(scene: Scene, bad: str
     assert not scene.sessions_of("a") and not state_of(a, scene.name)
 
 
-# --- damaged and foreign records -------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_a_record_of_another_machine_gets_its_on_lose_and_leaves_the_session_alone(scene: Scene) -> None:
     """A cloned disk must not free the lock of the original machine."""
@@ -99,7 +99,7 @@ def test_a_record_of_another_machine_gets_its_on_lose_and_leaves_the_session_alo
     until(lambda: session not in scene.sessions_of("a"), "its TTL ends it")
 
 
-@pytest.mark.parametrize("damage", ["cut", "spoilt"])
+@pytest.mark.parametrize("damage", first_now(["cut", "spoilt"]))
 def test_a_damaged_record_means_on_lose_before_anything_else(scene: Scene, damage: str) -> None:
     """The lost part may have been a tenure whose application still acts."""
     a = scene.leader("a")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.lock.handover import HANDOVER_S, hinted_session
+from supervisor.core.lock.handover import hinted_session
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_foreign_data import consul_lock
 from tests.consul.elections.test_operator import operate
@@ -55,6 +55,7 @@ def test_the_named_node_takes_over(scene: Scene) -> None:
     assert entry is not None and entry["Value"] == b"c", "the next value replaces the hint"
 
 
+@pytest.mark.long
 def test_a_node_with_two_candidates_is_refused_and_nothing_changes(scene: Scene) -> None:
     a, b = started(scene, "a", "b")
     other = candidate(scene)
@@ -120,14 +121,14 @@ def test_consul_lock_takes_no_notice_of_a_hint(scene: Scene, tmp_path: Path) -> 
         try:
             until(lambda: len(scene.agent.sessions()) >= 3, "consul lock waits")
             time.sleep(0.5)
-            began_at = time.time()
             code, line = step_down(scene, a, "--to", dead)
+            told_at = time.time()
             assert waiting.wait(PATIENCE_S) == 0
         finally:
             waiting.kill()
             waiting.wait()
     assert code == 1 and "did not take over" in line
-    assert float(held.read_text()) - began_at < HANDOVER_S / 2
+    assert float(held.read_text()) < told_at, "it held while the hand-over still waited for the named node"
     scene.agent.session_destroy(dead)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.consul.elections.scene import TTL, Scene
 from tests.support.supervisor import until
+from tests.support.turns import first_now
 
 SLOW_TO_STOP = "trap 'sleep 0.3; exit 0' TERM; sleep 600 & wait"
 ROOM_FOR_RUN = {"lock_delay": "6s"}
@@ -15,9 +16,6 @@ ROOM_FOR_RUN = {"lock_delay": "6s"}
 def order(scene: Scene, node: str) -> list[str]:
     """List ``STAGE LABEL`` of all hooks and run children of this node, except on_change."""
     return [f"{r.stage} {r.hook}" for r in scene.records(node=node) if r.hook != "change"]
-
-
-# --- on_acquire ----------------------------------------------------------------------------------
 
 
 @pytest.mark.long
@@ -40,9 +38,6 @@ def test_a_node_whose_on_acquire_fails_hands_over_and_waits_before_its_next_atte
     assert again.at >= lost.at + 2.0 - 0.02
 
 
-# --- run -----------------------------------------------------------------------------------------
-
-
 def test_the_run_child_lives_between_on_acquire_and_on_lose(scene: Scene) -> None:
     run = scene.run("a", SLOW_TO_STOP)
     a = scene.node("a", run=run, session=ROOM_FOR_RUN)
@@ -53,14 +48,12 @@ def test_the_run_child_lives_between_on_acquire_and_on_lose(scene: Scene) -> Non
     ]  # fmt: skip
 
 
-# --- on_lose -------------------------------------------------------------------------------------
-
-
 def test_a_failed_on_lose_goes_to_the_last_resort_and_the_lock_is_free_after_it(scene: Scene) -> None:
     """All hooks of on_lose run although the first fails, and then on_lose_failure runs."""
-    hooks = [scene.hook("a", "lose", "exit 1", timeout="300ms"), scene.hook("a", "lose-2", timeout="300ms")]
-    resort = [scene.hook("a", "lose-failure", timeout="300ms")]
-    a = scene.leader("a", on_lose=hooks, on_lose_failure=resort)
+    hooks = [scene.hook("a", "lose", "exit 1", timeout="5s"), scene.hook("a", "lose-2", timeout="5s")]
+    resort = [scene.hook("a", "lose-failure", timeout="5s")]
+    roomy = {"lock_delay": "30s"}
+    a = scene.leader("a", on_lose=hooks, on_lose_failure=resort, session=roomy)
     assert a.stop() == 0
     ran = ["lose", "lose-2", "lose-failure"]
     assert order(scene, "a")[2:] == [f"{stage} {label}" for label in ran for stage in ("begin", "end")]
@@ -91,9 +84,6 @@ def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) 
     assert b.running
 
 
-# --- elections side by side, observers, sessions ---------------------------------------------------
-
-
 def test_an_observer_has_no_session_and_runs_on_change_for_every_leader(scene: Scene) -> None:
     observer = {"key": scene.key, "contend": False, "on_change": [scene.hook("o", "change")]}
     scene.node("o", items={scene.name: observer})
@@ -106,7 +96,7 @@ def test_an_observer_has_no_session_and_runs_on_change_for_every_leader(scene: S
     assert scene.calls("o") == []
 
 
-@pytest.mark.parametrize("session", [{"ttl": "none"}, {"ttl": TTL, "lock_delay": "0s"}])
+@pytest.mark.parametrize("session", first_now([{"ttl": "none"}, {"ttl": TTL, "lock_delay": "0s"}]))
 def test_unusual_sessions_lead_and_hand_over(scene: Scene, session: dict[str, str]) -> None:
     how = {"session": session, "accept_overlap": session["ttl"] != "none"}
     a = scene.leader("a", **how)
@@ -134,9 +124,6 @@ def test_a_node_whose_check_fails_does_not_contend_and_a_holder_steps_down(scene
     assert scene.wait_leader() == "a"
     a.wait_line("check-recovered")
     assert len(a.lines("check-failed")) == 1
-
-
-# --- the log ---------------------------------------------------------------------------------------
 
 
 def test_what_a_hook_prints_at_once_follows_the_lines_that_name_the_hook(scene: Scene) -> None:

@@ -150,6 +150,7 @@ def test_a_disk_that_freezes_costs_no_tenure_and_delays_no_loss(
         a.wait_line("copies-recovered")
 
 
+@pytest.mark.long
 def test_a_restart_while_the_disk_is_frozen_adopts_the_tenure(scene: Scene, disk: Path) -> None:
     scene.lasting()
     a = scene.leader("a")

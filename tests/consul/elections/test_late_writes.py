@@ -38,9 +38,6 @@ def holder(scene: Scene) -> str:
     return entry["Session"] if entry else ""
 
 
-# --- acquire -------------------------------------------------------------------------------------
-
-
 def test_acquires_that_are_applied_long_after_their_deadline_are_one_tenure(scene: Scene) -> None:
     rule = scene.proxy.hold("request", **LOCK)
     a = start(scene)
@@ -90,9 +87,6 @@ def test_an_acquire_that_is_applied_after_a_stop_takes_nothing(scene: Scene) -> 
     scene.leader("b")
 
 
-# --- release -------------------------------------------------------------------------------------
-
-
 def lose_by_failing(scene: Scene, **changes: Any) -> Supervisor:
     """Let node a acquire, fail, and give the lock up while its process goes on."""
     return start(scene, on_acquire=[scene.hook("a", "acquire", "exit 1")], rejoin_delay="1m", **changes)
@@ -113,9 +107,6 @@ def test_an_unanswered_release_is_repeated_and_its_late_twin_harms_no_holder(
     assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
 
 
-# --- destroy and create --------------------------------------------------------------------------
-
-
 def test_an_unanswered_destroy_is_repeated_until_it_is_answered(scene: Scene) -> None:
     rule = scene.proxy.hold("request", **DESTROY)
     lose_by_failing(scene, session={"ttl": "60s"})
@@ -124,9 +115,6 @@ def test_an_unanswered_destroy_is_repeated_until_it_is_answered(scene: Scene) ->
     assert len({exchange.target for exchange in rule.caught}) == 1
     rule.release()
     until(lambda: not scene.session_of("a"), "a's session is destroyed")
-
-
-# --- renewals ------------------------------------------------------------------------------------
 
 
 def disown(scene: Scene, session: str) -> None:
@@ -144,11 +132,8 @@ def test_a_holder_believes_the_key_and_not_a_server_that_has_just_restarted(scen
     disown(scene, session)
     asked = len(scene.proxy.exchanges)
     renewed = f"/session/renew/{session}"
-    until(lambda: any(renewed in one.target for one in scene.proxy.exchanges[asked:]), renewed, within_s=5)
+    until(lambda: any(renewed in one.target for one in scene.proxy.exchanges[asked:]), renewed)
     assert scene.session_of("a") == session and scene.calls("a") == ["acquire acquired"]
-
-
-# --- everything silent ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("moment", ["waiting", "acquiring", "holding", "losing"])

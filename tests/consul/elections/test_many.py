@@ -1,6 +1,7 @@
 """More elections than may have a watch of their own: the promises of one election hold for each of them."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,8 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 
 @pytest.fixture
 def cast(tmp_path: Path, agent: Agent, unique: str) -> Iterator[Cast]:
-    made = Cast(tmp_path, agent, unique)
-    try:
+    with closing(Cast(tmp_path, agent, unique)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def each(reason: str) -> list[str]:

@@ -19,10 +19,11 @@ import pytest
 import trustme
 import yaml
 
-from supervisor.config import ConfigError, load
+from supervisor.config import ConfigError
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.crash import accepted_file, crash
 from tests.consul.elections.scene import Scene
+from tests.support.configured import loaded
 from tests.support.guarded import Guarded, write
 from tests.support.programs import BUGGY_DAEMON, run_program
 from tests.support.supervisor import ENVIRON, PATIENCE_S, Supervisor, command, name_of, until
@@ -320,10 +321,8 @@ BAD = {
 def test_a_bad_file_is_refused_without_showing_its_secrets(tmp_path: Path, fault: str) -> None:
     text = BAD[fault]
     more = "" if "elections:" in text else "\nelections: {app: {}}"
-    file = tmp_path / "c.yaml"
-    file.write_text(f"{text}{more}\nstate_dir: {tmp_path}/state\n")
     with pytest.raises(ConfigError) as refused:
-        load(file, MARKED, "here")
+        loaded(tmp_path, f"{text}{more}\nstate_dir: {tmp_path}/state\n", MARKED, "here")
     assert not secret_in(f"{refused.value} {refused.value!r}", [MARK])
 
 

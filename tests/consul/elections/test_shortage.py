@@ -12,7 +12,8 @@ from tests.consul.elections.scene import Scene
 from tests.support.supervisor import Supervisor, until
 from tests.support.tenures import SCRIPT
 
-SHORT_S = 0.4  # of the 0.9 s that an on_lose here has
+SHORT_S = 0.4  # of the 5 s that an on_lose here has
+ROOMY = {"lock_delay": "8s"}
 NONE_LEFT = 3  # of descriptors: open ones stay open, and no new one can be opened
 
 
@@ -56,7 +57,7 @@ def assert_lost_in_order(scene: Scene, a: Supervisor) -> None:
 
 @pytest.mark.long
 def test_a_loss_while_descriptors_are_short_for_a_moment_runs_on_lose(scene: Scene) -> None:
-    a = scene.leader("a")
+    a = scene.leader("a", on_lose=[scene.hook("a", "lose", timeout="5s")], session=ROOMY)
     scene.waiter("b")
     limit_descriptors(a, NONE_LEFT)
     enough = threading.Timer(SHORT_S, enough_descriptors, (a,))
@@ -83,8 +84,8 @@ def test_a_loss_while_the_program_of_on_lose_is_being_replaced_runs_on_lose(
     script = tmp_path / "down"
     script.write_text(f"#!/bin/sh\nexec /bin/sh {SCRIPT} :\n")
     script.chmod(0o755)
-    lose = {**scene.hook("a", "lose"), "exec": [str(script)]}
-    a = scene.leader("a", on_lose=[lose])
+    lose = {**scene.hook("a", "lose", timeout="5s"), "exec": [str(script)]}
+    a = scene.leader("a", on_lose=[lose], session=ROOMY)
     with script.open("a"):
         scene.agent.session_destroy(scene.session_of("a"))
         a.wait_line("hook-delayed", hook="on_lose[0]")

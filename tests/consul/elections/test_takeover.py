@@ -3,12 +3,11 @@
 import pytest
 
 from tests.consul.elections.scene import LOCK_DELAY_S, Scene, boottime
-from tests.support.patience import patient
 from tests.support.supervisor import until
 from tests.support.tenures import Record
+from tests.support.turns import first_now
 
 TICK_S = 0.01  # /proc/uptime is cut to this
-SLACK_S = 10.0  # generous, because it only shows that nothing hung
 
 
 def next_leader(scene: Scene, after: str) -> Record:
@@ -57,14 +56,15 @@ def test_a_stop_hands_over_at_once(scene: Scene) -> None:
 def test_after_kill_9_another_node_leads_once_consul_has_ended_the_session(scene: Scene) -> None:
     scene.three(session={"ttl": "2s"})
     session = scene.session_of("a")
-    scene.kill("a")
     killed_at = boottime()
+    scene.kill("a")
     began = next_leader(scene, session)
     assert scene.calls("a") == ["acquire acquired"]
     assert scene.calls(began.node) == ["acquire acquired"]
-    assert began.at - killed_at < 2 * 2 + LOCK_DELAY_S + patient(SLACK_S)
+    assert began.at >= killed_at + LOCK_DELAY_S - TICK_S
 
 
+@pytest.mark.long
 def test_a_destroyed_session_is_a_loss_and_the_lock_delay_guards_the_key(scene: Scene) -> None:
     scene.three()
     session = scene.session_of("a")
@@ -131,7 +131,7 @@ def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passe
     assert began.session != session
 
 
-@pytest.mark.parametrize("behavior", ["release", "delete"])
+@pytest.mark.parametrize("behavior", first_now(["delete", "release"]))
 def test_a_stop_keeps_value_and_flags_with_either_behavior(scene: Scene, behavior: str) -> None:
     """Consul deletes a key only when the session ends while it holds, and the release comes before that."""
     a = scene.leader("a", session={"behavior": behavior})

@@ -236,6 +236,7 @@ def test_an_address_without_tls_is_reported_as_one(tls_agent: TlsAgent, pki: Pki
     assert code == 69 and "it does not speak TLS there (http:// instead of https://?)" in error
 
 
+@pytest.mark.long
 def test_a_webhook_has_tls_of_its_own(scene: Scene, tls_agent: TlsAgent, pki: Pki, unique: str) -> None:
     """The receiver is a Consul that requires a client certificate; the elections' Consul requires none."""
     url = f"{tls_agent.tls_url}/v1/kv/{unique}/hook-"

@@ -11,11 +11,14 @@ from supervisor.lock_command.guard import NAME
 from tests.consul.locks.lockers import SHORT, SLEEP, Lockers, children, is_alive
 from tests.support.captured import captured
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
+from tests.support.turns import first_now
 
 
 @pytest.mark.parametrize(
     ("body", "code"),
-    [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
+    first_now(
+        [("exit 7", 7), ("exit 0", 0), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)]
+    ),
 )
 def test_the_exit_code_of_the_command_is_passed_on(lockers: Lockers, body: str, code: int) -> None:
     done = lockers.start(argv=["/bin/sh", "-c", body])
@@ -95,7 +98,7 @@ def test_verbose_explains_each_step(lockers: Lockers) -> None:
 # --- signals ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+@pytest.mark.parametrize("number", first_now([signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1]))
 def test_a_signal_is_passed_on_to_the_command(lockers: Lockers, number: signal.Signals) -> None:
     """The command decides what the signal means, also that it goes on."""
     body = f"trap 'note {number.name}; exit 9' {number.name.removeprefix('SIG')}; {SLEEP}"
@@ -123,7 +126,7 @@ def test_a_command_that_a_signal_ends_gives_128_and_its_number(lockers: Lockers)
     assert lockers.session() == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", first_now([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 def test_a_signal_ends_a_command_that_is_stopped(lockers: Lockers, number: signal.Signals) -> None:
     """A stopped process acts on a signal only once it continues."""
     locker = lockers.holder(body="trap - TERM; kill -STOP $$")
@@ -168,7 +171,7 @@ def test_kill_takes_the_command_and_its_children_with_it(lockers: Lockers) -> No
     assert lockers.session(), "Consul keeps the lock until the session expires"
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", first_now(range(5)))
 def test_kill_takes_a_command_with_it_that_has_only_begun(lockers: Lockers, number: int) -> None:
     """The command itself kills ``lock``, which has not run since the fork on a busy machine."""
     locker = lockers.start(argv=["/bin/sh", "-c", "sleep 600 & kill -KILL $PPID; sleep 600; true"])

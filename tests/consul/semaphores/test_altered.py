@@ -33,8 +33,8 @@ def test_a_lie_about_a_holder_that_lives_does_not_free_its_slot(scene: SlotScene
         "GET",
         f"/kv/{scene.name}",
     )
-    a = scene.node("a", consul={"address": scene.proxy.url})
     began = boottime()
+    a = scene.node("a", consul={"address": scene.proxy.url})
     until(lambda: len(a.lines("request", kind="take slot")) >= 3, "a tries for the slot", 6 * PRUNE_DELAY_S)
     assert boottime() - began > PRUNE_DELAY_S
     assert scene.holders() == ["b"] and not scene.calls("a")

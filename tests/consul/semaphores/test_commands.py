@@ -101,6 +101,7 @@ def test_verify_reports_whether_the_holder_still_has_its_slot(scene: SlotScene) 
     assert code == 1 and "the session has no contender key" in why
 
 
+@pytest.mark.long
 def test_a_slot_is_not_handed_over(scene: SlotScene) -> None:
     a = scene.holder("a")
     done = command("step-down", scene.name, "--to", "b", "--socket", str(a.folder / "control.sock"))

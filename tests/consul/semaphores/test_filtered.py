@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -53,14 +54,11 @@ def test_an_observer_reports_a_filtered_list_and_never_that_no_node_holds(
     told = tmp_path / "told"
     item = {"prefix": "p", "limit": 2, "contend": False, "on_change": [{"shell": f"touch {told}"}]}
     config = {"consul": {"address": consul.url}, "log": {"format": "json"}, "semaphores": {"s": item}}
-    node = Supervisor(tmp_path / "node", config)
-    try:
+    with closing(Supervisor(tmp_path / "node", config)) as node:
         node.start()
         assert "may not read" in node.wait_line("notice", item="s")["why"]
         node.wait_line("consul-denied", item="s")
         assert node.stop() == 0 and not told.exists()
-    finally:
-        node.close()
 
 
 @pytest.mark.long

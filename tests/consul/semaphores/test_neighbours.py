@@ -7,6 +7,7 @@ import pytest
 from tests.consul.elections.scene import boottime
 from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, SlotScene
 from tests.support.supervisor import until
+from tests.support.turns import first_now
 
 BODIES = {
     "half a letter": b'{"Node":"\\ud800"}',
@@ -23,7 +24,7 @@ def neighbour(scene: SlotScene, body: bytes, below: str = "") -> str:
     return session
 
 
-@pytest.mark.parametrize("kind", BODIES)
+@pytest.mark.parametrize("kind", first_now(BODIES))
 def test_our_hooks_run_beside_a_neighbour_with_any_name(scene: SlotScene, kind: str) -> None:
     a = scene.holder("a")
     other = neighbour(scene, BODIES[kind])

@@ -9,7 +9,6 @@ import pytest
 
 from tests.consul.elections.scene import boottime
 from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, ROOM_S, TICK_S, SlotScene
-from tests.support.patience import patient
 from tests.support.supervisor import until
 
 GARBAGE: dict[str, dict[str, Any]] = {
@@ -42,9 +41,6 @@ def held_as_lock(scene: SlotScene) -> str:
     return session
 
 
-# --- the record at the start -----------------------------------------------------------------------
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("kind", [*GARBAGE, "held as a lock"])
 def test_a_record_that_is_no_semaphores_is_reported_and_left_alone(scene: SlotScene, kind: str) -> None:
@@ -60,7 +56,7 @@ def test_a_record_that_is_no_semaphores_is_reported_and_left_alone(scene: SlotSc
     if other:
         scene.agent.session_destroy(other)
     scene.agent.kv_delete(scene.key)
-    scene.wait_holders("a", within_s=5)
+    scene.wait_holders("a")
     a.wait_line("notice-over")
 
 
@@ -68,9 +64,6 @@ def test_an_empty_record_with_the_flags_of_a_semaphore_is_new(scene: SlotScene) 
     assert scene.put_lock(b"")
     scene.holder("a")
     assert scene.lock() == {"Limit": 3, "Holders": {scene.session_of("a"): True}, "PruneDelay": "4s"}
-
-
-# --- the record changes while a node holds ---------------------------------------------------------
 
 
 @pytest.mark.long
@@ -81,7 +74,7 @@ def test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay(scen
     lost = {node: scene.wait(node=node, event="lose", stage="begin") for node in "abc"}
     assert {each.reason for each in lost.values()} == {"slot-removed"}
     assert all(each.time_left is not None and each.time_left > 1 for each in lost.values())
-    until(lambda: len(scene.lock().get("Holders", {})) == 3, "three hold again", within_s=20)
+    until(lambda: len(scene.lock().get("Holders", {})) == 3, "three hold again")
 
     def begun() -> list[float]:
         return [r.at for r in scene.records(event="acquire", stage="begin") if r.at > deleted_at]
@@ -90,9 +83,6 @@ def test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay(scen
     assert scene.lock()["Limit"] == 3
     scene.next_begin("d")
     assert scene.calls("d") == ["acquire acquired"], "it stood in line before them"
-
-
-# --- the record is edited while a node holds -------------------------------------------------------
 
 
 @pytest.mark.long
@@ -176,6 +166,6 @@ def test_the_longest_prune_delay_of_the_contenders_counts(scene: SlotScene) -> N
     c.signal(signal.SIGSTOP)
     destroyed_at = boottime()
     scene.agent.session_destroy(scene.session_of("c"))
-    assert destroyed_at + 7 - TICK_S <= scene.next_begin("d").at < destroyed_at + 7 + patient(5)
+    assert scene.next_begin("d").at >= destroyed_at + 7 - TICK_S
     c.signal(signal.SIGCONT)
     scene.wait(node="c", event="lose", stage="end")

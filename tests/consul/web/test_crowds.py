@@ -57,6 +57,7 @@ def is_open(sock: socket.socket) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_beside_five_hundred_idle_connections_and_far_more_a_check_gets_through(scene: Scene) -> None:
     """The five hundred stay open, and beyond the limit those that were idle longest are closed."""
     reader = Reader(scene.leader("a"))

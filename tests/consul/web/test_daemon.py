@@ -111,6 +111,7 @@ def test_over_tcp_nothing_can_be_changed(scene: Scene) -> None:
     assert reader.ask_socket(f"/v1/pause/{scene.name}").status == 405
 
 
+@pytest.mark.long
 def test_the_listener_serves_the_loopback_of_ipv6_and_a_client_of_http_1_0(scene: Scene) -> None:
     """HAProxy checks in this way: OPTIONS, HTTP/1.0, no Host."""
     reader = Reader(scene.leader("a"))
@@ -163,10 +164,12 @@ def test_a_reload_changes_the_served_items_and_moves_the_listener(scene: Scene) 
     former = reader.port
     assert reader.ask_socket("/v1/reload", "POST").status == 200
     moved = until(lambda: [each for each in node.lines("http") if "127.0.0.2" in each["why"]], "it moves")
-    connection = http.client.HTTPConnection("127.0.0.2", int(moved[0]["why"].rpartition(":")[2]), timeout=9)
+    connection = http.client.HTTPConnection(
+        "127.0.0.2", int(moved[0]["why"].rpartition(":")[2]), timeout=PATIENCE_S
+    )
     assert told(connection, f"/leader/{scene.name}", "GET").status == 200
     with pytest.raises(ConnectionRefusedError):
-        told(http.client.HTTPConnection("127.0.0.1", former, timeout=9), "/healthz", "GET")
+        told(http.client.HTTPConnection("127.0.0.1", former, timeout=PATIENCE_S), "/healthz", "GET")
     assert scene.calls("a") == ["acquire acquired"]
 
 

@@ -14,6 +14,7 @@ from tests.models.simulation.judges import (
     BeliefHasRoom,
     Broken,
     Gentle,
+    Judge,
     LoseForEveryAcquire,
     NoReleaseWhileActing,
     OneHookAtATime,
@@ -42,6 +43,11 @@ def hook(machine: Machine, event: str, session: str, token: int = 7) -> StartHoo
         fencing_token=token,
     )
     return StartHook(hooks[0], 1, context)
+
+
+def spawned(judge: Judge, machine: Machine, event: str, session: str, token: int = 7) -> None:
+    child = machine.children.spawn(hook(machine, event, session, token), slow=False, failing=False)
+    judge.spawned(machine, child)
 
 
 def release(session: str) -> Release:
@@ -82,34 +88,29 @@ def test_two_nodes_that_act_are_reported(tmp_path: Path) -> None:
 
 def test_an_on_acquire_before_the_last_on_lose_is_reported(machine: Machine) -> None:
     judge = LoseForEveryAcquire()
-    judge.spawned(machine, machine.children.spawn(hook(machine, "acquire", "s1"), slow=False, failing=False))
+    spawned(judge, machine, "acquire", "s1")
     with pytest.raises(Broken, match="on_lose has not run for s1"):
-        judge.spawned(
-            machine, machine.children.spawn(hook(machine, "acquire", "s2"), slow=False, failing=False)
-        )
+        spawned(judge, machine, "acquire", "s2")
 
 
 def test_an_on_lose_without_a_tenure_is_reported(machine: Machine) -> None:
-    child = machine.children.spawn(hook(machine, "lose", "s1"), slow=False, failing=False)
     with pytest.raises(Broken, match="never began"):
-        LoseForEveryAcquire().spawned(machine, child)
+        spawned(LoseForEveryAcquire(), machine, "lose", "s1")
 
 
 def test_a_second_on_lose_is_reported(machine: Machine) -> None:
     judge = LoseForEveryAcquire()
     for event in ("acquire", "lose"):
-        child = machine.children.spawn(hook(machine, event, "s1"), slow=False, failing=False)
-        judge.spawned(machine, child)
+        spawned(judge, machine, event, "s1")
     with pytest.raises(Broken, match="runs twice"):
-        judge.spawned(machine, child)
+        spawned(judge, machine, "lose", "s1")
 
 
 def test_two_hooks_at_once_are_reported(machine: Machine) -> None:
     judge = OneHookAtATime()
-    judge.spawned(machine, machine.children.spawn(hook(machine, "acquire", "s1"), slow=False, failing=False))
-    second = machine.children.spawn(hook(machine, "lose", "s1"), slow=False, failing=False)
+    spawned(judge, machine, "acquire", "s1")
     with pytest.raises(Broken, match="run at once"):
-        judge.spawned(machine, second)
+        spawned(judge, machine, "lose", "s1")
 
 
 @pytest.mark.parametrize(("forward", "back"), [(acquire, release), (enroll, leave)])
@@ -147,21 +148,17 @@ def test_a_token_that_does_not_grow_or_changes_is_reported(
     machine: Machine, session: str, token: int
 ) -> None:
     judge = TokensGrow()
-    judge.spawned(
-        machine, machine.children.spawn(hook(machine, "acquire", "s1", 7), slow=False, failing=False)
-    )
-    child = machine.children.spawn(hook(machine, "acquire", session, token), slow=False, failing=False)
+    spawned(judge, machine, "acquire", "s1", 7)
     with pytest.raises(Broken, match="token"):
-        judge.spawned(machine, child)
+        spawned(judge, machine, "acquire", session, token)
 
 
 def test_a_session_or_tenure_that_is_not_on_record_is_reported(machine: Machine) -> None:
     for attempt in (acquire("s1"), enroll("s1")):
         with pytest.raises(Broken, match="not on record"):
             OnRecordFirst().did(machine, attempt)
-    child = machine.children.spawn(hook(machine, "acquire", "s1"), slow=False, failing=False)
     with pytest.raises(Broken, match="not on record"):
-        OnRecordFirst().spawned(machine, child)
+        spawned(OnRecordFirst(), machine, "acquire", "s1")
 
 
 def test_a_belief_without_a_contact_is_reported(simulation: Simulation) -> None:

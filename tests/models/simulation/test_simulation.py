@@ -1,13 +1,9 @@
-"""Ten seeds, a hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
+"""Five seeds, a hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from tests.models.simulation import totals
-from tests.models.simulation.__main__ import USAGE, main
-from tests.models.simulation.figures import HEADLINES
 from tests.models.simulation.scenario import (
     FAULTS_MIN,
     KINDS_MIN,
@@ -16,19 +12,13 @@ from tests.models.simulation.scenario import (
     scenario_of,
 )
 from tests.models.simulation.totals import result_of
+from tests.support.turns import first_now
 
 SEEDS = range(1, 101)
-BATCH = 10
-QUICK = 1  # batches in `make test`; any one batch has fail-overs, adoptions and semaphores
+BATCH = 5  # any batch has fail-overs, adoptions and semaphores
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        *SEEDS[::BATCH][:QUICK],
-        *(pytest.param(first, marks=pytest.mark.long) for first in SEEDS[::BATCH][QUICK:]),
-    ],
-)
+@pytest.mark.parametrize("first", first_now(SEEDS[::BATCH]))
 def test_a_simulated_cluster_keeps_every_promise(first: int) -> None:
     counts: Counter[str] = Counter()
     for seed in range(first, first + BATCH):
@@ -56,33 +46,3 @@ def test_a_seed_has_many_faults_and_all_kinds_occur() -> None:
         kinds = {fault.kind for fault in scenario.faults}
         assert len(scenario.faults) >= FAULTS_MIN >= 15 and len(kinds) >= KINDS_MIN >= 4
         assert 3 <= len(scenario.nodes) <= 5
-
-
-@pytest.mark.long
-def test_the_figures_of_several_seeds_are_added(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["3-4"]) == 0
-    *table, summary = capsys.readouterr().out.splitlines()
-    assert summary.startswith("2 seeds, ") and summary.endswith(" 0 broke a promise")
-    assert [line.split(maxsplit=1)[1] for line in table[: len(HEADLINES)]] == list(HEADLINES)
-
-
-def test_a_single_seed_is_shown_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["5"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["time", "who", "what", "happened", "what", "was", "done"]
-    assert lines[-1] == "seed 5: every promise kept"
-
-
-@pytest.mark.parametrize("words", [[], ["x"], ["1-"], ["-3"], ["1-2", "3"], ["9-3"]])
-def test_an_invalid_seed_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words) == 2
-    assert capsys.readouterr().err == f"{USAGE}\n"
-
-
-def test_a_seed_that_breaks_a_promise_shows_its_way_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = totals.Result(9, Counter(), why="OneActs: a and b act as holder at once", tail="the way")
-    monkeypatch.setattr(totals, "_results", lambda seeds: iter([result]))
-    assert totals.run(range(9, 10)) == 1
-    assert "the way\nseed 9: OneActs" in capsys.readouterr().out

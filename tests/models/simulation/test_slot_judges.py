@@ -120,6 +120,7 @@ def test_unseen_changes_are_not_judged_too_strictly() -> None:
 # --- the judges ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_more_acting_nodes_than_the_limit_are_reported(tmp_path: Path) -> None:
     """With an allowed overlap and no prune delay, too many nodes act sooner or later."""
     scenario = scenario_of(SEED)

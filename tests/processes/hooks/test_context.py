@@ -11,27 +11,6 @@ from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, as_js
 from tests.processes.hooks.trial import CONTEXT
 
 
-def test_the_environment_of_a_hook_has_every_name_of_the_contract() -> None:
-    given = facts(CONTEXT, attempt=2, node="node-1", now=100.0, at=1_767_323_045.6789)
-    assert as_environment(given) == {
-        "CONSUL_SUPERVISOR_EVENT": "acquire",
-        "CONSUL_SUPERVISOR_KIND": "election",
-        "CONSUL_SUPERVISOR_NAME": "namenode",
-        "CONSUL_SUPERVISOR_KEY": "service/hdfs/leader",
-        "CONSUL_SUPERVISOR_SESSION": "8a2f6c1e-5d41-4b7b-9c55-0e6b8f3f0a11",
-        "CONSUL_SUPERVISOR_LOCK_INDEX": "7",
-        "CONSUL_SUPERVISOR_FENCING_TOKEN": "4711",
-        "CONSUL_SUPERVISOR_REASON": "acquired",
-        "CONSUL_SUPERVISOR_LEADER": "node-1",
-        "CONSUL_SUPERVISOR_PREVIOUS_LEADER": "node-0",
-        "CONSUL_SUPERVISOR_TRANSITION": "f3b1c5d0-0001",
-        "CONSUL_SUPERVISOR_ATTEMPT": "2",
-        "CONSUL_SUPERVISOR_TIME": "2026-01-02T03:04:05.678Z",
-        "CONSUL_SUPERVISOR_NODE": "node-1",
-        "CONSUL_SUPERVISOR_NOTE": "",
-    }
-
-
 def test_a_hook_gets_the_note_as_it_was_given() -> None:
     told = facts(replace(CONTEXT, note="kernel update: ä $(x)"), attempt=1, node="n", now=0.0, at=0.0)
     assert as_environment(told)["CONSUL_SUPERVISOR_NOTE"] == told["note"] == "kernel update: ä $(x)"

@@ -1,7 +1,6 @@
 """Programs and folders on a hung file system: such a hook hangs alone, and the daemon goes on."""
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from tests.support.hung import hung, needs_root, stuck
 from tests.support.patience import PATIENCE_S
 
 pytestmark = needs_root
-AT_ONCE_S = 1.0  # far less than a hang, and enough on a busy machine
 
 
 @pytest.fixture
@@ -58,20 +56,18 @@ async def test_a_start_that_hangs_before_its_program_runs_hangs_only_its_own_chi
 ) -> None:
     async with trial() as one:
         with hung(far):
-            began_at = time.monotonic()
-            started = one.start(reached(far, tmp_path, way), timeout_s=2.0)
+            started = one.start(reached(far, tmp_path, way), timeout_s=1000)
             assert await one.run("exit 0", attempt=2) == (True, "exit 0")
-            assert time.monotonic() - began_at < AT_ONCE_S
+            assert one.hooks.running == 1
+            one.skip(1000)
             ok, detail = await one.outcome(started)
-            assert not ok and detail.startswith("timed out after 2s")
+            assert not ok and detail.startswith("timed out after 1000s")
 
 
 async def test_a_hook_with_a_user_does_not_search_its_tools_on_a_hung_path(far: Path) -> None:
     async with trial({"PATH": f"{far}:/usr/bin:/bin"}) as one:
         with hung(far):
-            began_at = time.monotonic()
             assert await one.run(shell("exit 0", user="nobody", group="nogroup")) == (True, "exit 0")
-            assert time.monotonic() - began_at < AT_ONCE_S
 
 
 @pytest.mark.parametrize("name", ["hook", "a=b"])
@@ -111,7 +107,7 @@ async def test_checks_that_outlive_sigkill_are_bounded_and_go_on_once_they_end(
 
         async def passes() -> bool:
             number = next(numbers)
-            return (await one.run(check, timeout_s=5.0, event="check", name="n", attempt=number))[0]
+            return (await one.run(check, event="check", name="n", attempt=number))[0]
 
         async with asyncio.timeout(PATIENCE_S):
             while not await passes():

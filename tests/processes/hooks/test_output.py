@@ -20,7 +20,7 @@ from supervisor.hooks.output import (
     Lines,
     printable,
 )
-from tests.support.patience import patient
+from tests.support.patience import PATIENCE_S
 
 
 class Clock:
@@ -132,7 +132,9 @@ async def test_a_flood_of_output_is_read_at_a_limited_pace(flood: list[str]) -> 
         assert child.stdout is not None
         began_at = time.monotonic()
         drain = Drain(os.dup(child.stdout.fileno()), lines)
-        await asyncio.sleep(patient(0.3))
+        async with asyncio.timeout(PATIENCE_S):
+            while not lines.reads or time.monotonic() < began_at + 0.3:
+                await asyncio.sleep(0.01)
         paced = (time.monotonic() - began_at) / DRAIN_PAUSE_S
         assert 0 < lines.reads <= paced + LINES_MAX
         child.kill()

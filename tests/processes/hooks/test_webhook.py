@@ -19,6 +19,7 @@ import trustme
 
 from supervisor.core.settings import Tls, Webhook
 from tests.processes.hooks.trial import trial
+from tests.support.patience import PATIENCE_S
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
@@ -169,13 +170,6 @@ async def test_a_hostile_value_stays_one_value_at_the_receiver(value: bytes, tmp
     assert seen.headers["webhook-signature"] == f"v1,{mac}"
 
 
-async def test_a_body_holds_the_largest_value_of_a_key() -> None:
-    value = b"\x01" * (64 * 1024)
-    async with receiver() as peer, trial() as one:
-        assert (await one.run(Webhook(peer.origin, body=f'["{LEADER}"]'), leader=value))[0]
-    assert json.loads(peer.received[0].body) == [value.decode()]
-
-
 @pytest.mark.parametrize(
     ("place", "changes", "value"),
     [("webhook", {"url": f"/x/{LEADER}"}, b"x" * 65536), ("webhook", {"url": f"/x/{LEADER}/y"}, b"..")]
@@ -258,8 +252,10 @@ async def test_a_receiver_is_verified_with_the_hooks_own_ca(tmp_path: Path) -> N
 @pytest.mark.parametrize("answer", [None, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhal"])
 async def test_a_webhook_whose_answer_is_incomplete_in_time_fails(answer: bytes | None) -> None:
     async with receiver(answer) as peer, trial() as one:
-        ok, _ = await one.run(Webhook(peer.origin), timeout_s=0.3)
-        assert not ok and len(peer.received) == 1
+        started = one.start(Webhook(peer.origin), timeout_s=1000)
+        await one.until(lambda: peer.received or None)
+        one.skip(1000)
+        assert not (await one.outcome(started))[0] and len(peer.received) == 1
 
 
 async def test_kill_drops_a_webhook_at_once_and_hangs_up() -> None:
@@ -308,7 +304,8 @@ async def test_no_secret_part_of_a_webhook_is_in_a_detail_or_a_repr(tmp_path: Pa
         calls.append(Webhook(failing.origin, secret_file=str(key)))
         calls.append(Webhook(failing.origin.replace("//", "//hunter2:hunter2@")))
         for attempt, call in enumerate(calls):
-            started = one.start(call, timeout_s=0.3, attempt=attempt)
+            timeout_s = 0.3 if call.url.startswith(silent.origin) else PATIENCE_S
+            started = one.start(call, timeout_s=timeout_s, attempt=attempt)
             details.append(await one.outcome(started))
             assert "hunter2" not in repr(started)
     assert [ok for ok, _ in details] == [False, False, False, True, *[False] * 5]

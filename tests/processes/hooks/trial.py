@@ -17,6 +17,7 @@ from supervisor.core.settings import Command, Hook, Run, Webhook
 from supervisor.filesystem.children import reap
 from supervisor.hooks.attempts import Hooks
 from supervisor.hooks.output import HookLine
+from tests.support.loop_time import skip
 from tests.support.patience import PATIENCE_S
 
 T = TypeVar("T")
@@ -42,29 +43,39 @@ class Trial:
         self.lines: list[HookLine] = []
         self.delayed: list[tuple[StartHook | StartRun, str]] = []
         self.inside_call = False  # whether a call is under way, which must not report an end
+        self._skipped_s = 0.0
         self.hooks = Hooks(
             node="node-1",
             report=self._report,
             log_line=self.lines.append,
             delayed=lambda started, why: self.delayed.append((started, why)),
             environ=dict(os.environ) if environ is None else environ,
-            clock=lambda: time.clock_gettime(time.CLOCK_BOOTTIME),
+            clock=self.now,
         )
 
+    def now(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME) + self._skipped_s
+
+    def skip(self, seconds: float) -> None:
+        """Let so much time pass for the hooks at once."""
+        self._skipped_s += seconds
+        skip(seconds)
+
     def start(
-        self, call: Command | Webhook | str, *, timeout_s: float = 10.0, **changes: object
+        self, call: Command | Webhook | str, *, timeout_s: float = PATIENCE_S, **changes: object
     ) -> StartHook:
         """Start an attempt; a text is a command for the shell.
 
         changes: changes of the context, and the number of the attempt.
         """
         attempt = int(str(changes.pop("attempt", 1)))
-        hook = Hook("on_acquire[0]", shell(call) if isinstance(call, str) else call, timeout_s)
+        called = shell(call, kill_after_s=PATIENCE_S) if isinstance(call, str) else call
+        hook = Hook("on_acquire[0]", called, timeout_s)
         action = StartHook(hook, attempt, replace(CONTEXT, **changes))  # type: ignore[arg-type]
         self._call(lambda: self.hooks.start(action))
         return action
 
-    def start_run(self, command: Command | str, *, stop_timeout_s: float = 5.0) -> StartRun:
+    def start_run(self, command: Command | str, *, stop_timeout_s: float = PATIENCE_S) -> StartRun:
         """Start a run child; a text is a command for the shell."""
         call = shell(command) if isinstance(command, str) else command
         action = StartRun(Run(call, stop_timeout_s), CONTEXT)

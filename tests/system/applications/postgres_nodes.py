@@ -111,17 +111,7 @@ def make_template(folder: Path) -> None:
     as_owner(
         BIN / "pg_ctl", "start", "-s", "-D", folder / "data", "-l", folder / "log", "-o", f"-h '' -k {folder}"
     )
-    psql: list[str | Path] = [
-        BIN / "psql",
-        "-X",
-        "-v",
-        "ON_ERROR_STOP=1",
-        "-q",
-        "-h",
-        folder,
-        "-d",
-        "postgres",
-    ]
+    psql: tuple[str | Path, ...] = (BIN / "psql", *"-X -q -v ON_ERROR_STOP=1 -d postgres -h".split(), folder)
     # Only root may look into a checkout.
     as_owner(*psql, input=(EXAMPLE / "replicator.sql").read_text())
     as_owner(*psql, input=SCHEMA)

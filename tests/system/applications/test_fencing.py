@@ -26,9 +26,6 @@ def written(tool: str, *arguments: str, token: int, text: str = "") -> subproces
     )
 
 
-# --- a file --------------------------------------------------------------------------------------
-
-
 def test_what_a_former_holder_writes_into_a_file_is_never_read(tmp_path: Path) -> None:
     file = str(tmp_path / "state")
     assert written("fenced-file", "claim", file, token=FORMER).returncode == 0
@@ -44,9 +41,6 @@ def test_what_a_former_holder_writes_into_a_file_is_never_read(tmp_path: Path) -
 def test_a_file_is_not_written_without_a_token(tmp_path: Path) -> None:
     assert written("fenced-file", "write", str(tmp_path / "state"), token=0).returncode == 64
     assert list(tmp_path.iterdir()) == []
-
-
-# --- an object -----------------------------------------------------------------------------------
 
 
 class Store(ThreadingHTTPServer):
@@ -137,9 +131,6 @@ def test_an_object_store_refuses_a_holder_that_was_paused_before_its_write(
 
 def test_a_store_without_an_answer_is_69() -> None:
     assert written("fenced-put", f"http://{HOST}:1/state", token=NEXT, text="next").returncode == 69
-
-
-# --- PostgreSQL ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

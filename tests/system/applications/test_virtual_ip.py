@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -143,11 +143,8 @@ def network() -> Iterator[Network]:
 @pytest.fixture
 def scene(network: Network, tmp_path: Path) -> Iterator[VirtualAddress]:
     """Yield the network with Consul and a client, without a node."""
-    made = VirtualAddress(network, tmp_path)
-    try:
+    with closing(VirtualAddress(network, tmp_path)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def assert_never_both(*nodes: AddressNode) -> None:

@@ -2,25 +2,12 @@
 
 import pytest
 
-from tests.support import tenures
-from tests.support.by_hand import ITEM, by_hand
-from tests.support.tenures import Tenure
+from tests.support.by_hand import by_hand
+from tests.support.test_tenures import HANDED_OVER, found
 from tests.system.cluster import judge
 from tests.system.cluster.judge import Overlap
 
-ROOM_S, LOCK_DELAY_S = 5.0, 8.0
-HANDED_OVER = """\
-10.00 a acquire-begin A 7 acquired
-10.10 a acquire-end A 7 acquired
-20.00 a lose-begin A 7 session-invalidated
-20.10 a lose-end A 7 session-invalidated
-26.00 b acquire-begin B 9 acquired
-26.10 b acquire-end B 9 acquired
-"""
-
-
-def found(text: str) -> list[Tenure]:
-    return tenures.tenures(by_hand(text), ITEM, ROOM_S)
+LOCK_DELAY_S = 8.0
 
 
 def overlaps(text: str) -> list[Overlap]:
@@ -43,10 +30,6 @@ def test_only_the_first_lock_delays_after_a_restart_of_the_leading_server_are_be
 ) -> None:
     text = HANDED_OVER.replace("26.00 b", "20.05 b") + f"{at:.2f} s1 leader-restarted\n"
     assert [overlap.beyond_limits for overlap in overlaps(text)] == [excused]
-
-
-def test_no_node_holds_before_the_first_line() -> None:
-    assert judge.holder([]) is None and not list(judge.gaps([]))
 
 
 def test_a_tenure_that_ends_beside_another_holder_leaves_no_gap() -> None:

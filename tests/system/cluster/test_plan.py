@@ -11,10 +11,6 @@ def test_a_seed_always_gives_equal_faults() -> None:
     assert plan(7, 30) == plan(7, 30) != plan(8, 30)
 
 
-def test_a_longer_plan_begins_like_a_shorter_one() -> None:
-    assert plan(7, 12) == plan(7, 30)[:12]
-
-
 def test_twelve_faults_are_of_every_kind() -> None:
     assert {fault.kind for fault in plan(1, 12)} == set(KINDS)
     assert len(KINDS) == 12

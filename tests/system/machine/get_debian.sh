@@ -17,16 +17,11 @@ cannot() {
     exit 1
 }
 
-missing=
-command -v systemd-nspawn >/dev/null || missing="$missing systemd-container"
-command -v debootstrap >/dev/null || missing="$missing debootstrap"
-command -v dpkg-scanpackages >/dev/null || missing="$missing dpkg-dev"
-if [ -n "$missing" ]; then
-    command -v apt-get >/dev/null || cannot "install$missing first"
-    apt-get update -q
-    # shellcheck disable=SC2086  # a word each
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
-fi
+tests/setup/have_packages.sh "these tests" <<END
+/usr/bin/systemd-nspawn systemd-container
+/usr/sbin/debootstrap debootstrap
+/usr/bin/dpkg-scanpackages dpkg-dev
+END
 
 # make RELEASE PACKAGES: make the tree of that release, unless it is there.
 make() {

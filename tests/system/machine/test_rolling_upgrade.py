@@ -14,7 +14,6 @@ from tests.support.tenures import most_between
 from tests.system.machine.trio import FAILS, Trio, gaps_s
 
 HEADINGS = ("step", "led before", "leads after", "nobody led for")
-AT_ONCE_S = 2.0  # a hand-over takes some milliseconds; the rest is patience with a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +81,6 @@ def test_a_rolling_upgrade_of_three_machines_moves_the_lock_once(trio: Trio) -> 
     step(f"reboot {holder}", lambda: reboot(holder))
     new = trio.stamps()[before:]
     assert [stamp[1:] for stamp in new] == [("lose", "step-down", holder), ("acquire", "acquired", heir)]
-    assert sum(gaps_s(new)) < AT_ONCE_S
     show("a rolling upgrade", columns(table))
 
 

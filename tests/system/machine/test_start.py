@@ -9,7 +9,6 @@ from tests.system.machine.node import CONFIG, ROOT, UNIT, Node, record
 
 USEC = 1_000_000
 COMMAND = "/opt/consul-supervisor/bin/consul-supervisor"
-JOURNALD = ("systemd-journald.socket", "systemd-journald-dev-log.socket", "systemd-journald.service")
 NIGHTLY = "/etc/consul-supervisor/nightly.yaml"
 
 
@@ -136,9 +135,6 @@ def test_a_reload_notifies_systemd_and_a_bad_file_changes_nothing(node: Node) ->
     assert node.machine.run("systemctl", "reload", UNIT).returncode != 0
     assert node.show("ActiveState", "SubState", "NRestarts") == ["active", "running", "0"]
     assert (node.pid, node.holder(), node.events()) == (before, session, ["acquire acquired"])
-
-
-# --- the journal ---------------------------------------------------------------------------------
 
 
 def test_the_journal_reads_like_sentences_and_filters_by_field(node: Node) -> None:

@@ -3,12 +3,10 @@
 The package's dependencies come from wherever pip gets packages on this machine.
 """
 
-import importlib.metadata
 import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +18,7 @@ from docs import completion, man
 from tests.support.supervisor import PATIENCE_S, until
 from tests.system.packaging.builds import ROOT, SCHEMA, clean_environ, run
 from tests.system.packaging.conftest import Built
-from tests.system.packaging.interpreters import RUNNING, found, promised
+from tests.system.packaging.interpreters import found
 
 EXAMPLE = ROOT / "examples" / "configs" / "election.yaml"
 NOTED = """\
@@ -37,17 +35,6 @@ READ_SCHEMA = (
     "sys.stdout.buffer.write(importlib.resources.files('supervisor').joinpath('schemas/config.schema.json')"
     ".read_bytes())"
 )
-
-
-def test_the_running_python_is_tested_and_the_others_that_are_here(capfd: pytest.CaptureFixture[str]) -> None:
-    """An absent Python is only reported, because a machine need not have every one."""
-    absent = sorted({*promised()} - {*found()})
-    with capfd.disabled():  # visible although the test passes, even from a worker
-        print(f"\ninstalled on Python {', '.join(found())}; not on this machine:", file=sys.stderr, end=" ")
-        print(", ".join(absent) or "none", file=sys.stderr)
-    assert found()[RUNNING] == sys.executable
-    assert set(found()) - {RUNNING} <= set(promised())
-    assert importlib.metadata.metadata("consul-supervisor")["Requires-Python"] == f">={promised()[0]}"
 
 
 class Installed:

@@ -135,19 +135,19 @@ class Prometheus:
         with urllib.request.urlopen(f"http://{HOST}:{self._port}{path}", timeout=PATIENCE_S) as answer:
             return str(answer.read().decode())
 
-    def series(self, query: str) -> list[str]:
-        """Return the value of each series that it computes now, as text."""
+    def _asked(self, query: str) -> list[dict[str, Any]]:
         answer = json.loads(self._get(f"/api/v1/query?{urlencode({'query': query})}"))
         assert answer["status"] == "success", answer
-        return [each["value"][1] for each in answer["data"]["result"]]
+        return list(answer["data"]["result"])
+
+    def series(self, query: str) -> list[str]:
+        """Return the value of each series that it computes now, as text."""
+        return [each["value"][1] for each in self._asked(query)]
 
     def value(self, query: str) -> dict[str, float]:
         """Return the value that it computes now, by the instance of each series."""
-        answer = json.loads(self._get(f"/api/v1/query?{urlencode({'query': query})}"))
-        assert answer["status"] == "success", answer
-        return {
-            each["metric"].get("instance", ""): float(each["value"][1]) for each in answer["data"]["result"]
-        }
+        found = self._asked(query)
+        return {each["metric"].get("instance", ""): float(each["value"][1]) for each in found}
 
     def firing(self) -> dict[str, dict[str, Any]]:
         """Return the alerts that fire, by their name."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.consul.webhook_forms import example
 from tests.support.consul import HOST, Agent, free_ports
+from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import Supervisor, command, until
 
 ROUTE = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
@@ -24,7 +25,7 @@ class Alertmanager:
 
     def alerts(self) -> list[dict[str, Any]]:
         """Return the alerts that go on."""
-        with urllib.request.urlopen(f"{self.url}api/v2/alerts", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}api/v2/alerts", timeout=PATIENCE_S) as answer:
             found: list[dict[str, Any]] = json.load(answer)
         return found
 

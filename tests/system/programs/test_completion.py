@@ -155,10 +155,3 @@ def test_names_of_the_running_daemon_follow(user: User, socket: Path, tmp_path: 
         user.after_tab(f"{line}dat", "database")
     assert all(request.startswith(b"GET /v1/status ") for request in daemon.asked)
     assert not (tmp_path / "run-by-the-shell").exists()
-
-
-def test_names_of_the_configuration_follow_while_the_daemon_does_not_answer(user: User, socket: Path) -> None:
-    with UnixPeer(socket, list, stay=True):
-        user.after_tab(
-            f"consul-supervisor holds --socket {socket} --config ~/election.yaml w", "web-front", "web-back"
-        )

@@ -16,6 +16,7 @@ from tests.consul.elections.scene import boottime
 from tests.support.captured import captured
 from tests.support.consul import BINARY, HOST, Agent, free_ports
 from tests.support.pages import ROOT
+from tests.support.patience import PATIENCE_S
 from tests.support.staging import staged
 from tests.support.supervisor import until
 from tests.system.programs.balanced import BalancedScene
@@ -52,7 +53,7 @@ def srv_ports(dns_port: int, name: str) -> list[int]:
     labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
     question = struct.pack("!6H", 1, 0x0100, 1, 0, 0, 0) + labels + struct.pack("!2H", 33, 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        asked.settimeout(5)
+        asked.settimeout(PATIENCE_S)
         asked.sendto(question, (HOST, dns_port))
         answer = asked.recv(4096)
     ports, at = [], len(question)

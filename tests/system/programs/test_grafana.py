@@ -47,9 +47,6 @@ def replaced(query: str) -> str:
     return re.sub(r"\$(\w+)", lambda variable: VALUES[variable[1]], query)
 
 
-# --- form -------------------------------------------------------------------------------------------
-
-
 def test_the_dashboard_has_a_schema_a_title_and_an_address() -> None:
     assert isinstance(DASHBOARD["schemaVersion"], int) and DASHBOARD["schemaVersion"] >= 36  # Grafana 9
     assert DASHBOARD["title"] and re.fullmatch(r"[\w-]{1,40}", DASHBOARD["uid"])
@@ -102,9 +99,6 @@ def test_queries_and_variables_use_documented_metrics() -> None:
     texts += [str(variable.get("definition", "")) for variable in DASHBOARD["templating"]["list"]]
     for name in {name for text in texts for name in re.findall(r"\b(?:consul_supervisor|process)_\w+", text)}:
         assert f"| `{name.removesuffix('_bucket').removesuffix('_count')}` |" in documented, name
-
-
-# --- for real ---------------------------------------------------------------------------------------
 
 
 def test_every_query_returns_data_of_an_election(shared_agent: Agent, unique: str, tmp_path: Path) -> None:

@@ -34,9 +34,6 @@ def promtool(*arguments: str, stdin: str = "") -> str:
     return ran.stdout + ran.stderr
 
 
-# --- metrics and rules ------------------------------------------------------------------------------
-
-
 def test_the_linter_accepts_a_real_scrape(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
     node = ScrapedSupervisor(tmp_path / "a", shared_agent, unique)
     with running(node):
@@ -78,9 +75,6 @@ def test_each_alert_uses_existing_metrics(rule: dict[str, Any]) -> None:
     assert names or 'up{job="consul-supervisor"}' in rule["expr"]
     for name in names:
         assert f"| `{name}` |" in METRICS.read_text(), name
-
-
-# --- for real ---------------------------------------------------------------------------------------
 
 
 def test_a_stuck_node_pages_an_operator(shared_agent: Agent, unique: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import time
 
+from tests.support.patience import patient
 from tests.system.soak.churn import Churn
 from tests.system.soak.judge import Series, as_at_first, at_most, flat, the_same
 from tests.system.soak.look import largest_file_kb, least_files, look
@@ -70,7 +71,8 @@ class Soak:
         self._threads.values.append(seen.threads)
         now = time.monotonic()
         self._dead_since = {child: self._dead_since.get(child, now) for child in seen.dead}
-        self._unreaped.values.append(sum(now - at > REAPED_WITHIN_S for at in self._dead_since.values()))
+        within_s = patient(REAPED_WITHIN_S)
+        self._unreaped.values.append(sum(now - at > within_s for at in self._dead_since.values()))
 
     def _rest(self) -> None:
         seen = self._pair.rest()

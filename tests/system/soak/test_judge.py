@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.system.soak.judge import Limit, Series, as_at_first, at_most, flat, plot, sparkline, the_same
+from tests.system.soak.judge import Limit, Series, as_at_first, at_most, flat, plot, the_same
 
 STEADY = [50.0] * 30
 WARMED_UP = [30.0] * 10 + STEADY[10:]
@@ -45,9 +45,3 @@ def test_a_bound_holds_at_every_look() -> None:
 def test_a_bound_that_was_hardly_measured_is_not_kept(limit: Limit) -> None:
     few = series(limit, [1, 1])
     assert not few.kept and "too few" in plot([few])
-
-
-def test_a_leak_is_a_slope_and_a_peak_is_seen() -> None:
-    assert sparkline([1, 2, 3, 4, 5, 6, 7, 8], 8) == "▂▃▄▅▅▆▇█"
-    assert sparkline(PEAK, 10).count("█") == 1
-    assert sparkline([0, 0, 0], 3) == "▁▁▁"

@@ -16,7 +16,7 @@ from supervisor.telemetry.history import History
 from supervisor.telemetry.metrics.counters import Counters
 from supervisor.telemetry.names import Name
 from tests.support.log_written import Written
-from tests.unit.answers.__main__ import name_of, table
+from tests.unit.answers.__main__ import name_of
 from tests.unit.answers.replies import BOTH, CONSUL, HOPS, REPLIES, REQUESTS, Reply, good, outcomes
 from tests.unit.answers.stories import STORIES, Story, moments
 
@@ -155,9 +155,3 @@ def test_every_request_of_the_daemon_is_pending_in_some_story() -> None:
     }
     only_of_commands = {command_requests.WriteSlotRecord, command_requests.ReadSessions}
     assert {*ENDPOINTS} - pending == only_of_commands
-
-
-def test_the_table_names_every_request_and_answer() -> None:
-    printed = table()
-    assert all(f"{name_of(request)}: " in printed for request in REQUESTS)
-    assert all(printed.count(f"  {answer:<32}") == len(REQUESTS) for answer in REPLIES)

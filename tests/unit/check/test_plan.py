@@ -30,6 +30,7 @@ from supervisor.config.problems import Places, Report
 from supervisor.core.lease import lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
 from supervisor.runtime.notification import WATCHDOG_S
+from tests.support.configured import loaded
 from tests.support.supervisor import command
 
 FAILOVERS_S = (15.0, 23.0, 30.0, 47.6, 62.0, 90.0, 7200.0)
@@ -190,8 +191,7 @@ def test_a_semaphore_with_the_block_has_the_same_figures(tmp_path: Path) -> None
     assert isinstance(answer, ElectionSettings)
     hook = {"exec": ["true"], "name": "on_lose", "timeout": "5s", "kill_after": "0s"}
     semaphore = {"limit": 2, **yaml.safe_load(as_text(answer, 14.0)), "on_lose": [hook]}
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"semaphores": {"app": semaphore}}))
-    config = load(tmp_path / "c.yaml", {}, "node1")
+    config = loaded(tmp_path, yaml.safe_dump({"semaphores": {"app": semaphore}}))
     assert (lease_of(config.items[0]), config.warnings) == (lease_of(answer), ())
 
 

@@ -8,6 +8,7 @@ from supervisor.check.findings import Finding, Level
 from supervisor.check.report import Checked, as_text, faults_text, refused_verdict, verdict
 from supervisor.config import Config, Problem, load
 from supervisor.config.problems import PROBLEMS_MAX
+from tests.support.configured import loaded as configured
 from tests.support.examples import CONFIGS
 
 
@@ -177,9 +178,15 @@ def test_the_sum_about_a_supervisor_that_hangs_has_the_watchdog_of_its_unit(
     tmp_path: Path, watchdog_usec: str, warned: bool
 ) -> None:
     """systemd tells it to the daemon: 4 s, 2 s for the start and a lose_time of 1.5 s fit into 8 s."""
-    file = tmp_path / "c.yaml"
-    file.write_text("elections: {app: {session: {lock_delay: 8s}, on_lose: [{shell: a, timeout: 500ms}]}}")
-    text = as_text(Checked(load(file, {"WATCHDOG_USEC": watchdog_usec}, "node1")))
+    text = as_text(
+        Checked(
+            configured(
+                tmp_path,
+                "elections: {app: {session: {lock_delay: 8s}, on_lose: [{shell: a, timeout: 500ms}]}}",
+                {"WATCHDOG_USEC": watchdog_usec},
+            )
+        )
+    )
     assert (LATE in text) is warned
 
 
@@ -295,9 +302,7 @@ def test_forty_customers_are_a_screenful(tmp_path: Path) -> None:
 
 
 def loaded(tmp_path: Path, text: str) -> Config:
-    file = tmp_path / "c.yaml"
-    file.write_text(text)
-    return load(file, {}, "node1")
+    return configured(tmp_path, text)
 
 
 PATH = Path("c.yaml")

@@ -4,15 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import ConfigError, ConsulSettings, load
+from supervisor.config import ConfigError, ConsulSettings
 from supervisor.config.consul import from_environment
 from supervisor.core.settings import Tls
+from tests.support.configured import loaded
 
 
 def from_file(tmp_path: Path, section: str, environ: dict[str, str]) -> ConsulSettings:
-    file = tmp_path / "c.yaml"
-    file.write_text(f"consul: {section}\nelections: {{app: {{}}}}\n")
-    return load(file, environ, "node1").consul
+    return loaded(tmp_path, f"consul: {section}\nelections: {{app: {{}}}}\n", environ).consul
 
 
 def test_without_a_setting_consul_is_on_this_machine() -> None:
@@ -64,9 +63,11 @@ def test_every_variable_of_consuls_command_line_is_read() -> None:
 
 def test_a_folder_of_authorities_is_used_when_no_file_is_named(tmp_path: Path) -> None:
     assert from_environment({"CONSUL_CAPATH": "/folder"}).tls == Tls(ca_path="/folder")
-    file = tmp_path / "c.yaml"
-    file.write_text("consul: {address: 'https://h:8501', tls: {ca_file: /mine}}\nelections: {a: {}}\n")
-    assert load(file, {"CONSUL_CAPATH": "/folder"}, "node1").consul.tls == Tls(ca_file="/mine")
+    assert loaded(
+        tmp_path,
+        "consul: {address: 'https://h:8501', tls: {ca_file: /mine}}\nelections: {a: {}}\n",
+        {"CONSUL_CAPATH": "/folder"},
+    ).consul.tls == Tls(ca_file="/mine")
 
 
 def test_a_token_file_comes_before_a_token() -> None:

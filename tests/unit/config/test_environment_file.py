@@ -76,6 +76,7 @@ def check(tmp_path: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     return run(tmp_path, "check", str(tmp_path / "c.yaml"), **environ)
 
 
+@pytest.mark.long
 def test_a_command_adds_the_variables_and_its_environment_wins(tmp_path: Path) -> None:
     assert check(tmp_path).returncode == 78
     file = tmp_path / "variables"

@@ -6,24 +6,9 @@ import pytest
 import yaml
 from jsonschema.validators import Draft202012Validator
 
-from supervisor.config import load, schema
-from tests.support.examples import CONFIGS, CONFIGURATIONS, MODELINE, VARIABLES, WARNED
+from supervisor.config import schema
+from tests.support.examples import CONFIGURATIONS, MODELINE
 from tests.support.supervisor import ROOT
-
-APPLICATIONS = {"activemq", "cron", "haproxy", "hdfs", "postgresql", "redis", "rolling-restart", "virtual-ip"}
-
-
-def test_the_examples_are_complete() -> None:
-    names = "alertmanager complete cron-on-two customers election minimal observer pagerduty rebuild slack"
-    assert {file.stem for file in CONFIGS.iterdir()} == {*names.split(), "webhook"}
-    assert {file.parent.name for file in CONFIGURATIONS} == {"configs", *APPLICATIONS}
-
-
-@pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda file: str(file.stem))
-def test_an_example_loads_without_an_unintended_warning(file: Path) -> None:
-    config = load(file, VARIABLES, "node1")
-    assert config.items
-    assert len(config.warnings) == len(WARNED.get(file.parent.name, ()))
 
 
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda file: str(file.stem))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import HttpSettings, load
+from tests.support.configured import loaded
 
 
 def read(listen: str, folder: Path) -> tuple[HttpSettings | None, tuple[str, ...]]:
@@ -40,15 +41,16 @@ def test_an_address_that_other_machines_reach_is_a_warning(listen: str, tmp_path
 
 
 def test_without_the_section_there_is_no_listener(tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text("elections: {app: {}}\n")
-    assert load(file, {}, "vm").http is None
+    assert loaded(tmp_path, "elections: {app: {}}\n", {}, "vm").http is None
 
 
 def values(folder: Path, http: str, item: str = "{}") -> list[bytes]:
-    file = folder / "c.yaml"
-    file.write_text(f"http: {http}\nelections: {{app: {item}}}\nsemaphores: {{slots: {{limit: 2}}}}\n")
-    config = load(file, {"DOMAIN": "example.net"}, "vm")
+    config = loaded(
+        folder,
+        f"http: {http}\nelections: {{app: {item}}}\nsemaphores: {{slots: {{limit: 2}}}}\n",
+        {"DOMAIN": "example.net"},
+        "vm",
+    )
     return [settings.value for settings in config.items]
 
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from supervisor.config import Config, ConfigError, load
+from supervisor.config import Config, ConfigError
 from supervisor.config.cross_checks import GIVEN_BODY_CHARS_MAX
 from supervisor.core.settings import Webhook
 from supervisor.formats.templates import (
@@ -21,6 +21,7 @@ from supervisor.formats.templates import (
     Unfit,
     filled,
 )
+from tests.support.configured import loaded as configured
 
 LEADER = "${CONSUL_SUPERVISOR_LEADER}"
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
@@ -43,9 +44,7 @@ HOSTILE = {
 
 
 def config(folder: Path, hook: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Config:
-    file = folder / "c.yaml"
-    file.write_text(json.dumps({"elections": {"app": {"on_change": [hook]}}}))
-    return load(file, environ or {}, "node1")
+    return configured(folder, json.dumps({"elections": {"app": {"on_change": [hook]}}}), environ or {})
 
 
 def loaded(folder: Path, hook: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Webhook:

@@ -10,6 +10,7 @@ from supervisor.config import ConfigError, load, schema
 from supervisor.config.problems import Places, Report
 from supervisor.config.schema_errors import deviations
 from supervisor.config.validation import validate
+from tests.support.configured import loaded
 
 SCHEMA = schema()
 
@@ -62,10 +63,8 @@ def test_a_list_with_too_many_entries_is_one_problem_whatever_its_entries_are(
 
 
 def test_a_large_file_of_one_mistake_is_one_problem(tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text("elections:\n" + "".join(f"  n{number}:\n" for number in range(5000)))
     with pytest.raises(ConfigError) as refused:
-        load(file, {}, "host")
+        loaded(tmp_path, "elections:\n" + "".join(f"  n{number}:\n" for number in range(5000)), {}, "host")
     (problem,) = refused.value.problems
     assert problem.message == "cannot have 5000 entries: at most 2000"
 

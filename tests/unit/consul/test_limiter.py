@@ -11,7 +11,7 @@ async def test_requests_beyond_the_limit_wait_in_the_order_of_their_arrival() ->
         limiter, order = Limiter(1), list[int]()
 
         async def take(number: int) -> None:
-            assert await limiter.acquire(9.0)
+            assert await limiter.acquire(PATIENCE_S)
             order.append(number)
 
         assert limiter.try_acquire() and not limiter.try_acquire()
@@ -29,9 +29,9 @@ async def test_a_permit_whose_waiter_has_given_up_goes_to_the_next() -> None:
     async with asyncio.timeout(PATIENCE_S):
         limiter = Limiter(1)
         assert limiter.try_acquire()
-        first, second = (asyncio.create_task(limiter.acquire(each)) for each in (0.01, 9.0))
+        first, second = (asyncio.create_task(limiter.acquire(each)) for each in (0.01, PATIENCE_S))
         assert not await first
-        cancelled = asyncio.create_task(limiter.acquire(9.0))
+        cancelled = asyncio.create_task(limiter.acquire(PATIENCE_S))
         await asyncio.sleep(0)
         limiter.release()
         assert await second

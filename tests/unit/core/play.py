@@ -289,10 +289,16 @@ def text(action: a.Action) -> str:
             raise AssertionError(action)
 
 
-def waiting(**more: Any) -> Play:
-    """Play until the session exists at 0.1; the watch of index 0 waits for its answer."""
+def beginning(**more: Any) -> Play:
+    """Play the first step, at 0.0."""
     play = Play(contender(**more))
     play.does(0.0, "create, watch 0 consistently")
+    return play
+
+
+def waiting(**more: Any) -> Play:
+    """Play until the session exists at 0.1; the watch of index 0 waits for its answer."""
+    play = beginning(**more)
     play.does(0.1, CREATE, o.Created("s"), "")
     return play
 
@@ -305,10 +311,16 @@ def behind(**more: Any) -> Play:
     return play
 
 
-def acquiring(**more: Any) -> Play:
-    """Play until an acquire has won that was sent at 0.2, the contact; the first hook runs since 0.3."""
+def trying(**more: Any) -> Play:
+    """Play until an acquire was sent at 0.2."""
     play = waiting(**more)
     play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    return play
+
+
+def acquiring(**more: Any) -> Play:
+    """Play until that acquire has won, and its send time is the contact; the first hook runs since 0.3."""
+    play = trying(**more)
     play.on(0.3, ACQUIRE, WON)
     return play
 

@@ -8,32 +8,19 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.lease import lease_of
 from supervisor.core.lock.election import ElectionLock
-from tests.unit.core.play import (
-    ACQUIRE,
-    CREATE,
-    FREE,
-    INFO,
-    READ,
-    RIVAL,
-    WATCH,
-    Play,
-    behind,
-    contender,
-    holding,
-    waiting,
-)
+from tests.unit.core import play as p
 
 DELAY_S = 2.0
 FREE_AGAIN = o.KeyView(12, "", b"them", 3, 12, 3)
 
 
-def tried_at(play: Play) -> list[float]:
-    return play.times(ACQUIRE)
+def tried_at(play: p.Play) -> list[float]:
+    return play.times(p.ACQUIRE)
 
 
 def test_a_free_key_is_left_to_others_for_that_long() -> None:
-    play = waiting(acquire_delay_s=DELAY_S)
-    play.does(0.2, WATCH, FREE, "watch 5")
+    play = p.waiting(acquire_delay_s=DELAY_S)
+    play.does(0.2, p.WATCH, p.FREE, "watch 5")
     play.passes(2.0)
     assert tried_at(play) == []
     play.passes(2.3)
@@ -42,88 +29,86 @@ def test_a_free_key_is_left_to_others_for_that_long() -> None:
 
 def test_the_news_is_read_again_just_before_the_try() -> None:
     """The try then comes at its time, not a read later."""
-    play = waiting(acquire_delay_s=DELAY_S)
-    play.does(0.2, WATCH, FREE, "watch 5")
+    play = p.waiting(acquire_delay_s=DELAY_S)
+    play.does(0.2, p.WATCH, p.FREE, "watch 5")
     assert play.deadline == pytest.approx(2.1)
     play.does(2.1, "read")
-    play.does(2.15, READ, FREE, "")
+    play.does(2.15, p.READ, p.FREE, "")
     play.does(2.2, "acquire s")
 
 
 def test_a_preferred_node_that_takes_the_key_ends_the_wait() -> None:
-    play = behind(acquire_delay_s=DELAY_S)
-    play.does(1.0, WATCH, FREE_AGAIN, "watch 12")
-    play.does(1.1, WATCH, replace(RIVAL, index=13, modify_index=13, lock_index=4), "watch 13")
+    play = p.behind(acquire_delay_s=DELAY_S)
+    play.does(1.0, p.WATCH, FREE_AGAIN, "watch 12")
+    play.does(1.1, p.WATCH, replace(p.RIVAL, index=13, modify_index=13, lock_index=4), "watch 13")
     play.passes(30.0)
     assert tried_at(play) == []
 
 
 def test_each_time_that_the_key_is_free_it_waits_anew() -> None:
-    play = behind(acquire_delay_s=DELAY_S)
-    play.does(1.0, WATCH, FREE_AGAIN, "watch 12")
+    play = p.behind(acquire_delay_s=DELAY_S)
+    play.does(1.0, p.WATCH, FREE_AGAIN, "watch 12")
     play.does(2.9, "read")
-    play.does(2.95, WATCH, replace(RIVAL, index=13, modify_index=13, lock_index=4), "watch 13")
-    play.does(3.5, WATCH, replace(FREE_AGAIN, index=14, modify_index=14, lock_index=4), "watch 14")
+    play.does(2.95, p.WATCH, replace(p.RIVAL, index=13, modify_index=13, lock_index=4), "watch 13")
+    play.does(3.5, p.WATCH, replace(FREE_AGAIN, index=14, modify_index=14, lock_index=4), "watch 14")
     lock = play.contender.lock
     assert isinstance(lock, ElectionLock)
     assert lock.try_at >= 3.5 + DELAY_S
 
 
 def test_after_a_crash_the_delay_comes_on_top_of_the_lock_delay() -> None:
-    play = behind(acquire_delay_s=DELAY_S)
-    play.does(1.0, WATCH, FREE_AGAIN, "watch 12")
+    play = p.behind(acquire_delay_s=DELAY_S)
+    play.does(1.0, p.WATCH, FREE_AGAIN, "watch 12")
     play.does(2.9, "read")
-    play.does(2.95, READ, FREE_AGAIN, "")
+    play.does(2.95, p.READ, FREE_AGAIN, "")
     play.does(3.0, "acquire s")
-    play.does(3.1, ACQUIRE, o.LockDelayed(), "")
+    play.does(3.1, p.ACQUIRE, o.LockDelayed(), "")
     assert play.contender.lock.try_at == pytest.approx(1.0 + 15.0 + DELAY_S, abs=0.01)
 
 
 def test_a_node_that_starts_leaves_it_as_well() -> None:
-    play = Play(contender(acquire_delay_s=DELAY_S))
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(0.2, CREATE, o.Created("s"), "")
+    play = p.beginning(acquire_delay_s=DELAY_S)
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(0.2, p.CREATE, o.Created("s"), "")
     play.passes(3.0)
     assert tried_at(play) == [pytest.approx(0.1 + DELAY_S)]
 
 
 def test_a_key_that_has_been_free_for_longer_is_tried_for_at_once() -> None:
-    play = Play(contender(acquire_delay_s=DELAY_S))
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(5.0, CREATE, o.Created("s"), "read")
-    play.does(5.1, READ, FREE, "acquire s")
+    play = p.beginning(acquire_delay_s=DELAY_S)
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(5.0, p.CREATE, o.Created("s"), "read")
+    play.does(5.1, p.READ, p.FREE, "acquire s")
 
 
 @pytest.mark.parametrize(("delay_s", "tries_at"), [(0.0, 1.0), (5.0, 5.2)])
 def test_another_acquire_delay_of_the_file_counts_at_once(delay_s: float, tries_at: float) -> None:
-    play = waiting(acquire_delay_s=DELAY_S)
-    play.does(0.2, WATCH, FREE, "watch 5")
-    done = play.happens(1.0, e.SettingsChanged("n", contender(acquire_delay_s=delay_s)))
+    play = p.waiting(acquire_delay_s=DELAY_S)
+    play.does(0.2, p.WATCH, p.FREE, "watch 5")
+    done = play.happens(1.0, e.SettingsChanged("n", p.contender(acquire_delay_s=delay_s)))
     play.passes(6.0)
     assert tried_at(play) == [pytest.approx(tries_at)], done
 
 
 def test_a_holder_goes_on_with_another_acquire_delay() -> None:
-    play = holding()
-    play.happens(1.1, e.SettingsChanged("n", contender(acquire_delay_s=DELAY_S)))
+    play = p.holding()
+    play.happens(1.1, e.SettingsChanged("n", p.contender(acquire_delay_s=DELAY_S)))
     assert play.role == "holding"
-    assert play.contender.settings == contender(acquire_delay_s=DELAY_S)
+    assert play.contender.settings == p.contender(acquire_delay_s=DELAY_S)
 
 
 def test_a_change_while_another_holds_counts_for_the_next_free_key() -> None:
-    play = behind(acquire_delay_s=DELAY_S)
-    play.happens(0.5, e.SettingsChanged("n", contender(acquire_delay_s=0.0)))
-    play.does(1.0, WATCH, FREE_AGAIN, "acquire s, watch 12")
+    play = p.behind(acquire_delay_s=DELAY_S)
+    play.happens(0.5, e.SettingsChanged("n", p.contender(acquire_delay_s=0.0)))
+    play.does(1.0, p.WATCH, FREE_AGAIN, "acquire s, watch 12")
 
 
 def test_the_failover_time_counts_it() -> None:
-    usual, delayed = contender(), contender(acquire_delay_s=DELAY_S)
+    usual, delayed = p.contender(), p.contender(acquire_delay_s=DELAY_S)
     assert lease_of(usual).failover_s == 2 * 9.0 + 30.0
     assert lease_of(delayed).failover_s == 2 * 9.0 + 30.0 + DELAY_S
     assert replace(lease_of(delayed), acquire_delay_s=0.0) == lease_of(usual), "it is no part of the lease"
 
 
 def test_the_lock_delay_of_the_holder_is_asked_for_as_always() -> None:
-    assert behind(acquire_delay_s=DELAY_S).times(INFO) == [0.2]
+    assert p.behind(acquire_delay_s=DELAY_S).times(p.INFO) == [0.2]

@@ -9,59 +9,45 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.contender.lifecycle import REJOIN_DELAY_MAX_S
 from supervisor.core.outcomes import Refused
-from tests.unit.core.play import (
-    ACQUIRE,
-    CREATE,
-    DESTROY,
-    READ,
-    RELEASE,
-    RENEW,
-    WATCH,
-    WON,
-    Play,
-    behind,
-    contender,
-    holding,
-    hook,
-)
+from tests.unit.core import play as p
 
 
 def test_after_a_loss_the_lock_delay_of_this_nodes_session_counts() -> None:
-    play = behind()  # the rival's is 15 s, ours is 30 s
-    play.does(1.0, WATCH, o.KeyView(10, "", b"", 3, 10, 2), "acquire s, watch 10")
-    play.on(1.1, ACQUIRE, WON)
+    play = p.behind()  # the rival's is 15 s, ours is 30 s
+    play.does(1.0, p.WATCH, o.KeyView(10, "", b"", 3, 10, 2), "acquire s, watch 10")
+    play.on(1.1, p.ACQUIRE, p.WON)
     play.ends(1.2, "holding")
-    play.on(1.3, WATCH, o.KeyView(11))
-    play.on(1.4, WATCH, o.KeyView(12))
-    play.on(1.5, RENEW, o.SessionGone())
+    play.on(1.3, p.WATCH, o.KeyView(11))
+    play.on(1.4, p.WATCH, o.KeyView(12))
+    play.on(1.5, p.RENEW, o.SessionGone())
     play.ends(1.6, "release s, waiting")
-    play.on(1.7, RELEASE, o.Done())
+    play.on(1.7, p.RELEASE, o.Done())
     play.happens(1.95, e.Tick())
-    play.on(2.0, DESTROY, o.Done())
+    play.on(2.0, p.DESTROY, o.Done())
     play.happens(2.5, e.Tick())
-    play.on(2.6, CREATE, o.Created("s2"))
-    play.on(2.7, READ, o.KeyView(12))
-    play.on(2.8, ACQUIRE, o.LockDelayed())
+    play.on(2.6, p.CREATE, o.Created("s2"))
+    play.on(2.7, p.READ, o.KeyView(12))
+    play.on(2.8, p.ACQUIRE, o.LockDelayed())
     assert play.contender.lock.try_at == pytest.approx(1.4 + 30.0, abs=0.01)
 
 
 def test_the_delay_after_losses_by_this_nodes_own_fault_has_a_maximum() -> None:
-    play = Play(contender(on_lose=()))
+    play = p.Play(p.contender(on_lose=()))
     play.contender = replace(play.contender, own_losses=5000)
     play.happens(0.0, e.Tick())
-    play.on(0.1, CREATE, o.Created("s"))
-    play.on(0.2, WATCH, o.KeyView(5))
-    play.on(0.3, ACQUIRE, WON)
+    play.on(0.1, p.CREATE, o.Created("s"))
+    play.on(0.2, p.WATCH, o.KeyView(5))
+    play.on(0.3, p.ACQUIRE, p.WON)
     play.ends(0.4, "losing, release s, waiting", ok=False)
     assert play.contender.rejoin_at == pytest.approx(0.4 + REJOIN_DELAY_MAX_S)
 
 
 def test_a_waiting_retry_of_on_change_sets_no_deadline_during_a_stop() -> None:
-    play = Play(contender(on_change=(hook("told", retries=9),)))
+    play = p.Play(p.contender(on_change=(p.hook("told", retries=9),)))
     play.happens(0.0, e.Tick())
-    play.on(0.1, CREATE, o.Created("s"))
-    play.on(0.2, WATCH, o.KeyView(5))
-    play.on(0.3, ACQUIRE, WON)
+    play.on(0.1, p.CREATE, o.Created("s"))
+    play.on(0.2, p.WATCH, o.KeyView(5))
+    play.on(0.3, p.ACQUIRE, p.WON)
     play.ends(0.4, "holding")
     play.happens(0.5, e.HookEnded(_told(play), ok=True))
     play.happens(
@@ -74,20 +60,20 @@ def test_a_waiting_retry_of_on_change_sets_no_deadline_during_a_stop() -> None:
 
 
 def test_a_release_that_consul_refuses_for_good_is_followed_by_the_destroy() -> None:
-    play = holding(on_lose=())
+    play = p.holding(on_lose=())
     play.happens(1.0, e.StopAsked())
-    play.does(1.1, RELEASE, Refused("413"), "")
+    play.does(1.1, p.RELEASE, Refused("413"), "")
     play.does(1.4, "destroy s")
 
 
 def test_without_a_ttl_an_unanswered_create_is_not_repeated_at_once() -> None:
-    play = Play(contender(ttl_s=None, lock_delay_s=60.0))
+    play = p.Play(p.contender(ttl_s=None, lock_delay_s=60.0))
     play.happens(0.0, e.Tick())
-    play.on(3.0, CREATE, o.Unknown("silence"))
+    play.on(3.0, p.CREATE, o.Unknown("silence"))
     assert play.contender.session.deadline == 13.0
 
 
-def _told(play: Play) -> a.StartHook:
+def _told(play: p.Play) -> a.StartHook:
     running = play.contender.change.hooks.running
     assert running is not None
     return running

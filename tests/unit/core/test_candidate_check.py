@@ -6,35 +6,20 @@ from supervisor.core import outcomes as o
 from supervisor.core.beside import candidate_check as healths
 from supervisor.core.machines.lane import NEVER
 from supervisor.core.settings import CandidateCheck
-from tests.unit.core.play import (
-    ACQUIRE,
-    CREATE,
-    DESTROY,
-    FREE,
-    OURS,
-    READ,
-    RELEASE,
-    RENEW,
-    RIVAL,
-    WATCH,
-    WON,
-    Play,
-    contender,
-    hook,
-)
+from tests.unit.core import play as p
 
-CHECK = CandidateCheck(hook("check", 3.0, kill_after_s=1.0), interval_s=5.0, rise=2, fall=3)
+CHECK = CandidateCheck(p.hook("check", 3.0, kill_after_s=1.0), interval_s=5.0, rise=2, fall=3)
 
 
-def checked() -> Play:
+def checked() -> p.Play:
     """Play until the key is free. The first check runs since 0.0, and there is no session yet."""
-    play = Play(contender(candidate_check=CHECK))
+    play = p.Play(p.contender(candidate_check=CHECK))
     play.does(0.0, "watch 0 consistently, start check#1: scheduled, ineligible")
-    play.does(0.2, WATCH, FREE, "watch 5")
+    play.does(0.2, p.WATCH, p.FREE, "watch 5")
     return play
 
 
-def result(play: Play, now: float, expected: str, *, ok: bool) -> None:
+def result(play: p.Play, now: float, expected: str, *, ok: bool) -> None:
     """End the check that runs."""
     started = next(
         x for _, x in reversed(play.log) if isinstance(x, a.StartHook) and x.context.event == "check"
@@ -42,54 +27,54 @@ def result(play: Play, now: float, expected: str, *, ok: bool) -> None:
     play.hears(now, e.HookEnded(started, ok), expected)
 
 
-def leading() -> Play:
+def leading() -> p.Play:
     """Play until the node holds: two checks have succeeded, and on_acquire has ended at 5.4."""
     play = checked()
     result(play, 0.3, "", ok=True)
     play.passes(5.0)
     result(play, 5.1, "create, waiting", ok=True)
-    play.does(5.15, CREATE, o.Created("s"), "read")
-    play.does(5.2, READ, FREE, "acquire s")
-    play.on(5.3, ACQUIRE, WON)
+    play.does(5.15, p.CREATE, o.Created("s"), "read")
+    play.does(5.2, p.READ, p.FREE, "acquire s")
+    play.on(5.3, p.ACQUIRE, p.WON)
     play.hears(5.4, e.HookEnded(play.last(a.StartHook), ok=True), "holding")
     return play
 
 
 def test_a_free_key_is_not_taken_before_the_check_has_risen() -> None:
     play = leading()
-    assert play.times(ACQUIRE) == [5.2]
+    assert play.times(p.ACQUIRE) == [5.2]
 
 
 def test_an_unfit_waiter_has_no_session_until_its_check_rises_again() -> None:
     """Other nodes take a session for a candidate, and would hand over to it."""
     play = checked()
     result(play, 0.3, "", ok=True)
-    play.on(0.4, WATCH, RIVAL)
+    play.on(0.4, p.WATCH, p.RIVAL)
     play.passes(5.0)
     result(play, 5.1, "create, waiting", ok=True)
-    play.does(5.2, CREATE, o.Created("s"), "")
+    play.does(5.2, p.CREATE, o.Created("s"), "")
     for start in (10.0, 15.0, 20.0):
         play.passes(start)
         result(play, start + 0.1, "destroy s, ineligible" if start == 20.0 else "", ok=False)
-    play.on(20.2, DESTROY, o.Done())
+    play.on(20.2, p.DESTROY, o.Done())
     for start in (25.0, 30.0):
         play.passes(start)
         result(play, start + 0.1, "create, waiting" if start == 30.0 else "", ok=True)
-    assert play.times(CREATE) == [5.1, 30.1] and not play.times(ACQUIRE)
+    assert play.times(p.CREATE) == [5.1, 30.1] and not play.times(p.ACQUIRE)
 
 
 def test_a_check_that_a_reload_adds_begins_at_once() -> None:
     """Without a run of the check an adopted holder would be unfit for ever once it has lost."""
-    bare, with_check = healths.new_health(contender()), contender(candidate_check=CHECK)
+    bare, with_check = healths.new_health(p.contender()), p.contender(candidate_check=CHECK)
     health, begun = healths.advance(healths.new_health(with_check).after(bare), with_check, None, "i", 7.0)
     assert [type(action) for action in begun] == [a.StartHook] and health.due_at == 12.0
-    assert healths.new_health(contender()).after(health).deadline == NEVER
+    assert healths.new_health(p.contender()).after(health).deadline == NEVER
 
 
 def test_a_check_gets_the_leader_that_was_observed_last() -> None:
     play = checked()
     result(play, 0.3, "", ok=True)
-    play.on(0.4, WATCH, RIVAL)
+    play.on(0.4, p.WATCH, p.RIVAL)
     play.passes(5.0)
     first, second = (x.context for _, x in play.log if isinstance(x, a.StartHook) and x.hook == CHECK.hook)
     assert (first.leader, second.leader) == (None, b"them")
@@ -101,7 +86,7 @@ def test_a_failure_restarts_the_count_of_successes() -> None:
     for start, ok in ((5.0, False), (10.0, True), (15.0, False)):
         play.passes(start)
         result(play, start + 0.1, "", ok=ok)
-    assert play.role == "ineligible" and not play.times(ACQUIRE)
+    assert play.role == "ineligible" and not play.times(p.ACQUIRE)
 
 
 def test_checks_begin_one_interval_apart_and_never_two_at_once() -> None:
@@ -138,21 +123,21 @@ def test_after_an_unhealthy_loss_the_node_is_ineligible_and_creates_a_session_af
         result(play, start + 0.1, "start down#1: unhealthy, losing" if start == 20.0 else "", ok=False)
     down = next(x for _, x in reversed(play.log) if isinstance(x, a.StartHook) and x.hook.name == "down")
     play.hears(20.2, e.HookEnded(down, ok=True), "release s, ineligible")
-    play.on(20.3, RELEASE, o.Done())
+    play.on(20.3, p.RELEASE, o.Done())
     for start in (25.0, 30.0):
         play.passes(start)
         result(play, start + 0.1, "waiting" if start == 30.0 else "", ok=True)
-    assert [now for now in play.times(CREATE) if now > 20.0] == []
+    assert [now for now in play.times(p.CREATE) if now > 20.0] == []
     play.passes(31.0)
-    assert len([now for now in play.times(CREATE) if now > 20.0]) == 1
+    assert len([now for now in play.times(p.CREATE) if now > 20.0]) == 1
 
 
 def test_an_adopted_holder_goes_on_before_its_check_has_risen() -> None:
     record = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
-    play = Play(contender(candidate_check=CHECK), record=record)
+    play = p.Play(p.contender(candidate_check=CHECK), record=record)
     play.happens(0.0, e.Tick())
-    play.on(0.1, RENEW, o.SessionAlive())
-    play.does(0.2, READ, OURS, "holding")
+    play.on(0.1, p.RENEW, o.SessionAlive())
+    play.does(0.2, p.READ, p.OURS, "holding")
     result(play, 0.3, "", ok=False)
     assert play.role == "holding"
 

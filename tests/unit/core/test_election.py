@@ -7,29 +7,7 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from tests.unit.core.play import (
-    ABSENT,
-    ACQUIRE,
-    CREATE,
-    DESTROY,
-    FORBIDDEN,
-    FREE,
-    INFO,
-    OURS,
-    READ,
-    RELEASE,
-    RENEW,
-    RIVAL,
-    SILENCE,
-    WATCH,
-    WON,
-    Play,
-    acquiring,
-    behind,
-    contender,
-    holding,
-    waiting,
-)
+from tests.unit.core import play as p
 
 FREE_AGAIN = o.KeyView(12, "", b"them", 3, 12, 3)
 
@@ -39,18 +17,16 @@ FOREIGN = o.KeyView(12, "", b"data", 3, 12, 0, foreign_flags=42)
 # --- a free key --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("free", [FREE, ABSENT], ids=["free", "absent"])
+@pytest.mark.parametrize("free", [p.FREE, p.ABSENT], ids=["free", "absent"])
 def test_a_free_key_is_acquired(free: o.KeyView) -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, o.Created("s"), "")
-    play.does(0.2, WATCH, free, f"acquire s, watch {free.index}")
-    play.does(0.3, ACQUIRE, WON, "start up#1: acquired, acquiring")
+    play = p.waiting()
+    play.does(0.2, p.WATCH, free, f"acquire s, watch {free.index}")
+    play.does(0.3, p.ACQUIRE, p.WON, "start up#1: acquired, acquiring")
     play.ends(1.0, "holding")
 
 
 def test_the_token_is_the_modify_index_and_the_contact_the_send_time_of_the_acquire() -> None:
-    play = acquiring()
+    play = p.acquiring()
     context = play.last(a.StartHook).context
     assert (context.fencing_token, context.session, context.lock_index) == (7, "s", 2)
     assert (context.leader, context.rival_at) == (b"me", None)
@@ -62,180 +38,166 @@ NOTICE = "notice: the key belongs to another program and is left alone"
 
 
 def test_a_key_of_another_program_is_left_alone_until_it_is_gone() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, CREATE, o.Created("s"), "")
-    play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
-    play.does(5.0, WATCH, replace(FOREIGN, index=13, modify_index=13), "renew s, watch 13")
+    play = p.waiting()
+    play.does(0.2, p.WATCH, FOREIGN, f"watch 12, {NOTICE}")
+    play.does(5.0, p.WATCH, replace(FOREIGN, index=13, modify_index=13), "renew s, watch 13")
     assert not play.contender.lock.is_free
-    play.does(6.0, WATCH, ABSENT_LATER, "acquire s, no notice, watch 14")
+    play.does(6.0, p.WATCH, ABSENT_LATER, "acquire s, no notice, watch 14")
     assert play.contender.lock.free_since == 6.0, "the back-off of every waiter begins now"
 
 
 def test_a_free_key_that_another_program_takes_before_the_session_exists_is_left_alone() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(0.2, WATCH, FOREIGN, f"watch 12, {NOTICE}")
-    play.does(0.3, CREATE, o.Created("s"), "")
+    play = p.beginning()
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(0.2, p.WATCH, FOREIGN, f"watch 12, {NOTICE}")
+    play.does(0.3, p.CREATE, o.Created("s"), "")
 
 
 def test_a_read_that_shows_data_of_another_program_ends_the_attempts() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(1.1, CREATE, o.Created("s"), "read")
-    play.does(1.2, READ, FOREIGN, NOTICE)
+    play = p.beginning()
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(1.1, p.CREATE, o.Created("s"), "read")
+    play.does(1.2, p.READ, FOREIGN, NOTICE)
 
 
 def test_a_key_that_a_rival_holds_is_a_lock_with_any_flags() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, WATCH, replace(FOREIGN, session="rival"), "watch 12, info rival")
+    play = p.beginning()
+    play.does(0.1, p.WATCH, replace(FOREIGN, session="rival"), "watch 12, info rival")
 
 
 def test_a_holder_goes_on_when_a_put_changes_the_flags_of_its_key() -> None:
     """A plain PUT changes the value and the flags of a key, and not its holder."""
-    play = holding()
-    play.does(3.0, WATCH, o.KeyView(9, "s", b"put", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
+    play = p.holding()
+    play.does(3.0, p.WATCH, o.KeyView(9, "s", b"put", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
     assert play.role == "holding" and not play.contender.last_notice
 
 
 def test_news_of_a_free_key_waits_for_the_session() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(1.0, CREATE, o.Created("s"), "acquire s")
+    play = p.beginning()
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(1.0, p.CREATE, o.Created("s"), "acquire s")
 
 
 def test_news_older_than_a_second_is_read_again_before_an_attempt() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(1.1, CREATE, o.Created("s"), "read")
-    play.does(1.2, READ, FREE, "acquire s")
+    play = p.beginning()
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(1.1, p.CREATE, o.Created("s"), "read")
+    play.does(1.2, p.READ, p.FREE, "acquire s")
 
 
 def test_the_age_of_a_read_counts_from_its_request() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(1.1, CREATE, o.Created("s"), "read")
-    play.does(2.2, READ, FREE, "read")
+    play = p.beginning()
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(1.1, p.CREATE, o.Created("s"), "read")
+    play.does(2.2, p.READ, p.FREE, "read")
 
 
 # --- refused -------------------------------------------------------------------------------------------
 
 
-def refused_at_10(play: Play) -> None:
+def refused_at_10(play: p.Play) -> None:
     play.passes(9.9)
-    play.does(10.0, WATCH, FREE_AGAIN, "acquire s, watch 12")
-    play.does(10.01, ACQUIRE, o.LockDelayed(), "")
+    play.does(10.0, p.WATCH, FREE_AGAIN, "acquire s, watch 12")
+    play.does(10.01, p.ACQUIRE, o.LockDelayed(), "")
 
 
 def test_the_next_attempt_comes_as_soon_as_the_lock_delay_ends() -> None:
     """The lock-delay is that of the former holder's session, and runs from when the key was seen free."""
-    play = behind()
+    play = p.behind()
     refused_at_10(play)
     play.passes(24.9)
-    assert play.times(READ) == []
+    assert play.times(p.READ) == []
     play.does(24.902, "read")
-    play.does(24.91, READ, FREE_AGAIN, "")
+    play.does(24.91, p.READ, FREE_AGAIN, "")
     play.does(25.002, "acquire s")
-    assert play.times(ACQUIRE) == [10.0, 25.002]
+    assert play.times(p.ACQUIRE) == [10.0, 25.002]
 
 
 def test_after_the_lock_delay_the_attempt_is_repeated_once_a_second() -> None:
-    play = behind(ttl_s=None)
+    play = p.behind(ttl_s=None)
     refused_at_10(play)
     play.passes(25.0)
     for _ in range(3):
         play.does(play.deadline, "acquire s")
-        play.does(play.now + 0.01, ACQUIRE, o.LockDelayed(), "")
+        play.does(play.now + 0.01, p.ACQUIRE, o.LockDelayed(), "")
         play.does(play.deadline, "read")
-        play.does(play.now, READ, FREE_AGAIN, "")
-    assert play.times(ACQUIRE) == pytest.approx([10.0, 25.002, 26.012, 27.022])
+        play.does(play.now, p.READ, FREE_AGAIN, "")
+    assert play.times(p.ACQUIRE) == pytest.approx([10.0, 25.002, 26.012, 27.022])
 
 
-@pytest.mark.parametrize("info", [o.SessionInfo(None), SILENCE], ids=["none", "silence"])
+@pytest.mark.parametrize("info", [o.SessionInfo(None), p.SILENCE], ids=["none", "silence"])
 def test_an_unknown_lock_delay_is_taken_to_be_our_own(info: o.Outcome) -> None:
-    play = waiting()
-    play.does(0.2, WATCH, RIVAL, "watch 9, info rival")
-    play.does(0.3, INFO, info, "")
-    play.does(0.7, WATCH, FREE_AGAIN, "acquire s, watch 12")
-    play.does(0.71, ACQUIRE, o.LockDelayed(), "")
+    play = p.waiting()
+    play.does(0.2, p.WATCH, p.RIVAL, "watch 9, info rival")
+    play.does(0.3, p.INFO, info, "")
+    play.does(0.7, p.WATCH, FREE_AGAIN, "acquire s, watch 12")
+    play.does(0.71, p.ACQUIRE, o.LockDelayed(), "")
     play.passes(30.5)
-    assert play.times(READ) == []
+    assert play.times(p.READ) == []
     play.does(30.602, "read")
 
 
 def test_the_lock_delay_of_a_holder_is_requested_once() -> None:
-    play = behind()
-    play.does(1.0, WATCH, o.KeyView(10, "rival", b"new", 3, 10, 3), "watch 10")
-    play.does(2.0, WATCH, o.KeyView(11, "other", b"other", 3, 11, 4), "watch 11, info other")
-    play.does(2.1, INFO, FORBIDDEN, "")
+    play = p.behind()
+    play.does(1.0, p.WATCH, o.KeyView(10, "rival", b"new", 3, 10, 3), "watch 10")
+    play.does(2.0, p.WATCH, o.KeyView(11, "other", b"other", 3, 11, 4), "watch 11, info other")
+    play.does(2.1, p.INFO, p.FORBIDDEN, "")
     play.does(2.6, "info other")
 
 
 def test_a_lost_race_is_followed_by_a_read_of_the_key() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, o.LostRace(), "read")
-    play.does(0.4, READ, RIVAL, "info rival")
-    play.does(0.5, WATCH, RIVAL, "watch 9")
+    play = p.trying()
+    play.does(0.3, p.ACQUIRE, o.LostRace(), "read")
+    play.does(0.4, p.READ, p.RIVAL, "info rival")
+    play.does(0.5, p.WATCH, p.RIVAL, "watch 9")
 
 
 def test_a_key_that_is_free_again_after_a_lost_race_is_tried_for() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, o.LostRace(), "read")
-    play.does(0.4, READ, FREE_AGAIN, "acquire s")
+    play = p.trying()
+    play.does(0.3, p.ACQUIRE, o.LostRace(), "read")
+    play.does(0.4, p.READ, FREE_AGAIN, "acquire s")
 
 
 def test_a_key_that_is_shown_as_free_and_refused_is_tried_for_once_a_second() -> None:
     """Something hides the holder. The first lost race is ordinary, so the next attempt follows at once."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, o.LostRace(), "read")
-    play.does(0.4, READ, FREE_AGAIN, "acquire s")
-    play.does(0.5, ACQUIRE, o.LostRace(), "notice: Consul shows the key as free and refuses the lock")
+    play = p.trying()
+    play.does(0.3, p.ACQUIRE, o.LostRace(), "read")
+    play.does(0.4, p.READ, FREE_AGAIN, "acquire s")
+    play.does(0.5, p.ACQUIRE, o.LostRace(), "notice: Consul shows the key as free and refuses the lock")
     play.does(1.5, "read")
-    play.does(1.6, READ, FREE_AGAIN, "acquire s")
-    play.does(1.7, ACQUIRE, o.LostRace(), "")
-    play.does(2.6, WATCH, FREE_AGAIN, "watch 12")  # news is no reason to try sooner
+    play.does(1.6, p.READ, FREE_AGAIN, "acquire s")
+    play.does(1.7, p.ACQUIRE, o.LostRace(), "")
+    play.does(2.6, p.WATCH, FREE_AGAIN, "watch 12")  # news is no reason to try sooner
     play.does(2.7, "acquire s, read")
-    play.does(2.8, READ, RIVAL, "info rival, no notice")
+    play.does(2.8, p.READ, p.RIVAL, "info rival, no notice")
 
 
 def test_a_read_that_the_watch_has_overtaken_is_repeated() -> None:
     """If the older answer were believed, it would hide the free key until the watch's wait is over."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, o.LostRace(), "read")
-    play.does(0.4, WATCH, FREE_AGAIN, "acquire s, watch 12")
-    play.does(0.5, READ, RIVAL, "read")
+    play = p.trying()
+    play.does(0.3, p.ACQUIRE, o.LostRace(), "read")
+    play.does(0.4, p.WATCH, FREE_AGAIN, "acquire s, watch 12")
+    play.does(0.5, p.READ, p.RIVAL, "read")
 
 
 # --- an acquire without an answer -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
+@pytest.mark.parametrize("outcome", [p.SILENCE, p.FORBIDDEN], ids=["silence", "403"])
 def test_an_acquire_without_an_answer_is_followed_by_a_read(outcome: o.Outcome) -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(3.2, ACQUIRE, outcome, "")
+    play = p.trying()
+    play.does(3.2, p.ACQUIRE, outcome, "")
     play.does(3.7, "read")
-    play.does(3.8, READ, FREE, "acquire s")
+    play.does(3.8, p.READ, p.FREE, "acquire s")
 
 
 def test_an_acquire_applied_after_its_deadline_begins_the_tenure() -> None:
     """The token is the one that the read shows, and the contact is when the read was sent."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(3.2, ACQUIRE, SILENCE, "")
+    play = p.trying()
+    play.does(3.2, p.ACQUIRE, p.SILENCE, "")
     play.does(3.7, "read")
-    play.does(3.8, READ, OURS, "start up#1: acquired, acquiring")
-    assert play.last(a.StartHook).context.fencing_token == OURS.modify_index
+    play.does(3.8, p.READ, p.OURS, "start up#1: acquired, acquiring")
+    assert play.last(a.StartHook).context.fencing_token == p.OURS.modify_index
     assert play.contender.tenure is not None
     assert play.contender.tenure.contact == 3.7
 
@@ -243,7 +205,7 @@ def test_an_acquire_applied_after_its_deadline_begins_the_tenure() -> None:
 UNWELCOME = ("paused", "unfit")
 
 
-def unwelcome(play: Play, why: str) -> None:
+def unwelcome(play: p.Play, why: str) -> None:
     """Pause the node, or let a hook be missing, after the acquire was sent."""
     if why == "paused":
         play.hears(0.25, e.PauseAsked("n"), "paused")
@@ -254,119 +216,112 @@ def unwelcome(play: Play, why: str) -> None:
 
 @pytest.mark.parametrize("why", UNWELCOME)
 def test_a_lock_won_by_a_node_that_may_no_longer_hold_is_released(why: str) -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = p.trying()
     unwelcome(play, why)
-    assert "release s" in Play.says(play.on(0.3, ACQUIRE, WON))
-    assert "destroy s" in Play.says([*play.on(0.4, RELEASE, o.Done()), *play.happens(0.7, e.Tick())])
+    assert "release s" in p.Play.says(play.on(0.3, p.ACQUIRE, p.WON))
+    assert "destroy s" in p.Play.says([*play.on(0.4, p.RELEASE, o.Done()), *play.happens(0.7, e.Tick())])
     assert not play.times(a.StartHook)
 
 
 @pytest.mark.parametrize("why", UNWELCOME)
 def test_a_lock_won_late_by_a_node_that_may_no_longer_hold_is_released(why: str) -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = p.trying()
     unwelcome(play, why)
-    assert "release s" in Play.says([*play.on(3.2, ACQUIRE, SILENCE), *play.on(3.3, WATCH, OURS)])
+    assert "release s" in p.Play.says([*play.on(3.2, p.ACQUIRE, p.SILENCE), *play.on(3.3, p.WATCH, p.OURS)])
     assert not play.times(a.StartHook)
 
 
 @pytest.mark.parametrize("why", UNWELCOME)
 def test_a_node_that_may_no_longer_hold_awaits_the_answer_to_its_attempt(why: str) -> None:
     """A watch may show the attempt's effect before its answer. The release follows the answer."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = p.trying()
     unwelcome(play, why)
-    play.does(0.3, WATCH, OURS, "watch 7")
-    assert "release s" in Play.says(play.on(0.4, ACQUIRE, WON))
-    assert not play.times(READ) and not play.times(a.StartHook)
+    play.does(0.3, p.WATCH, p.OURS, "watch 7")
+    assert "release s" in p.Play.says(play.on(0.4, p.ACQUIRE, p.WON))
+    assert not play.times(p.READ) and not play.times(a.StartHook)
 
 
 def test_a_watch_that_shows_our_session_is_confirmed_by_a_read() -> None:
     """An answer that need not be consistent begins no tenure."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(3.2, ACQUIRE, SILENCE, "")
-    play.does(3.3, WATCH, OURS, "read, watch 7")
-    play.does(3.4, READ, OURS, "start up#1: acquired, acquiring")
+    play = p.trying()
+    play.does(3.2, p.ACQUIRE, p.SILENCE, "")
+    play.does(3.3, p.WATCH, p.OURS, "read, watch 7")
+    play.does(3.4, p.READ, p.OURS, "start up#1: acquired, acquiring")
 
 
 def test_an_answer_older_than_the_room_begins_no_belief() -> None:
     """A frozen agent may answer an old request late, so the contender reads again after a while."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, o.LockDelayed(), "")
-    play.does(0.4, WATCH, SILENCE, "")
+    play = p.trying()
+    play.does(0.3, p.ACQUIRE, o.LockDelayed(), "")
+    play.does(0.4, p.WATCH, p.SILENCE, "")
     play.does(0.9, "watch 0 consistently")
     play.passes(24.3, silent=True)
-    assert Play.says(play.on(24.5, WATCH, OURS)).startswith("watch")
-    assert Play.says(play.happens(25.0, e.Tick())).startswith("read")
+    assert p.Play.says(play.on(24.5, p.WATCH, p.OURS)).startswith("watch")
+    assert p.Play.says(play.happens(25.0, e.Tick())).startswith("read")
     assert play.role == "waiting"
 
 
 def test_a_win_reported_after_a_read_has_shown_it_changes_nothing() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, WATCH, OURS, "read, watch 7")
-    play.does(0.4, READ, OURS, "start up#1: acquired, acquiring")
+    play = p.trying()
+    play.does(0.3, p.WATCH, p.OURS, "read, watch 7")
+    play.does(0.4, p.READ, p.OURS, "start up#1: acquired, acquiring")
     before = play.contender.tenure
-    play.does(0.5, ACQUIRE, WON, "")
+    play.does(0.5, p.ACQUIRE, p.WON, "")
     assert play.contender.tenure == before
 
 
 def test_a_session_that_died_is_replaced() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(0.3, ACQUIRE, o.SessionGone(), "release s")
-    play.on(0.4, RELEASE, o.Done())
+    play = p.trying()
+    play.does(0.3, p.ACQUIRE, o.SessionGone(), "release s")
+    play.on(0.4, p.RELEASE, o.Done())
     play.does(0.65, "destroy s")
-    play.does(0.7, DESTROY, o.Done(), "")
+    play.does(0.7, p.DESTROY, o.Done(), "")
     play.does(1.3, "create")
-    play.does(1.4, CREATE, o.Created("s2"), "read")
-    play.does(1.5, READ, FREE, "acquire s2")
+    play.does(1.4, p.CREATE, o.Created("s2"), "read")
+    play.does(1.5, p.READ, p.FREE, "acquire s2")
 
 
 # --- the watch --------------------------------------------------------------------------------------------
 
 
 def test_a_watch_that_wakes_without_change_is_rearmed_five_times_then_once_a_second() -> None:
-    play = behind()
+    play = p.behind()
     for wake in range(5):
-        play.does(1.0 + wake / 10, WATCH, RIVAL, "watch 9")
-    play.does(2.0, WATCH, RIVAL, "")
+        play.does(1.0 + wake / 10, p.WATCH, p.RIVAL, "watch 9")
+    play.does(2.0, p.WATCH, p.RIVAL, "")
     play.does(3.0, "watch 9")
-    play.does(3.1, WATCH, RIVAL, "")
+    play.does(3.1, p.WATCH, p.RIVAL, "")
     play.does(4.1, "watch 9")
-    play.does(4.2, WATCH, o.KeyView(10, "rival", b"new", 3, 10, 3), "watch 10")
-    play.does(4.3, WATCH, o.KeyView(11, "rival", b"new", 3, 10, 3), "watch 11")
+    play.does(4.2, p.WATCH, o.KeyView(10, "rival", b"new", 3, 10, 3), "watch 10")
+    play.does(4.3, p.WATCH, o.KeyView(11, "rival", b"new", 3, 10, 3), "watch 11")
 
 
 def test_a_watch_whose_wait_ran_out_is_rearmed_at_once() -> None:
-    play = behind()
+    play = p.behind()
     for now in (31.0, 62.0, 93.0, 124.0, 155.0, 186.0, 217.0):
         play.passes(now - 0.1)
-        play.does(now, WATCH, RIVAL, "watch 9")
+        play.does(now, p.WATCH, p.RIVAL, "watch 9")
 
 
 def test_a_watch_without_an_answer_begins_anew() -> None:
-    play = behind()
-    play.does(1.0, WATCH, SILENCE, "")
+    play = p.behind()
+    play.does(1.0, p.WATCH, p.SILENCE, "")
     play.does(1.5, "watch 0 consistently")
-    play.does(1.6, WATCH, FORBIDDEN, "")
+    play.does(1.6, p.WATCH, p.FORBIDDEN, "")
     play.does(2.1, "watch 0 consistently")
 
 
 def test_an_index_that_fell_is_followed_by_a_consistent_watch() -> None:
     """The server lags behind, or its state was restored, so a consistent answer must decide."""
-    play = behind()
-    play.does(1.0, WATCH, o.KeyView(4, "", b"", 3, 4, 0), "watch 0 consistently")
-    assert play.times(ACQUIRE) == []
-    play.does(1.1, WATCH, o.KeyView(4, "", b"", 3, 4, 0), "acquire s, watch 4")
+    play = p.behind()
+    play.does(1.0, p.WATCH, o.KeyView(4, "", b"", 3, 4, 0), "watch 0 consistently")
+    assert play.times(p.ACQUIRE) == []
+    play.does(1.1, p.WATCH, o.KeyView(4, "", b"", 3, 4, 0), "acquire s, watch 4")
 
 
 def test_a_holders_watch_is_consistent_and_begins_at_the_index_of_the_tenure() -> None:
-    play = acquiring()
-    play.does(0.4, WATCH, o.KeyView(6), "watch 7 consistently")
+    play = p.acquiring()
+    play.does(0.4, p.WATCH, o.KeyView(6), "watch 7 consistently")
     assert play.contender.tenure is not None and play.contender.tenure.believes
 
 
@@ -374,27 +329,27 @@ def test_a_holders_watch_is_consistent_and_begins_at_the_index_of_the_tenure() -
 
 
 def test_an_observer_has_no_session_and_stops_at_once() -> None:
-    play = Play(contender(contend=False, on_acquire=(), on_lose=()))
+    play = p.Play(p.contender(contend=False, on_acquire=(), on_lose=()))
     play.does(0.0, "watch 0 consistently")
-    play.does(0.1, WATCH, FREE, "watch 5")
-    play.does(0.2, WATCH, RIVAL, "watch 9")
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(0.2, p.WATCH, p.RIVAL, "watch 9")
     assert play.role == "observer"
     play.hears(1.0, e.StopAsked(), "stopped, finished")
 
 
 def test_a_contender_stopped_before_it_began_sends_nothing() -> None:
-    play = Play(contender())
+    play = p.Play(p.contender())
     play.hears(0.0, e.StopAsked(), "stopped, finished")
 
 
 def test_a_holder_stops_in_order() -> None:
-    play = holding()
+    play = p.holding()
     play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
     play.does(3.2, "read")
     play.does(3.3, "renew s")
-    play.does(3.4, READ, OURS, "")
-    play.does(3.5, RENEW, o.SessionAlive(), "")
+    play.does(3.4, p.READ, p.OURS, "")
+    play.does(3.5, p.RENEW, o.SessionAlive(), "")
     play.ends(4.0, "release s, waiting")
-    play.does(4.1, RELEASE, o.Done(), "")
+    play.does(4.1, p.RELEASE, o.Done(), "")
     play.passes(5.0)
     assert play.role == "stopped" and play.last(a.Finished).clean

@@ -9,21 +9,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
 from supervisor.core.lock.handover import HANDOVER_S, hint_for, hinted_session
-from tests.unit.core.play import (
-    ABSENT,
-    ACQUIRE,
-    CREATE,
-    READ,
-    RELEASE,
-    RIVAL,
-    SILENCE,
-    WATCH,
-    WON,
-    Play,
-    behind,
-    contender,
-    holding,
-)
+from tests.unit.core import play as p
 from tests.unit.core.slot_play import holding as holding_a_slot
 
 TARGET = "target"
@@ -65,55 +51,55 @@ def test_a_hint_names_its_target() -> None:
 )
 def test_any_other_value_is_no_hint_and_delays_nobody(value: bytes) -> None:
     assert hinted_session(value) is None
-    play = behind()
-    play.does(1.0, WATCH, replace(handed_over(), value=value), "acquire s, watch 12")
+    play = p.behind()
+    play.does(1.0, p.WATCH, replace(handed_over(), value=value), "acquire s, watch 12")
 
 
 # --- the holder that hands over ------------------------------------------------------------------------
 
 
-def releasing(play: Play, to: str, *, for_s: float = 60.0) -> req.Release:
+def releasing(play: p.Play, to: str, *, for_s: float = 60.0) -> req.Release:
     """Play a holder that steps down at 2.0, and whose on_lose ends at 3.0."""
     play.hears(2.0, e.StepDownAsked("n", for_s, to), "start down#1: step-down, losing")
     play.happens(3.0, e.HookEnded(play.last(a.StartHook), ok=True))
-    release = play.last(RELEASE)
+    release = play.last(p.RELEASE)
     assert isinstance(release, req.Release)
     return release
 
 
 def test_the_release_leaves_the_hint_behind() -> None:
-    play = holding()
+    play = p.holding()
     assert releasing(play, TARGET).value == hint_for(TARGET)
     assert play.prepared[-1].value == hint_for(TARGET)  # type: ignore[attr-defined]
 
 
 def test_without_a_target_the_release_leaves_the_value_as_it_is() -> None:
-    assert releasing(holding(), "").value == b"me"
+    assert releasing(p.holding(), "").value == b"me"
 
 
 def test_a_release_without_an_answer_is_repeated_with_the_hint() -> None:
-    play = holding()
+    play = p.holding()
     releasing(play, TARGET)
-    play.on(4.0, RELEASE, SILENCE)
+    play.on(4.0, p.RELEASE, p.SILENCE)
     play.passes(5.0)
     releases = [action for _, action in play.log if isinstance(action, req.Release)]
     assert [release.value for release in releases] == [hint_for(TARGET)] * 2
 
 
 def test_on_lose_runs_to_its_end_before_the_hint_is_written() -> None:
-    play = holding()
+    play = p.holding()
     play.hears(2.0, e.StepDownAsked("n", 60.0, TARGET), "start down#1: step-down, losing")
-    assert play.times(RELEASE) == []
+    assert play.times(p.RELEASE) == []
 
 
 def test_a_node_that_does_not_hold_takes_no_notice() -> None:
-    play = behind()
+    play = p.behind()
     play.hears(1.0, e.StepDownAsked("n", 60.0, TARGET), "")
     assert not play.contender.session.handover_to
 
 
 def test_a_later_session_hands_nothing_over() -> None:
-    play = holding()
+    play = p.holding()
     releasing(play, TARGET, for_s=0.0)
     play.passes(3.9)
     assert play.contender.session.handover_to is None
@@ -121,11 +107,11 @@ def test_a_later_session_hands_nothing_over() -> None:
 
 def test_a_hint_of_before_is_not_left_behind_again() -> None:
     """This node tried without an answer and then gives up: its own value replaces a hint that is over."""
-    play = behind()
-    play.does(1.0, WATCH, handed_over("s"), "acquire s, watch 12")
+    play = p.behind()
+    play.does(1.0, p.WATCH, handed_over("s"), "acquire s, watch 12")
     play.hears(1.1, e.StopAsked(), "")
-    play.on(1.2, ACQUIRE, SILENCE)
-    release = play.last(RELEASE)
+    play.on(1.2, p.ACQUIRE, p.SILENCE)
+    release = play.last(p.RELEASE)
     assert isinstance(release, req.Release) and release.value == b"me"
 
 
@@ -142,79 +128,80 @@ def test_a_slot_is_not_handed_over() -> None:
 
 
 def test_the_others_leave_the_key_to_the_target() -> None:
-    play = behind()
-    play.does(1.0, WATCH, handed_over(), "watch 12")
-    play.does(1.1, WATCH, o.KeyView(13, TARGET, b"t", 3, 13, 4), "watch 13, info target")
+    play = p.behind()
+    play.does(1.0, p.WATCH, handed_over(), "watch 12")
+    play.does(1.1, p.WATCH, o.KeyView(13, TARGET, b"t", 3, 13, 4), "watch 13, info target")
     play.passes(1.0 + 2 * HANDOVER_S)
-    assert play.times(ACQUIRE) == []
+    assert play.times(p.ACQUIRE) == []
 
 
 def test_a_target_that_does_not_act_costs_ten_seconds() -> None:
-    play = behind()
-    play.does(1.0, WATCH, handed_over(), "watch 12")
+    play = p.behind()
+    play.does(1.0, p.WATCH, handed_over(), "watch 12")
     play.passes(1.0 + HANDOVER_S - 0.2)
-    assert play.times(ACQUIRE) == []
+    assert play.times(p.ACQUIRE) == []
     play.does(1.0 + HANDOVER_S - 0.1, "read")
-    play.does(1.0 + HANDOVER_S - 0.05, READ, handed_over(), "")
+    play.does(1.0 + HANDOVER_S - 0.05, p.READ, handed_over(), "")
     play.does(1.0 + HANDOVER_S, "acquire s")
 
 
 def test_the_time_counts_from_when_this_node_saw_the_key_free() -> None:
     """Another hint on a free key prolongs nothing, even from another writer."""
-    play = behind()
-    play.does(1.0, WATCH, handed_over(), "watch 12")
+    play = p.behind()
+    play.does(1.0, p.WATCH, handed_over(), "watch 12")
     later = replace(handed_over("other"), index=13, modify_index=13)
-    play.happens(9.0, e.Answered(play.pending(WATCH), later))
+    play.happens(9.0, e.Answered(play.pending(p.WATCH), later))
     play.passes(1.0 + HANDOVER_S + 0.5)
-    assert play.times(ACQUIRE) == [pytest.approx(1.0 + HANDOVER_S)]
+    assert play.times(p.ACQUIRE) == [pytest.approx(1.0 + HANDOVER_S)]
 
 
 def test_who_is_not_preferred_leaves_it_for_its_acquire_delay_after_that() -> None:
-    play = behind(acquire_delay_s=DELAY_S)
-    play.does(1.0, WATCH, handed_over(), "watch 12")
+    play = p.behind(acquire_delay_s=DELAY_S)
+    play.does(1.0, p.WATCH, handed_over(), "watch 12")
     assert play.contender.lock.try_at == 1.0 + HANDOVER_S + DELAY_S
 
 
 def test_a_lock_delay_that_refuses_the_try_costs_no_second_time() -> None:
-    play = behind()
-    play.does(1.0, WATCH, handed_over(), "watch 12")
+    play = p.behind()
+    play.does(1.0, p.WATCH, handed_over(), "watch 12")
     play.passes(1.0 + HANDOVER_S - 0.2)
     play.does(1.0 + HANDOVER_S - 0.1, "read")
-    play.does(1.0 + HANDOVER_S - 0.1, READ, handed_over(), "")
+    play.does(1.0 + HANDOVER_S - 0.1, p.READ, handed_over(), "")
     play.does(1.0 + HANDOVER_S, "acquire s")
-    play.does(1.0 + HANDOVER_S + 0.1, ACQUIRE, o.LockDelayed(), "")
+    play.does(1.0 + HANDOVER_S + 0.1, p.ACQUIRE, o.LockDelayed(), "")
     assert play.contender.lock.try_at == pytest.approx(1.0 + 15.0, abs=0.01)
 
 
 def test_a_node_that_starts_leaves_the_key_as_well() -> None:
     """The node has no session yet, so the hint cannot name it."""
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.does(0.1, WATCH, handed_over(), "watch 12")
-    play.does(0.2, CREATE, o.Created("s"), "")
+    play = p.beginning()
+    play.does(0.1, p.WATCH, handed_over(), "watch 12")
+    play.does(0.2, p.CREATE, o.Created("s"), "")
     play.passes(HANDOVER_S)
-    assert play.times(ACQUIRE) == []
+    assert play.times(p.ACQUIRE) == []
     play.passes(HANDOVER_S + 0.5)
-    assert play.times(ACQUIRE) == [pytest.approx(0.1 + HANDOVER_S)]
+    assert play.times(p.ACQUIRE) == [pytest.approx(0.1 + HANDOVER_S)]
 
 
 def test_the_holder_that_handed_over_leaves_it_too_without_a_rest() -> None:
-    play = holding()
+    play = p.holding()
     releasing(play, TARGET, for_s=0.0)
-    play.on(3.1, RELEASE, o.Done())
-    play.happens(3.2, e.Answered(play.pending(WATCH), handed_over()))
+    play.on(3.1, p.RELEASE, o.Done())
+    play.happens(3.2, e.Answered(play.pending(p.WATCH), handed_over()))
     assert play.contender.lock.try_at == 3.2 + HANDOVER_S
 
 
 def test_a_key_that_is_gone_is_handed_over_to_nobody() -> None:
-    play = behind()
-    play.does(1.0, WATCH, ABSENT if ABSENT.index > 9 else replace(ABSENT, index=12), "acquire s, watch 12")
+    play = p.behind()
+    play.does(
+        1.0, p.WATCH, p.ABSENT if p.ABSENT.index > 9 else replace(p.ABSENT, index=12), "acquire s, watch 12"
+    )
 
 
 def test_a_hint_of_a_holder_is_its_value_and_nothing_else() -> None:
     """While the key has a Session its value is the leader's, even when it looks like a hint."""
-    play = behind()
-    play.does(1.0, WATCH, replace(RIVAL, index=11, value=hint_for(TARGET)), "watch 11")
+    play = p.behind()
+    play.does(1.0, p.WATCH, replace(p.RIVAL, index=11, value=hint_for(TARGET)), "watch 11")
     assert play.contender.lock.view is not None and play.contender.lock.view.leader == hint_for(TARGET)
 
 
@@ -222,41 +209,41 @@ def test_a_hint_of_a_holder_is_its_value_and_nothing_else() -> None:
 
 
 def test_the_target_tries_at_once() -> None:
-    play = behind()
-    play.does(1.0, WATCH, handed_over("s"), "acquire s, watch 12")
-    play.does(1.1, ACQUIRE, WON, "start up#1: acquired, acquiring")
+    play = p.behind()
+    play.does(1.0, p.WATCH, handed_over("s"), "acquire s, watch 12")
+    play.does(1.1, p.ACQUIRE, p.WON, "start up#1: acquired, acquiring")
 
 
 def test_the_target_leaves_the_key_to_nobody() -> None:
     """The hint names this node, so neither its acquire_delay nor a lost race holds it back."""
-    play = behind(acquire_delay_s=DELAY_S)
+    play = p.behind(acquire_delay_s=DELAY_S)
     lock = replace(play.contender.lock, attempt_probability=1 / 256, hold_index=9)  # type: ignore[call-arg]
     play.contender = replace(play.contender, lock=lock)
-    play.does(1.0, WATCH, handed_over("s"), "acquire s, watch 12")
+    play.does(1.0, p.WATCH, handed_over("s"), "acquire s, watch 12")
 
 
 def test_a_hint_causes_no_try_of_a_node_that_may_not_try() -> None:
-    play = behind()
+    play = p.behind()
     play.hears(0.5, e.PauseAsked("n"), "destroy s, paused")
-    play.does(1.0, WATCH, handed_over("s"), "watch 12")
+    play.does(1.0, p.WATCH, handed_over("s"), "watch 12")
     play.passes(30.0)
-    assert play.times(ACQUIRE) == []
+    assert play.times(p.ACQUIRE) == []
 
 
 def test_a_hint_causes_no_try_while_another_holds() -> None:
-    play = behind()
-    play.does(1.0, WATCH, replace(RIVAL, index=11, value=hint_for("s")), "watch 11")
+    play = p.behind()
+    play.does(1.0, p.WATCH, replace(p.RIVAL, index=11, value=hint_for("s")), "watch 11")
     play.passes(30.0)
-    assert play.times(ACQUIRE) == []
+    assert play.times(p.ACQUIRE) == []
 
 
 def test_nobody_reads_the_hint_as_a_leader() -> None:
-    play = Play(contender(on_change=contender().on_lose))
+    play = p.Play(p.contender(on_change=p.contender().on_lose))
     play.happens(0.0, e.Tick())
-    play.on(0.1, CREATE, o.Created("s"))
-    play.on(0.2, WATCH, RIVAL)
+    play.on(0.1, p.CREATE, o.Created("s"))
+    play.on(0.2, p.WATCH, p.RIVAL)
     play.happens(0.3, e.HookEnded(play.last(a.StartHook), ok=True))
-    play.on(1.0, WATCH, handed_over())
+    play.on(1.0, p.WATCH, handed_over())
     context = play.last(a.StartHook).context
     assert (context.event, context.reason) == ("change", a.Reason.LEADER_CHANGED)
     assert (context.leader, context.previous_leader) == (None, b"them")

@@ -7,35 +7,14 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.frozen import replace
-from tests.unit.core.play import (
-    ACQUIRE,
-    CREATE,
-    DESTROY,
-    FORBIDDEN,
-    FREE,
-    LOCK_DELAY_S,
-    OURS,
-    READ,
-    RELEASE,
-    RENEW,
-    RIVAL,
-    ROOM_S,
-    RUN,
-    SILENCE,
-    WATCH,
-    WON,
-    Play,
-    acquiring,
-    holding,
-    waiting,
-)
+from tests.unit.core import play as p
 
 RELEASED = o.KeyView(9, "", b"me", 3, 9, 2)
 DELETED = o.KeyView(9)
 CONTACT = 0.2
 
 
-def lose_context(play: Play) -> a.HookContext:
+def lose_context(play: p.Play) -> a.HookContext:
     context: a.HookContext = play.last(a.StartHook).context
     assert context.event == "lose"
     return context
@@ -45,108 +24,103 @@ def lose_context(play: Play) -> a.HookContext:
 
 
 def test_a_holder_reads_the_key_once_in_an_interval() -> None:
-    play = holding()
+    play = p.holding()
     play.passes(10.0)
-    assert play.times(READ) == pytest.approx([3.2, 6.2, 9.2])
+    assert play.times(p.READ) == pytest.approx([3.2, 6.2, 9.2])
 
 
-@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN], ids=["silence", "403"])
+@pytest.mark.parametrize("outcome", [p.SILENCE, p.FORBIDDEN], ids=["silence", "403"])
 def test_a_failed_read_is_repeated_soon(outcome: o.Outcome) -> None:
-    play = holding()
+    play = p.holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
-    play.does(3.4, READ, outcome, "")
+    play.does(3.4, p.READ, outcome, "")
     play.does(3.9, "read")
 
 
 def test_the_renewal_waits_for_no_read_and_the_read_for_no_renewal() -> None:
-    play = holding()
+    play = p.holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
-    play.does(3.4, READ, OURS, "")
+    play.does(3.4, p.READ, p.OURS, "")
     play.does(6.2, "read")
 
 
 # --- silence ------------------------------------------------------------------------------------------
 
 
-def test_belief_ends_one_room_after_the_last_contact_and_not_sooner() -> None:
-    play = holding()
-    play.passes(CONTACT + ROOM_S - 0.01, silent=True)
+@pytest.mark.parametrize("ttl_s", [9.0, None])
+def test_belief_ends_one_room_after_the_last_contact_and_not_sooner(ttl_s: float | None) -> None:
+    play = p.holding(ttl_s=ttl_s)
+    play.passes(CONTACT + p.ROOM_S - 0.01, silent=True)
     assert play.role == "holding"
-    play.passes(CONTACT + ROOM_S, silent=True)
+    play.passes(CONTACT + p.ROOM_S, silent=True)
     assert play.role == "losing"
     assert lose_context(play).reason == "lease-expired"
     assert lose_context(play).rival_at == pytest.approx(CONTACT + 30.0)
 
 
 def test_a_contact_counts_from_when_the_read_was_sent() -> None:
-    play = holding()
+    play = p.holding()
     play.does(3.2, "read")
-    play.on(5.9, READ, OURS)
-    play.passes(3.2 + ROOM_S - 0.01, silent=True)
+    play.on(5.9, p.READ, p.OURS)
+    play.passes(3.2 + p.ROOM_S - 0.01, silent=True)
     assert play.role == "holding"
-    play.passes(3.2 + ROOM_S, silent=True)
+    play.passes(3.2 + p.ROOM_S, silent=True)
     assert play.role == "losing"
 
 
 def test_renewals_keep_the_session_and_do_not_extend_belief() -> None:
-    play = holding()
-    while play.deadline < CONTACT + ROOM_S:
+    play = p.holding()
+    while play.deadline < CONTACT + p.ROOM_S:
         play.happens(play.deadline, e.Tick())
-        for request in [each for each in play.under_way if not isinstance(each, WATCH)]:
-            outcome = o.SessionAlive() if isinstance(request, RENEW) else SILENCE
+        for request in [each for each in play.under_way if not isinstance(each, p.WATCH)]:
+            outcome = o.SessionAlive() if isinstance(request, p.RENEW) else p.SILENCE
             play.happens(play.now, e.Answered(request, outcome))
     assert play.role == "holding"
-    play.happens(CONTACT + ROOM_S, e.Tick())
+    play.happens(CONTACT + p.ROOM_S, e.Tick())
     assert lose_context(play).reason == "lease-expired"
 
 
 def test_belief_ends_before_an_answer_that_comes_too_late_is_considered() -> None:
-    play = holding()
+    play = p.holding()
     play.does(3.2, "read")
-    assert play.on(CONTACT + ROOM_S, READ, OURS)[0] == play.last(a.StartHook)
+    assert play.on(CONTACT + p.ROOM_S, p.READ, p.OURS)[0] == play.last(a.StartHook)
     assert lose_context(play).reason == "lease-expired"
 
 
 def test_a_watch_that_is_not_consistent_is_no_contact() -> None:
-    play = acquiring(on_acquire=())
-    play.does(2.0, WATCH, OURS, "watch 7 consistently")
-    play.passes(CONTACT + ROOM_S, silent=True)
+    play = p.acquiring(on_acquire=())
+    play.does(2.0, p.WATCH, p.OURS, "watch 7 consistently")
+    play.passes(CONTACT + p.ROOM_S, silent=True)
     assert play.role == "losing"
 
 
 def test_a_consistent_watch_is_a_contact() -> None:
-    play = holding()
-    play.on(20.0, WATCH, OURS)
-    play.passes(1.0 + ROOM_S - 0.01, silent=True)
+    play = p.holding()
+    play.on(20.0, p.WATCH, p.OURS)
+    play.passes(1.0 + p.ROOM_S - 0.01, silent=True)
     assert play.role == "holding"
-    play.passes(1.0 + ROOM_S, silent=True)
+    play.passes(1.0 + p.ROOM_S, silent=True)
     assert play.role == "losing"
 
 
 def test_an_answer_to_an_older_request_does_not_move_the_contact_back() -> None:
     """The watch was sent at 1.0, and the read at 3.2."""
-    play = holding()
+    play = p.holding()
     play.does(3.2, "read")
-    play.on(3.3, READ, OURS)
-    play.on(3.4, WATCH, o.KeyView(8, "s", b"put", 3, 8, 0))
-    play.passes(3.2 + ROOM_S - 0.01, silent=True)
+    play.on(3.3, p.READ, p.OURS)
+    play.on(3.4, p.WATCH, o.KeyView(8, "s", b"put", 3, 8, 0))
+    play.passes(3.2 + p.ROOM_S - 0.01, silent=True)
     assert play.role == "holding"
 
 
 def test_after_the_silence_the_lock_is_released_and_tried_for_again() -> None:
-    play = holding()
-    play.passes(CONTACT + ROOM_S, silent=True)
+    play = p.holding()
+    play.passes(CONTACT + p.ROOM_S, silent=True)
     play.ends(24.0, "release s, waiting")
     play.passes(30.0)
-    assert play.times(DESTROY) and play.last(ACQUIRE).at > 24.0
-
-
-def test_without_a_ttl_silence_ends_belief_one_room_after_the_contact() -> None:
-    play = holding(ttl_s=None)
-    play.passes(CONTACT + ROOM_S, silent=True)
-    assert play.role == "losing"
+    assert play.times(p.DESTROY) and play.last(p.ACQUIRE).at > 24.0
 
 
 # --- Consul says that the key is not ours -------------------------------------------------------------
@@ -154,37 +128,37 @@ def test_without_a_ttl_silence_ends_belief_one_room_after_the_contact() -> None:
 
 def test_on_lose_waits_a_moment_for_the_reason_of_the_loss() -> None:
     """The key is lost in any case, and the state of its session decides which reason the hook gets."""
-    play = holding()
-    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
-    play.does(2.1, RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
+    play = p.holding()
+    play.does(2.0, p.WATCH, RELEASED, "renew s, watch 9 consistently")
+    play.does(2.1, p.RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
     assert lose_context(play).rival_at == 2.0
 
 
 def test_the_lock_delay_of_a_destroyed_session_guards_the_lock() -> None:
-    play = holding()
-    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
-    play.does(2.1, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
+    play = p.holding()
+    play.does(2.0, p.WATCH, RELEASED, "renew s, watch 9 consistently")
+    play.does(2.1, p.RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == CONTACT + 30.0
 
 
 def test_on_lose_waits_a_quarter_of_a_second_for_the_reason_at_most() -> None:
-    play = holding()
-    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
+    play = p.holding()
+    play.does(2.0, p.WATCH, RELEASED, "renew s, watch 9 consistently")
     assert play.deadline == 2.25
     play.does(2.25, "start down#1: lock-gone, losing")
 
 
 def test_a_renewal_sent_before_the_loss_gives_no_reason() -> None:
     """The renewal was sent before the loss, so on_lose waits for the next one."""
-    play = holding()
+    play = p.holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
-    play.does(3.4, WATCH, RELEASED, "watch 9 consistently")
-    play.does(3.5, RENEW, o.SessionAlive(), "renew s")
-    play.does(3.55, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
+    play.does(3.4, p.WATCH, RELEASED, "watch 9 consistently")
+    play.does(3.5, p.RENEW, o.SessionAlive(), "renew s")
+    play.does(3.55, p.RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
 
 
-def reported_reasons(play: Play) -> list[tuple[str, str]]:
+def reported_reasons(play: p.Play) -> list[tuple[str, str]]:
     """Return each role that log and status got since the node held, with its reason."""
     became = [action for _, action in play.log if isinstance(action, a.RoleChanged)]
     told = [(str(action.role), str(action.reason)) for action in became]
@@ -193,48 +167,48 @@ def reported_reasons(play: Play) -> list[tuple[str, str]]:
 
 def test_log_and_status_report_one_reason_for_a_loss() -> None:
     """The role changes at once, and it is reported when its reason is known."""
-    play = holding()
-    play.does(2.0, WATCH, RELEASED, "renew s, watch 9 consistently")
+    play = p.holding()
+    play.does(2.0, p.WATCH, RELEASED, "renew s, watch 9 consistently")
     assert (play.role, reported_reasons(play)) == ("losing", [])
-    play.on(2.1, RENEW, o.SessionGone())
+    play.on(2.1, p.RENEW, o.SessionGone())
     assert reported_reasons(play) == [("losing", "session-invalidated")]
 
 
 def test_a_reason_learned_before_on_lose_begins_is_reported_again() -> None:
     """The run child takes its time to end, so on_lose begins later."""
-    play = holding(run=RUN)
-    play.on(2.0, WATCH, RELEASED)
+    play = p.holding(run=p.RUN)
+    play.on(2.0, p.WATCH, RELEASED)
     play.hears(2.3, e.Tick(), "losing")
-    play.does(2.4, RENEW, o.SessionGone(), "losing")
+    play.does(2.4, p.RENEW, o.SessionGone(), "losing")
     assert reported_reasons(play) == [("losing", "lock-gone"), ("losing", "session-invalidated")]
 
 
 @pytest.mark.parametrize("hooks", [{"on_acquire": (), "on_lose": ()}, {"on_lose": ()}], ids=["none", "up"])
 def test_a_loss_without_a_hook_reports_its_reason(hooks: dict[str, tuple[()]]) -> None:
-    play = holding(**hooks)
-    play.passes(LOCK_DELAY_S, silent=True)
+    play = p.holding(**hooks)
+    play.passes(p.LOCK_DELAY_S, silent=True)
     assert reported_reasons(play) == [("losing", "lease-expired"), ("waiting", "")]
 
 
 def test_a_deleted_key_is_a_loss_and_a_rival_may_hold_at_once() -> None:
-    play = holding()
-    play.does(2.0, WATCH, DELETED, "renew s, watch 9 consistently")
-    play.does(2.1, RENEW, o.SessionAlive(), "start down#1: key-deleted, losing")
+    play = p.holding()
+    play.does(2.0, p.WATCH, DELETED, "renew s, watch 9 consistently")
+    play.does(2.1, p.RENEW, o.SessionAlive(), "start down#1: key-deleted, losing")
     assert lose_context(play).rival_at == 2.0
 
 
 def test_a_rival_on_the_key_is_a_loss_and_on_lose_gets_its_value() -> None:
-    play = holding()
-    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
+    play = p.holding()
+    play.does(2.0, p.WATCH, p.RIVAL, "renew s, watch 9 consistently, info rival")
+    play.does(2.1, p.RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
     context = lose_context(play)
     assert (context.rival_at, context.leader, context.previous_leader) == (2.0, b"them", b"me")
 
 
 def test_a_rival_on_the_key_holds_at_once_although_our_session_has_ended() -> None:
-    play = holding()
-    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
+    play = p.holding()
+    play.does(2.0, p.WATCH, p.RIVAL, "renew s, watch 9 consistently, info rival")
+    play.does(2.1, p.RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == 2.0
 
 
@@ -247,46 +221,45 @@ def test_a_rival_on_the_key_holds_at_once_although_our_session_has_ended() -> No
 )
 def test_a_key_that_was_acquired_again_in_between_is_a_loss(view: o.KeyView) -> None:
     """A rival may have held the key in between."""
-    play = holding()
-    play.on(2.0, WATCH, view)
+    play = p.holding()
+    play.on(2.0, p.WATCH, view)
     assert play.role == "losing"
 
 
 def test_a_plain_put_over_the_key_is_no_loss() -> None:
     """A plain PUT sets LockIndex to 0, and the tenure goes on with its token."""
-    play = holding()
-    play.does(2.0, WATCH, o.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
+    play = p.holding()
+    play.does(2.0, p.WATCH, o.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
     play.does(3.2, "read")
-    play.does(3.3, READ, o.KeyView(9, "s", b"them", 3, 9, 0), "renew s")
+    play.does(3.3, p.READ, o.KeyView(9, "s", b"them", 3, 9, 0), "renew s")
     assert play.role == "holding"
 
 
 def test_a_read_overtaken_by_the_watch_of_a_plain_put_is_no_loss() -> None:
     """The ModifyIndex decides which answer is older, and the larger LockIndex does not."""
-    play = holding()
+    play = p.holding()
     play.does(3.2, "read")
-    play.does(3.25, WATCH, o.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
-    play.does(3.3, READ, OURS, "renew s")
+    play.does(3.25, p.WATCH, o.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
+    play.does(3.3, p.READ, p.OURS, "renew s")
     assert play.role == "holding"
 
 
 def test_a_watch_overtaken_by_the_read_of_a_plain_put_is_no_loss() -> None:
-    play = holding()
+    play = p.holding()
     play.does(3.2, "read")
-    play.does(3.25, READ, o.KeyView(9, "s", b"them", 3, 9, 0), "")
-    play.does(3.3, WATCH, OURS, "renew s, watch 7 consistently")
+    play.does(3.25, p.READ, o.KeyView(9, "s", b"them", 3, 9, 0), "")
+    play.does(3.3, p.WATCH, p.OURS, "renew s, watch 7 consistently")
     assert play.role == "holding"
 
 
 def test_a_read_sent_before_the_tenure_cannot_contradict_it() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = p.trying()
     play.does(4.6, "renew s")
-    play.does(4.7, RENEW, SILENCE, "")
+    play.does(4.7, p.RENEW, p.SILENCE, "")
     play.does(5.2, "renew s")
-    play.does(5.3, RENEW, o.SessionAlive(), "read")
-    play.does(5.4, ACQUIRE, WON, "start up#1: acquired, acquiring")
-    play.does(5.5, READ, FREE, "read")
+    play.does(5.3, p.RENEW, o.SessionAlive(), "read")
+    play.does(5.4, p.ACQUIRE, p.WON, "start up#1: acquired, acquiring")
+    play.does(5.5, p.READ, p.FREE, "read")
     assert play.role == "acquiring"
 
 
@@ -295,39 +268,39 @@ def test_a_read_sent_before_the_tenure_cannot_contradict_it() -> None:
 
 def test_a_holder_whose_session_is_reported_dead_reads_the_key_before_it_gives_up() -> None:
     """A server that has just restarted may answer 404 for a living session, so a consistent read decides."""
-    play = holding()
+    play = p.holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
-    play.does(3.35, READ, OURS, "")
-    play.does(3.4, RENEW, o.SessionGone(), "read")
-    play.does(3.5, READ, OURS, "")
+    play.does(3.35, p.READ, p.OURS, "")
+    play.does(3.4, p.RENEW, o.SessionGone(), "read")
+    play.does(3.5, p.READ, p.OURS, "")
     assert play.role == "holding"
     play.does(3.9, "renew s")
-    play.does(4.0, RENEW, o.SessionAlive(), "read")
+    play.does(4.0, p.RENEW, o.SessionAlive(), "read")
     assert play.role == "holding"
 
 
 def test_a_dead_session_is_a_loss_once_the_key_shows_it() -> None:
-    play = holding()
+    play = p.holding()
     play.does(3.2, "read")
     play.does(3.3, "renew s")
-    play.does(3.35, READ, OURS, "")
-    play.does(3.4, RENEW, o.SessionGone(), "read")
-    play.does(3.5, READ, RELEASED, "renew s")
-    play.does(3.6, RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
+    play.does(3.35, p.READ, p.OURS, "")
+    play.does(3.4, p.RENEW, o.SessionGone(), "read")
+    play.does(3.5, p.READ, RELEASED, "renew s")
+    play.does(3.6, p.RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
     assert lose_context(play).rival_at == pytest.approx(3.2 + 30.0)
     play.ends(5.0, "release s, waiting")
-    play.on(5.1, RELEASE, o.Done())
+    play.on(5.1, p.RELEASE, o.Done())
     play.does(5.4, "destroy s")
-    play.does(5.5, DESTROY, o.Done(), "create")
+    play.does(5.5, p.DESTROY, o.Done(), "create")
 
 
 def test_a_renewal_without_a_usable_answer_is_no_loss() -> None:
-    play = holding()
-    for outcome in (SILENCE, FORBIDDEN):
+    play = p.holding()
+    for outcome in (p.SILENCE, p.FORBIDDEN):
         play.passes(play.now + 2.0)
         play.happens(max(play.deadline, play.now), e.Tick())
-        for request in [each for each in play.under_way if not isinstance(each, WATCH)]:
+        for request in [each for each in play.under_way if not isinstance(each, p.WATCH)]:
             play.happens(play.now, e.Answered(request, outcome))
     assert play.role == "holding"
 
@@ -335,28 +308,28 @@ def test_a_renewal_without_a_usable_answer_is_no_loss() -> None:
 # --- the delay after a loss ------------------------------------------------------------------------------
 
 
-def next_create(play: Play, lost_at: float) -> float:
+def next_create(play: p.Play, lost_at: float) -> float:
     """Play until on_acquire runs again, and return the time from the loss to the next session."""
     play.passes(lost_at + 1.0)
     while play.contender.lock.view != RELEASED:
-        play.on(play.now, WATCH, RELEASED)
+        play.on(play.now, p.WATCH, RELEASED)
     play.passes(lost_at + 301.0)
     assert play.role == "acquiring"
-    return min(at for at in play.times(CREATE) if at > lost_at) - lost_at
+    return min(at for at in play.times(p.CREATE) if at > lost_at) - lost_at
 
 
-def fail_to_acquire(play: Play) -> float:
+def fail_to_acquire(play: p.Play) -> float:
     play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=False))
     return next_create(play, play.now)
 
 
 def test_each_failed_on_acquire_doubles_the_delay_up_to_five_minutes() -> None:
-    play = acquiring(on_lose=())
+    play = p.acquiring(on_lose=())
     delays = [fail_to_acquire(play) for _ in range(7)]
     assert delays == pytest.approx([10, 20, 40, 80, 160, 300, 300], abs=0.1)
 
 
-def exit_of_run(play: Play, after_s: float) -> float:
+def exit_of_run(play: p.Play, after_s: float) -> float:
     play.happens(play.now, e.HookEnded(play.last(a.StartHook), ok=True))
     play.passes(play.now + after_s)
     play.happens(play.now, e.RunEnded(play.last(a.StartRun)))
@@ -364,7 +337,7 @@ def exit_of_run(play: Play, after_s: float) -> float:
 
 
 def test_ten_minutes_of_holding_reset_the_delay_after_a_loss() -> None:
-    play = acquiring(on_lose=(), run=RUN)
+    play = p.acquiring(on_lose=(), run=p.RUN)
     delays = [
         fail_to_acquire(play),
         exit_of_run(play, 590.0),
@@ -375,6 +348,6 @@ def test_ten_minutes_of_holding_reset_the_delay_after_a_loss() -> None:
 
 
 def test_a_value_that_another_program_has_put_stays() -> None:
-    play = holding()
-    play.does(1.1, WATCH, replace(OURS, value=b"put", index=8), "watch 8 consistently")
+    play = p.holding()
+    play.does(1.1, p.WATCH, replace(p.OURS, value=b"put", index=8), "watch 8 consistently")
     assert r.Rewrite not in map(type, play.under_way)

@@ -15,44 +15,35 @@ from supervisor.core.contenders import Contenders
 from supervisor.core.machines.record import tenure_from
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings, Wanted
-from tests.unit.core.play import (
-    ACQUIRE,
-    CREATE,
-    FORBIDDEN,
-    OURS,
-    READ,
-    RELEASE,
-    RENEW,
-    RIVAL,
-    RUN,
-    SILENCE,
-    WATCH,
-    WON,
-    Play,
-    contender,
-    hook,
-)
+from tests.unit.core import play as p
+from tests.unit.core.play import contender
 from tests.unit.core.slot_play import EMPTY, GONE, full, holding, in_line, lock, semaphore, view, waiting
 from tests.unit.core.slot_play import WATCH as WATCH_SLOTS
 
 REWRITE = r.Rewrite
-NEW_DOWN = hook("new down", 2.0)
+NEW_DOWN = p.hook("new down", 2.0)
 
 
-def holder(**more: Any) -> Play:
-    """Play until the node has held since 0.1 and the time is 2.0."""
-    play = Play(contender(**more))
+def in_session(**more: Any) -> p.Play:
+    """Play until the session exists at 0.0; the first watch waits for its answer."""
+    play = p.Play(contender(**more))
     play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
-    play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
-    play.on(0.1, ACQUIRE, WON)
+    play.on(0.0, p.CREATE, o.Created("s"))
+    return play
+
+
+def holder(**more: Any) -> p.Play:
+    """Play until the node has held since 0.1 and the time is 2.0."""
+    play = in_session(**more)
+    play.on(0.0, p.WATCH, replace(p.RIVAL, session="", index=5))
+    play.on(0.1, p.ACQUIRE, p.WON)
     play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
     play.passes(2.0)
     assert play.contender.role is a.Role.HOLDING
     return play
 
 
-def changed(play: Play, **more: Any) -> e.SettingsChanged:
+def changed(play: p.Play, **more: Any) -> e.SettingsChanged:
     return e.SettingsChanged("n", replace(play.contender.settings, **more))
 
 
@@ -64,7 +55,7 @@ def test_a_holder_applies_new_settings_once_they_are_recorded() -> None:
     before = len(play.records)
     play.happens(4.0, changed(play, on_lose=(NEW_DOWN,)))
     assert play.contender.settings.on_lose == (NEW_DOWN,) and len(play.records) > before
-    assert "start new down#1" in Play.says(play.happens(5.0, e.StopAsked()))
+    assert "start new down#1" in p.Play.says(play.happens(5.0, e.StopAsked()))
 
 
 def test_new_settings_wait_until_a_retry_has_recorded_them() -> None:
@@ -82,7 +73,7 @@ def test_settings_with_a_smaller_room_apply_at_the_next_contact() -> None:
     play = holder()
     play.passes(10.0)
     assert play.contender.tenure is not None
-    contact, long = play.contender.tenure.contact, hook("long down", 26.0)
+    contact, long = play.contender.tenure.contact, p.hook("long down", 26.0)
     play.happens(contact + 2.9, changed(play, on_lose=(long,)))
     assert play.contender.role is a.Role.HOLDING and play.contender.settings.on_lose != (long,)
     play.passes(contact + 16.0)
@@ -91,7 +82,7 @@ def test_settings_with_a_smaller_room_apply_at_the_next_contact() -> None:
 
 def test_a_loss_under_way_ends_with_the_settings_that_it_began_with() -> None:
     play = holder()
-    assert "start down#1" in Play.says(play.happens(3.0, e.StepDownAsked("n", 5.0)))
+    assert "start down#1" in p.Play.says(play.happens(3.0, e.StepDownAsked("n", 5.0)))
     play.happens(3.5, changed(play, on_lose=(NEW_DOWN, NEW_DOWN)))
     assert play.contender.settings.on_lose != (NEW_DOWN, NEW_DOWN)
     play.ends(4.0, "release s, resting")
@@ -99,13 +90,11 @@ def test_a_loss_under_way_ends_with_the_settings_that_it_began_with() -> None:
 
 
 def test_an_on_acquire_under_way_ends_with_the_settings_that_it_began_with() -> None:
-    play = Play(contender(on_acquire=(hook("one"), hook("two"))))
-    play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
-    play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
-    play.on(0.1, ACQUIRE, WON)
+    play = in_session(on_acquire=(p.hook("one"), p.hook("two")))
+    play.on(0.0, p.WATCH, replace(p.RIVAL, session="", index=5))
+    play.on(0.1, p.ACQUIRE, p.WON)
     play.happens(0.2, changed(play, on_acquire=()))
-    assert "start two#1" in Play.says(play.happens(0.3, e.HookEnded(play.last(a.StartHook), ok=True)))
+    assert "start two#1" in p.Play.says(play.happens(0.3, e.HookEnded(play.last(a.StartHook), ok=True)))
     play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=True))
     play.passes(4.0)
     assert play.contender.settings.on_acquire == ()
@@ -113,14 +102,14 @@ def test_an_on_acquire_under_way_ends_with_the_settings_that_it_began_with() -> 
 
 def test_an_on_change_under_way_ends_with_the_settings_that_it_began_with() -> None:
     """The rest of the hooks must not be looked up in a list that has become shorter."""
-    play = Play(contender(contend=False, on_acquire=(), on_lose=(), on_change=(hook("a"), hook("b"))))
+    play = p.Play(contender(contend=False, on_acquire=(), on_lose=(), on_change=(p.hook("a"), p.hook("b"))))
     play.happens(0.0, e.Tick())
-    play.on(0.1, WATCH, RIVAL)
+    play.on(0.1, p.WATCH, p.RIVAL)
     play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
     play.happens(0.3, changed(play, on_change=()))
     play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=False))
     assert play.contender.change.context is None
-    play.on(0.5, WATCH, replace(RIVAL, session="", index=10))
+    play.on(0.5, p.WATCH, replace(p.RIVAL, session="", index=10))
     assert play.contender.change.context is None
 
 
@@ -136,8 +125,8 @@ def test_former_settings_may_return_before_the_new_ones_were_in_force() -> None:
 
 
 def test_a_check_keeps_its_result_when_only_its_times_change() -> None:
-    check = CandidateCheck(hook("check"), 5.0)
-    play = Play(contender(candidate_check=check))
+    check = CandidateCheck(p.hook("check"), 5.0)
+    play = p.Play(contender(candidate_check=check))
     for now in (0.0, 5.0):
         play.happens(now, e.Tick())
         play.happens(now + 0.1, e.HookEnded(play.last(a.StartHook), ok=True))
@@ -149,8 +138,8 @@ def test_a_check_keeps_its_result_when_only_its_times_change() -> None:
 
 
 def test_a_running_check_does_not_count_for_the_check_that_replaces_it() -> None:
-    check = CandidateCheck(hook("check"), 5.0, rise=1, fall=1)
-    play = Play(contender(candidate_check=check))
+    check = CandidateCheck(p.hook("check"), 5.0, rise=1, fall=1)
+    play = p.Play(contender(candidate_check=check))
     play.happens(0.0, e.Tick())
     started = play.last(a.StartHook)
     play.happens(1.0, changed(play, candidate_check=replace(check, hook=RUN_CHECK)))
@@ -161,14 +150,14 @@ def test_a_running_check_does_not_count_for_the_check_that_replaces_it() -> None
     assert play.contender.health.fit
 
 
-RUN_CHECK = replace(hook("check"), call=replace(RUN.command, argv=("false",)))
+RUN_CHECK = replace(p.hook("check"), call=replace(p.RUN.command, argv=("false",)))
 
 # --- the value ---------------------------------------------------------------------------------
 
 
 def test_a_holder_writes_its_new_value_once() -> None:
     play = holder()
-    assert "rewrite s" in Play.says(play.happens(4.0, changed(play, value=b"new")))
+    assert "rewrite s" in p.Play.says(play.happens(4.0, changed(play, value=b"new")))
     play.does(4.1, REWRITE, o.Done(), "")
     assert play.contender.tenure is not None and play.contender.tenure.leader == b"new"
     assert play.records[-1].leader == b"new"
@@ -176,7 +165,7 @@ def test_a_holder_writes_its_new_value_once() -> None:
     assert [x for _, x in play.log if isinstance(x, r.Rewrite)] == [play.last(REWRITE)]
 
 
-@pytest.mark.parametrize("outcome", [SILENCE, FORBIDDEN, o.LockDelayed(), o.LostRace(), o.SessionGone()])
+@pytest.mark.parametrize("outcome", [p.SILENCE, p.FORBIDDEN, o.LockDelayed(), o.LostRace(), o.SessionGone()])
 def test_a_value_whose_write_failed_is_written_later_without_a_loss(outcome: o.Outcome) -> None:
     play = holder()
     play.happens(4.0, changed(play, value=b"new"))
@@ -191,35 +180,31 @@ def test_a_refused_rewrite_is_followed_by_a_read_that_shows_the_loss() -> None:
     play = holder()
     play.passes(3.9)
     play.happens(4.0, changed(play, value=b"new"))
-    assert "read" in Play.says(play.on(4.1, REWRITE, o.LostRace()))
-    play.on(4.2, READ, replace(RIVAL, modify_index=99))
+    assert "read" in p.Play.says(play.on(4.1, REWRITE, o.LostRace()))
+    play.on(4.2, p.READ, replace(p.RIVAL, modify_index=99))
     assert play.role == "losing"
 
 
 def test_a_holder_does_not_overwrite_a_value_that_another_program_put() -> None:
     play = holder()
-    play.on(4.0, WATCH, replace(OURS, index=50, value=b"put over", lock_index=0, modify_index=50))
+    play.on(4.0, p.WATCH, replace(p.OURS, index=50, value=b"put over", lock_index=0, modify_index=50))
     play.passes(20.0)
     assert not [x for _, x in play.log if isinstance(x, r.Rewrite)]
 
 
 def test_a_waiter_tries_with_the_new_value() -> None:
-    play = Play(contender())
-    play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
-    play.on(0.1, WATCH, RIVAL)
+    play = in_session()
+    play.on(0.1, p.WATCH, p.RIVAL)
     play.happens(1.0, changed(play, value=b"new"))
-    play.on(2.0, WATCH, replace(RIVAL, session="", index=12))
-    assert play.last(ACQUIRE).value == b"new"
+    play.on(2.0, p.WATCH, replace(p.RIVAL, session="", index=12))
+    assert play.last(p.ACQUIRE).value == b"new"
 
 
 def test_a_win_with_the_old_value_is_followed_by_a_write_of_the_new_one() -> None:
-    play = Play(contender())
-    play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
-    play.on(0.0, WATCH, replace(RIVAL, session="", index=5))
+    play = in_session()
+    play.on(0.0, p.WATCH, replace(p.RIVAL, session="", index=5))
     play.happens(0.05, changed(play, value=b"new"))
-    assert "rewrite s" in Play.says(play.on(0.1, ACQUIRE, WON))
+    assert "rewrite s" in p.Play.says(play.on(0.1, p.ACQUIRE, p.WON))
 
 
 def test_a_waiter_for_a_slot_keeps_its_place_in_line_with_a_new_value() -> None:
@@ -232,17 +217,17 @@ def test_a_waiter_for_a_slot_keeps_its_place_in_line_with_a_new_value() -> None:
 
 def test_after_a_crash_a_value_that_was_never_written_is_written() -> None:
     held = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"old")
-    play = Play(contender(), record=held, now=2.0)
+    play = p.Play(contender(), record=held, now=2.0)
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, o.SessionAlive())
-    assert "rewrite s" in Play.says(play.on(2.2, READ, replace(OURS, value=b"old")))
+    play.on(2.1, p.RENEW, o.SessionAlive())
+    assert "rewrite s" in p.Play.says(play.on(2.2, p.READ, replace(p.OURS, value=b"old")))
 
 
 def test_a_value_that_returns_before_its_rewrite_was_answered_is_written_again() -> None:
     """The write that had no answer may have been applied."""
     play = holder()
     play.happens(4.0, changed(play, value=b"new"))
-    play.on(4.1, REWRITE, SILENCE)
+    play.on(4.1, REWRITE, p.SILENCE)
     play.happens(4.2, changed(play, value=b"me"))
     play.passes(8.0)
     assert play.last(REWRITE).value == b"me" and play.contender.session.last_value == b"me"
@@ -251,20 +236,20 @@ def test_a_value_that_returns_before_its_rewrite_was_answered_is_written_again()
 
 def test_a_value_that_returns_after_a_crash_during_the_rewrite_is_written_again() -> None:
     held = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
-    play = Play(contender(), record=held, now=2.0, recorded=replace(contender(), value=b"new"))
+    play = p.Play(contender(), record=held, now=2.0, recorded=replace(contender(), value=b"new"))
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, o.SessionAlive())
-    play.on(2.2, READ, replace(OURS, value=b"new", modify_index=9))
+    play.on(2.1, p.RENEW, o.SessionAlive())
+    play.on(2.2, p.READ, replace(p.OURS, value=b"new", modify_index=9))
     play.passes(4.0)
     assert play.last(REWRITE).value == b"me"
 
 
 def test_an_unchanged_value_is_not_written_after_a_crash() -> None:
     held = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
-    play = Play(contender(), record=held, now=2.0, recorded=contender())
+    play = p.Play(contender(), record=held, now=2.0, recorded=contender())
     play.happens(2.0, e.Tick())
-    play.on(2.1, RENEW, o.SessionAlive())
-    play.on(2.2, READ, OURS)
+    play.on(2.1, p.RENEW, o.SessionAlive())
+    play.on(2.2, p.READ, p.OURS)
     play.passes(20.0)
     assert not play.times(REWRITE)
 
@@ -272,12 +257,12 @@ def test_an_unchanged_value_is_not_written_after_a_crash() -> None:
 # --- stepping down -----------------------------------------------------------------------------
 
 
-def resting(**more: Any) -> Play:
+def resting(**more: Any) -> p.Play:
     """Play until the node rests: it stepped down for 60 s, and on_lose ended at 5.0."""
     play = holder(**more)
-    assert "start down#1" in Play.says(play.happens(3.0, e.StepDownAsked("n", 60.0)))
+    assert "start down#1" in p.Play.says(play.happens(3.0, e.StepDownAsked("n", 60.0)))
     play.ends(5.0, "release s, resting")
-    play.on(5.1, RELEASE, o.Done())
+    play.on(5.1, p.RELEASE, o.Done())
     play.passes(6.0)
     assert play.contender.session.id == ""
     return play
@@ -325,7 +310,7 @@ def test_a_resume_lets_a_release_under_way_end() -> None:
     play.happens(3.0, e.StepDownAsked("n", 60.0))
     play.ends(5.0, "release s, resting")
     play.hears(5.05, e.ResumeAsked("n"), "waiting")
-    play.on(5.1, RELEASE, o.Done())
+    play.on(5.1, p.RELEASE, o.Done())
     play.passes(7.0)
     assert play.times(r.DestroySession) and play.times(r.CreateSession)[-1] > 5.0
 
@@ -335,7 +320,7 @@ def test_a_resume_during_a_step_down_leaves_no_rest() -> None:
     play.happens(3.0, e.StepDownAsked("n", 60.0))
     play.happens(4.0, e.ResumeAsked("n"))
     play.ends(5.0, "release s, waiting")
-    play.on(5.1, RELEASE, o.Done())
+    play.on(5.1, p.RELEASE, o.Done())
     play.passes(20.0)
     assert play.role == "acquiring"
 
@@ -354,7 +339,7 @@ def test_a_resume_ends_pause_and_rest() -> None:
     play.happens(2.9, e.PauseAsked("n"))
     play.happens(3.0, e.StepDownAsked("n", 60.0))
     play.ends(5.0, "release s, paused")
-    play.on(5.1, RELEASE, o.Done())
+    play.on(5.1, p.RELEASE, o.Done())
     play.passes(7.0)
     assert play.says(play.happens(7.0, e.ResumeAsked("n"))) == "create, waiting"
 
@@ -369,10 +354,10 @@ def test_a_pause_hides_the_rest_and_does_not_end_it() -> None:
 
 
 def test_a_resume_does_not_shorten_the_delay_after_the_exit_of_the_run_child() -> None:
-    play = holder(run=RUN, rejoin_delay_s=30.0)
+    play = holder(run=p.RUN, rejoin_delay_s=30.0)
     play.happens(3.0, e.RunEnded(play.last(a.StartRun)))
     play.ends(5.0, "release s, waiting")
-    play.on(5.1, RELEASE, o.Done())
+    play.on(5.1, p.RELEASE, o.Done())
     play.passes(6.0)
     play.hears(7.0, e.ResumeAsked("n"), "")
     play.passes(34.9)
@@ -386,9 +371,7 @@ def test_an_unfit_node_that_rests_is_ineligible() -> None:
 
 
 def test_a_step_down_does_nothing_to_a_waiter() -> None:
-    play = Play(contender())
-    play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
+    play = in_session()
     before = play.contender
     play.happens(1.0, e.StepDownAsked("n", 60.0))
     assert play.contender == before
@@ -396,9 +379,7 @@ def test_a_step_down_does_nothing_to_a_waiter() -> None:
 
 def test_new_settings_of_a_waiter_are_recorded_with_its_session() -> None:
     """After a crash the next process winds the session up with these settings."""
-    play = Play(contender())
-    play.happens(0.0, e.Tick())
-    play.on(0.0, CREATE, o.Created("s"))
+    play = in_session()
     _, begun = step(play.contender, changed(play, on_lose=(NEW_DOWN,)), 1.0)
     (write,) = (action for action in begun if isinstance(action, a.WriteRecord))
     assert write.record.session == "s" and write.settings.on_lose == (NEW_DOWN,)
@@ -419,30 +400,6 @@ def node(*settings: ItemSettings) -> Contenders:
     made = Contenders([new_contender(each, spread=0.0, instance="i") for each in settings])
     made.step(e.Tick(), 0.0)
     return made
-
-
-@pytest.mark.parametrize(
-    ("change", "effect"),
-    [
-        ({}, ReloadEffect.UNCHANGED),
-        ({"value": b"new"}, ReloadEffect.CHANGES),
-        ({"on_acquire": ()}, ReloadEffect.CHANGES),
-        ({"on_lose": (NEW_DOWN,)}, ReloadEffect.CHANGES),
-        ({"on_change": (NEW_DOWN,)}, ReloadEffect.CHANGES),
-        ({"candidate_check": CandidateCheck(hook("check"))}, ReloadEffect.CHANGES),
-        ({"rejoin_delay_s": 1.0, "on_adopt": "acquire", "acquire_failure": "keep"}, ReloadEffect.CHANGES),
-        ({"key": "other"}, ReloadEffect.RESTARTS),
-        ({"run": RUN}, ReloadEffect.RESTARTS),
-        ({"session": SessionSettings("ours", ttl_s=8.0)}, ReloadEffect.RESTARTS),
-        ({"contend": False, "on_acquire": (), "on_lose": ()}, ReloadEffect.RESTARTS),
-    ],
-)
-def test_a_reload_keeps_leadership_unless_lock_session_or_run_changes(
-    change: dict[str, Any], effect: ReloadEffect
-) -> None:
-    play = holder()
-    wanted = {"n": replace(play.contender.settings, **change)}
-    assert plan_reload({"n": play.contender}, {}, wanted) == {"n": effect}
 
 
 def test_a_longer_prune_delay_restarts_an_item_that_may_have_a_contender_key() -> None:
@@ -553,7 +510,7 @@ def test_a_rest_after_a_step_down_continues_under_another_session(stepping: bool
 
 
 def test_the_delay_after_the_exit_of_the_run_child_continues_under_another_session() -> None:
-    play = holder(run=RUN, rejoin_delay_s=60.0)
+    play = holder(run=p.RUN, rejoin_delay_s=60.0)
     made, settings = Contenders([play.contender]), play.contender.settings
     ended(made, made.step(e.RunEnded(play.last(a.StartRun)), 3.0), 4.0)
     another = replace(settings, session=replace(settings.session, ttl_s=8.0))
@@ -661,7 +618,7 @@ def test_settings_with_a_smaller_room_by_the_shared_record_apply_at_the_next_con
     play.on(2.0, WATCH_SLOTS, short)
     play.passes(9.0)
     assert play.contender.tenure is not None
-    contact, long = play.contender.tenure.contact, hook("long down", 13.0)
+    contact, long = play.contender.tenure.contact, p.hook("long down", 13.0)
     play.happens(contact + 2.9, changed(play, on_lose=(long,)))
     assert play.role == "holding" and play.contender.settings.on_lose != (long,)
     play.passes(contact + 5.0)
@@ -673,13 +630,13 @@ def test_a_waiter_with_new_settings_counts_on_the_prune_delay_that_it_will_write
     play = in_line(view("o1", "o2", "o3", at=lock("o1", "o2", "o3", delay_s=4.0)))
     play.on(0.4, WATCH_SLOTS, view("o1", "o2", "o3", "s", at=lock("o1", "o2", "o3", delay_s=4.0)))
     play.on(1.1, WATCH_SLOTS, view("s", at=lock(index=70, delay_s=4.0), index=70))
-    play.happens(1.2, changed(play, on_lose=(hook("long down", 5.0),)))
+    play.happens(1.2, changed(play, on_lose=(p.hook("long down", 5.0),)))
     play.on(1.3, r.TakeSlot, o.SlotWritten(o.KeyIndexes(50, 50, 1), o.KeyIndexes(9, 71, 0)))
     assert play.role == "acquiring"
 
 
 def test_a_check_under_way_ends_before_another_begins() -> None:
-    play = Play(contender(candidate_check=CandidateCheck(hook("check"), 5.0)))
+    play = p.Play(contender(candidate_check=CandidateCheck(p.hook("check"), 5.0)))
     play.happens(0.0, e.Tick())
     running = play.contender.health.running
     begun = play.happens(1.0, changed(play, candidate_check=CandidateCheck(RUN_CHECK, 5.0)))

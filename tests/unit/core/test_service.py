@@ -10,73 +10,60 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.beside.service import AGAIN_S
 from supervisor.core.settings import ServiceSettings
-from tests.unit.core.play import (
-    ACQUIRE,
-    CREATE,
-    FORBIDDEN,
-    FREE,
-    OURS,
-    READ,
-    ROOM_S,
-    SILENCE,
-    WATCH,
-    WON,
-    Play,
-    contender,
-)
+from tests.unit.core import play as p
 
 SERVICE = ServiceSettings("consul-supervisor:host:n", "leader", 5432)
 LOOK, REGISTER, PASS, DEREGISTER = r.ReadService, r.RegisterService, r.PassService, r.DeregisterService
 RECORD = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
 
 
-def holding(found: o.Instance = o.Instance.ABSENT) -> Play:
+def holding(found: o.Instance = o.Instance.ABSENT) -> p.Play:
     """The node holds since 1.0, and has just asked whether the id is free."""
-    play = Play(contender(service=SERVICE))
+    play = p.Play(p.contender(service=SERVICE))
     play.happens(0.0, e.Tick())
     play.on(0.1, LOOK, found)
-    play.on(0.1, CREATE, o.Created("s"))
-    play.on(0.2, WATCH, FREE)
-    play.on(0.3, ACQUIRE, WON)
+    play.on(0.1, p.CREATE, o.Created("s"))
+    play.on(0.2, p.WATCH, p.FREE)
+    play.on(0.3, p.ACQUIRE, p.WON)
     assert not any(isinstance(each, r.ServiceRequest) for each in play.under_way)
-    assert "holding, read service" in Play.says(
+    assert "holding, read service" in p.Play.says(
         play.happens(1.0, e.HookEnded(play.last(a.StartHook), ok=True))
     )
     return play
 
 
-def named() -> Play:
+def named() -> p.Play:
     """The node is registered since 1.2."""
     play = holding()
-    assert Play.says(play.on(1.1, LOOK, o.Instance.ABSENT)) == "register service"
+    assert p.Play.says(play.on(1.1, LOOK, o.Instance.ABSENT)) == "register service"
     assert play.on(1.2, REGISTER, o.Done()) == [] and play.contender.service.is_registered
     return play
 
 
-def contact(play: Play) -> list[a.Action]:
+def contact(play: p.Play) -> list[a.Action]:
     """Answer the holder's next read, and return what follows."""
-    while not any(isinstance(request, READ) for request in play.under_way):
+    while not any(isinstance(request, p.READ) for request in play.under_way):
         play.happens(play.deadline, e.Tick())
-    return play.on(play.now, READ, OURS)
+    return play.on(play.now, p.READ, p.OURS)
 
 
 def test_the_check_lasts_as_long_as_the_belief() -> None:
     play = named()
     request = play.pending(REGISTER)
-    assert isinstance(request, REGISTER) and (request.service, request.ttl_s) == (SERVICE, ROOM_S)
+    assert isinstance(request, REGISTER) and (request.service, request.ttl_s) == (SERVICE, p.ROOM_S)
 
 
 def test_each_contact_lets_the_check_pass() -> None:
     play = named()
     for _ in range(3):
-        assert "pass service" in Play.says(contact(play))
+        assert "pass service" in p.Play.says(contact(play))
         play.on(play.now, PASS, o.Done())
     assert len(play.times(REGISTER)) == 1
 
 
 def test_the_name_goes_first_of_all_and_is_looked_for_once_more() -> None:
     play = named()
-    said = Play.says(play.happens(2.0, e.StepDownAsked("n", 5.0)))
+    said = p.Play.says(play.happens(2.0, e.StepDownAsked("n", 5.0)))
     assert said.startswith("deregister service, start down")
     play.on(2.1, DEREGISTER, o.Done())
     assert play.times(LOOK)[-1] < 2.0
@@ -87,43 +74,43 @@ def test_the_name_goes_first_of_all_and_is_looked_for_once_more() -> None:
 def test_a_name_that_was_being_registered_goes_with_the_answer() -> None:
     play = holding()
     play.on(1.1, LOOK, o.Instance.ABSENT)
-    assert "service" not in Play.says(play.happens(1.2, e.StepDownAsked("n", 5.0)))
-    assert Play.says(play.on(1.3, REGISTER, o.Done())) == "deregister service"
+    assert "service" not in p.Play.says(play.happens(1.2, e.StepDownAsked("n", 5.0)))
+    assert p.Play.says(play.on(1.3, REGISTER, o.Done())) == "deregister service"
 
 
-@pytest.mark.parametrize("outcome", [SILENCE, o.Failed("500")], ids=["silence", "500"])
+@pytest.mark.parametrize("outcome", [p.SILENCE, o.Failed("500")], ids=["silence", "500"])
 def test_a_registration_without_an_answer_counts_as_made(outcome: o.Outcome) -> None:
     """It may be applied yet, so it is repeated by a holder and removed at a loss."""
     play = holding()
     play.on(1.1, LOOK, o.Instance.ABSENT)
     play.on(1.2, REGISTER, outcome)
     assert not play.contender.service.is_registered
-    assert "register service" in Play.says(contact(play))
+    assert "register service" in p.Play.says(contact(play))
     play.on(play.now, REGISTER, outcome)
-    assert Play.says(play.happens(play.now, e.StepDownAsked("n", 5.0))).startswith("deregister service")
+    assert p.Play.says(play.happens(play.now, e.StepDownAsked("n", 5.0))).startswith("deregister service")
 
 
-@pytest.mark.parametrize("outcome", [FORBIDDEN, o.Refused("400")], ids=["403", "400"])
+@pytest.mark.parametrize("outcome", [p.FORBIDDEN, o.Refused("400")], ids=["403", "400"])
 def test_a_registration_that_is_refused_was_not_made(outcome: o.Outcome) -> None:
     play = holding()
     play.on(1.1, LOOK, o.Instance.ABSENT)
     play.on(1.2, REGISTER, outcome)
-    assert "read service" in Play.says(contact(play))
+    assert "read service" in p.Play.says(contact(play))
 
 
 def test_an_instance_that_the_agent_has_lost_is_registered_again() -> None:
     play = named()
     contact(play)
-    assert Play.says(play.on(play.now, PASS, o.Instance.UNKNOWN)) == "read service"
-    assert Play.says(play.on(play.now, LOOK, o.Instance.ABSENT)) == "register service"
+    assert p.Play.says(play.on(play.now, PASS, o.Instance.UNKNOWN)) == "read service"
+    assert p.Play.says(play.on(play.now, LOOK, o.Instance.ABSENT)) == "register service"
 
 
 def test_an_instance_of_another_program_is_left_alone_and_reported() -> None:
     play = holding()
     (notice,) = play.on(1.1, LOOK, o.Instance.FOREIGN)
     assert isinstance(notice, a.NoticeChanged) and f"-id={SERVICE.id}`" in notice.notice
-    assert "read service" in Play.says(contact(play))
-    assert "no notice" in Play.says(play.on(play.now, LOOK, o.Instance.ABSENT))
+    assert "read service" in p.Play.says(contact(play))
+    assert "no notice" in p.Play.says(play.on(play.now, LOOK, o.Instance.ABSENT))
     assert len(play.times(REGISTER)) == 1
 
 
@@ -136,53 +123,53 @@ def test_at_a_loss_an_instance_of_another_program_is_left_alone() -> None:
 
 
 def test_what_an_earlier_life_left_is_removed() -> None:
-    play = Play(contender(service=SERVICE))
+    play = p.Play(p.contender(service=SERVICE))
     play.happens(0.0, e.Tick())
-    assert Play.says(play.on(0.1, LOOK, o.Instance.OURS)) == "deregister service"
-    assert Play.says(play.on(0.2, DEREGISTER, FORBIDDEN)) == ""
+    assert p.Play.says(play.on(0.1, LOOK, o.Instance.OURS)) == "deregister service"
+    assert p.Play.says(play.on(0.2, DEREGISTER, p.FORBIDDEN)) == ""
     play.passes(0.2 + AGAIN_S)
     assert play.times(LOOK)[-1] == 0.2 + AGAIN_S
 
 
 def test_an_adopted_tenure_takes_the_instance_over() -> None:
-    settings = contender(service=SERVICE)
-    play = Play(settings, RECORD, recorded=settings)
+    settings = p.contender(service=SERVICE)
+    play = p.Play(settings, RECORD, recorded=settings)
     play.happens(0.0, e.Tick())
     assert play.times(LOOK) == [] and play.deadline > 0.0
     play.on(0.1, r.RenewSession, o.SessionAlive())
-    play.on(0.1, READ, OURS)
+    play.on(0.1, p.READ, p.OURS)
     assert play.role == "holding" and play.times(LOOK) == [0.1]
-    assert Play.says(play.on(0.2, LOOK, o.Instance.OURS)) == "register service"
+    assert p.Play.says(play.on(0.2, LOOK, o.Instance.OURS)) == "register service"
 
 
 def test_a_tenure_that_is_not_adopted_ends_with_its_name() -> None:
-    settings = contender(service=SERVICE)
-    play = Play(settings, RECORD, recorded=settings)
+    settings = p.contender(service=SERVICE)
+    play = p.Play(settings, RECORD, recorded=settings)
     play.happens(0.0, e.Tick())
-    assert "read service" in Play.says(play.happens(0.1, e.StopAsked()))
-    assert Play.says(play.on(0.2, LOOK, o.Instance.OURS)) == "deregister service"
+    assert "read service" in p.Play.says(play.happens(0.1, e.StopAsked()))
+    assert p.Play.says(play.on(0.2, LOOK, o.Instance.OURS)) == "deregister service"
 
 
 def test_a_reload_changes_the_instance() -> None:
     play = named()
     moved = replace(SERVICE, port=6432)
-    play.happens(2.0, e.SettingsChanged("n", contender(service=moved)))
+    play.happens(2.0, e.SettingsChanged("n", p.contender(service=moved)))
     request = play.last(REGISTER)
     assert play.times(REGISTER)[-1] == 2.0 and request.service == moved
     play.on(2.1, REGISTER, o.Done())
-    play.happens(3.0, e.SettingsChanged("n", contender()))
+    play.happens(3.0, e.SettingsChanged("n", p.contender()))
     assert play.times(DEREGISTER) == [3.0] and play.role == "holding"
 
 
 def test_without_the_setting_no_request_is_sent() -> None:
-    play = Play(contender())
+    play = p.Play(p.contender())
     play.happens(0.0, e.Tick())
     play.passes(60.0)
     assert not any(isinstance(action, r.ServiceRequest) for _, action in play.log)
 
 
 def test_a_rate_limit_on_the_service_delays_nothing_else() -> None:
-    play = Play(contender(service=SERVICE))
+    play = p.Play(p.contender(service=SERVICE))
     play.happens(0.0, e.Tick())
     play.on(0.1, LOOK, o.Throttled("429"))
     assert play.contender.throttle.pause_s(0.5) == 0.0

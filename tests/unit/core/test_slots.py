@@ -7,32 +7,17 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
 from supervisor.core.settings import CandidateCheck
+from tests.unit.core import slot_play as s
 from tests.unit.core.play import SILENCE, UP, Play, hook
-from tests.unit.core.slot_play import (
-    EMPTY,
-    ENROLL,
-    READ,
-    SEATED,
-    TAKE,
-    TAKEN,
-    WATCH,
-    full,
-    holding,
-    in_line,
-    lock,
-    semaphore,
-    view,
-    waiting,
-)
 
 # --- in line, and a slot ----------------------------------------------------------------------------
 
 
 def test_below_an_empty_prefix_one_request_writes_contender_key_and_record() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, EMPTY, "enroll s as 3: s, watch 5")
-    play.does(0.3, ENROLL, SEATED, "start up#1: acquired, acquiring")
-    request = play.last(ENROLL)
+    play = s.waiting()
+    play.does(0.2, s.WATCH, s.EMPTY, "enroll s as 3: s, watch 5")
+    play.does(0.3, s.ENROLL, s.SEATED, "start up#1: acquired, acquiring")
+    request = play.last(s.ENROLL)
     assert (request.prefix, request.index, request.value) == ("p", 0, b"me")
     assert request.slot_record == req.SlotRecord(3, ("s",), 30.0)
     assert play.last(a.StartHook).context.fencing_token == 61
@@ -40,149 +25,153 @@ def test_below_an_empty_prefix_one_request_writes_contender_key_and_record() -> 
 
 
 def test_a_free_slot_that_nobody_waits_for_is_taken_with_one_request() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, view("o1", at=lock("o1")), "enroll s as 3: o1 s, watch 60")
-    assert play.last(ENROLL).index == 60
+    play = s.waiting()
+    play.does(0.2, s.WATCH, s.view("o1", at=s.lock("o1")), "enroll s as 3: o1 s, watch 60")
+    assert play.last(s.ENROLL).index == 60
 
 
 def test_a_contender_joins_the_line_when_all_slots_are_taken() -> None:
-    play = waiting()
-    play.does(0.2, WATCH, view("o1", "o2", "o3", at=lock("o1", "o2", "o3")), "enroll s, watch 60")
-    play.does(0.3, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None), "")
+    play = s.waiting()
+    play.does(0.2, s.WATCH, s.view("o1", "o2", "o3", at=s.lock("o1", "o2", "o3")), "enroll s, watch 60")
+    play.does(0.3, s.ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None), "")
     assert play.role == "waiting" and play.deadline > 4
 
 
 def test_the_first_waiter_in_line_takes_a_free_slot_at_once() -> None:
-    play = full()
-    play.does(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")), "take s as 3: o1 o2 s, watch 60")
-    play.does(1.1, TAKE, TAKEN, "start up#1: acquired, acquiring")
+    play = s.full()
+    play.does(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2")), "take s as 3: o1 o2 s, watch 60")
+    play.does(1.1, s.TAKE, s.TAKEN, "start up#1: acquired, acquiring")
 
 
 @pytest.mark.parametrize(("before", "pause_s"), [(1, 0.2), (3, 0.6), (40, 2.0)])
 def test_a_waiter_lets_the_waiters_before_it_in_line_try_first(before: int, pause_s: float) -> None:
-    play = full()
+    play = s.full()
     line = [f"o{number}" for number in range(4, 4 + before)]
-    play.on(1.0, WATCH, view("o1", "o2", *line, "s", at=lock("o1", "o2")))
-    assert not play.times(TAKE)
+    play.on(1.0, s.WATCH, s.view("o1", "o2", *line, "s", at=s.lock("o1", "o2")))
+    assert not play.times(s.TAKE)
     play.passes(0.999 + pause_s)
-    assert not play.times(TAKE)
-    play.under_way = [r for r in play.under_way if not isinstance(r, READ)]
-    while not play.times(TAKE) and play.now < 5:
+    assert not play.times(s.TAKE)
+    play.under_way = [r for r in play.under_way if not isinstance(r, s.READ)]
+    while not play.times(s.TAKE) and play.now < 5:
         play.happens(max(play.now, play.deadline), e.Tick())
-        for request in [r for r in play.under_way if isinstance(r, READ)]:
-            play.happens(play.now, e.Answered(request, view("o1", "o2", *line, "s", at=lock("o1", "o2"))))
-    assert play.times(TAKE)[0] == pytest.approx(1.0 + pause_s, abs=0.01)
+        for request in [r for r in play.under_way if isinstance(r, s.READ)]:
+            play.happens(play.now, e.Answered(request, s.view("o1", "o2", *line, "s", at=s.lock("o1", "o2"))))
+    assert play.times(s.TAKE)[0] == pytest.approx(1.0 + pause_s, abs=0.01)
 
 
 @pytest.mark.parametrize(("before", "lag_s"), [(0, 0.0), (2, 0.0), (3, 0.06), (10, 0.2), (40, 0.5)])
 def test_a_waiter_that_cannot_be_next_delays_its_watch(before: int, lag_s: float) -> None:
     """As many waiters as there are slots may be next, and the waiters behind them leave Consul to them."""
     line = [f"o{number}" for number in range(4, 4 + before)]
-    play = full()
-    play.on(1.0, WATCH, view("o1", "o2", "o3", *line, "s", at=lock("o1", "o2", "o3")))
-    assert play.last(WATCH).lag_s == pytest.approx(lag_s)
+    play = s.full()
+    play.on(1.0, s.WATCH, s.view("o1", "o2", "o3", *line, "s", at=s.lock("o1", "o2", "o3")))
+    assert play.last(s.WATCH).lag_s == pytest.approx(lag_s)
 
 
 def test_the_answer_of_a_delayed_watch_counts_as_older_news() -> None:
     """The free slot justifies an attempt for that much less time."""
     line = [f"o{number}" for number in range(4, 44)]
-    play = full()
-    play.on(1.0, WATCH, view("o1", "o2", "o3", *line, "s", at=lock("o1", "o2", "o3")))
-    play.on(2.0, WATCH, view("o1", "o2", *line, "s", at=lock("o1", "o2", index=70), index=70))
+    play = s.full()
+    play.on(1.0, s.WATCH, s.view("o1", "o2", "o3", *line, "s", at=s.lock("o1", "o2", "o3")))
+    play.on(2.0, s.WATCH, s.view("o1", "o2", *line, "s", at=s.lock("o1", "o2", index=70), index=70))
     assert play.contender.lock.free_at == pytest.approx(1.5)
 
 
 def test_a_holder_watches_without_delay_in_any_place_of_the_line() -> None:
-    play = holding()
+    play = s.holding()
     line = [f"o{number}" for number in range(1, 41)]
-    play.on(2.0, WATCH, view(*line, "s", at=lock("s", index=61), index=70))
-    assert play.last(WATCH).lag_s == 0.0
+    play.on(2.0, s.WATCH, s.view(*line, "s", at=s.lock("s", index=61), index=70))
+    assert play.last(s.WATCH).lag_s == 0.0
 
 
 def test_a_waiter_does_not_wait_for_contenders_behind_it() -> None:
     """o90 stands behind us, because its key was made after ours."""
-    play = full()
-    play.does(1.0, WATCH, view("o1", "o2", "s", "o90", at=lock("o1", "o2")), "take s as 3: o1 o2 s, watch 60")
+    play = s.full()
+    play.does(
+        1.0, s.WATCH, s.view("o1", "o2", "s", "o90", at=s.lock("o1", "o2")), "take s as 3: o1 o2 s, watch 60"
+    )
 
 
 def test_a_newcomer_joins_the_line_and_lets_the_waiter_before_it_try_first() -> None:
     """A place in line that was free before gives no head start for the slot."""
-    play = waiting()
-    play.does(0.2, WATCH, view("o1", "o2", "o4", at=lock("o1", "o2")), "enroll s, watch 60")
-    play.on(2.0, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
+    play = s.waiting()
+    play.does(0.2, s.WATCH, s.view("o1", "o2", "o4", at=s.lock("o1", "o2")), "enroll s, watch 60")
+    play.on(2.0, s.ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
     assert play.contender.lock.try_at == pytest.approx(2.2)
 
 
 def test_a_lost_race_for_a_slot_is_followed_by_a_read_before_the_next_attempt() -> None:
-    play = full()
-    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
-    assert "read" in Play.says(play.on(1.1, TAKE, o.LostRace()))
-    play.on(1.2, READ, view("o1", "o2", "o4", "s", at=lock("o1", "o2", "o4", index=70)))
+    play = s.full()
+    play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2")))
+    assert "read" in Play.says(play.on(1.1, s.TAKE, o.LostRace()))
+    play.on(1.2, s.READ, s.view("o1", "o2", "o4", "s", at=s.lock("o1", "o2", "o4", index=70)))
     play.passes(3.0)
-    assert len(play.times(TAKE)) == 1
+    assert len(play.times(s.TAKE)) == 1
 
 
 def test_attempts_after_races_lost_in_a_row_are_further_and_further_apart() -> None:
-    play = full()
-    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play = s.full()
+    play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2")))
     for number in range(12):
-        play.on(play.now + 0.001, TAKE, o.LostRace())
-        shown = view("o1", "o2", "s", at=lock("o1", "o2", index=70 + number))
-        while len(play.times(TAKE)) == number + 1:
-            for request in [r for r in play.under_way if isinstance(r, READ)]:
+        play.on(play.now + 0.001, s.TAKE, o.LostRace())
+        shown = s.view("o1", "o2", "s", at=s.lock("o1", "o2", index=70 + number))
+        while len(play.times(s.TAKE)) == number + 1:
+            for request in [r for r in play.under_way if isinstance(r, s.READ)]:
                 play.happens(play.now, e.Answered(request, shown))
-            if len(play.times(TAKE)) == number + 1:
+            if len(play.times(s.TAKE)) == number + 1:
                 play.happens(max(play.now, play.deadline), e.Tick())
-    times = play.times(TAKE)
+    times = play.times(s.TAKE)
     pauses = [after - before for before, after in zip(times, times[1:], strict=False)]
     assert pauses[0] == pytest.approx(0.026, abs=0.01) and pauses[-1] == pytest.approx(1.0, abs=0.1)
 
 
 def test_a_slot_that_a_late_write_takes_is_ours_once_a_read_shows_it() -> None:
-    play = full()
-    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
-    play.on(4.0, TAKE, SILENCE)
-    shown = view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66))
-    assert "read" in Play.says(play.on(4.1, WATCH, shown))
-    assert "start up#1" in Play.says(play.on(4.2, READ, shown))
+    play = s.full()
+    play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2")))
+    play.on(4.0, s.TAKE, SILENCE)
+    shown = s.view("o1", "o2", "s", at=s.lock("o1", "o2", "s", index=66))
+    assert "read" in Play.says(play.on(4.1, s.WATCH, shown))
+    assert "start up#1" in Play.says(play.on(4.2, s.READ, shown))
 
 
 def test_a_contender_key_that_is_gone_is_written_again() -> None:
-    play = full()
-    assert "enroll s" in Play.says(play.on(1.0, WATCH, view("o1", "o2", "o3", at=lock("o1", "o2", "o3"))))
+    play = s.full()
+    assert "enroll s" in Play.says(
+        play.on(1.0, s.WATCH, s.view("o1", "o2", "o3", at=s.lock("o1", "o2", "o3")))
+    )
 
 
 # --- limits -----------------------------------------------------------------------------------------
 
 
 def test_the_smaller_limit_of_file_and_record_counts() -> None:
-    play = in_line(view("o1", "o2", at=lock("o1", "o2", limit=2)))
-    assert play.role == "waiting" and not play.times(TAKE)
-    told = Play.says(play.on(1.0, WATCH, view("o1", "s", at=lock("o1", limit=2))))
+    play = s.in_line(s.view("o1", "o2", at=s.lock("o1", "o2", limit=2)))
+    assert play.role == "waiting" and not play.times(s.TAKE)
+    told = Play.says(play.on(1.0, s.WATCH, s.view("o1", "s", at=s.lock("o1", limit=2))))
     assert told.startswith("take s as 2: o1 s")
 
 
 def test_a_larger_limit_in_the_record_is_neither_used_nor_changed() -> None:
-    play = in_line(view("o1", "o2", "o3", at=lock("o1", "o2", "o3", limit=5)))
-    assert not play.times(TAKE)
-    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2", limit=5)))
-    assert play.last(TAKE).slot_record.limit == 5
+    play = s.in_line(s.view("o1", "o2", "o3", at=s.lock("o1", "o2", "o3", limit=5)))
+    assert not play.times(s.TAKE)
+    play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2", limit=5)))
+    assert play.last(s.TAKE).slot_record.limit == 5
 
 
 def test_a_limit_that_differs_is_reported_until_it_agrees() -> None:
-    play = waiting()
-    told = Play.says(play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2", limit=2))))
+    play = s.waiting()
+    told = Play.says(play.on(0.2, s.WATCH, s.view("o1", "o2", at=s.lock("o1", "o2", limit=2))))
     assert "notice: limit is 3 here and 2 in Consul" in told
-    play.on(0.3, ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
+    play.on(0.3, s.ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
     assert "no notice" in Play.says(
-        play.on(1.0, WATCH, view("o1", "o2", "o3", "s", at=lock("o1", "o2", "o3")))
+        play.on(1.0, s.WATCH, s.view("o1", "o2", "o3", "s", at=s.lock("o1", "o2", "o3")))
     )
 
 
 def test_a_lower_limit_evicts_nobody() -> None:
-    play = holding()
-    shown = view("o1", "s", at=lock("o1", "s", limit=1, index=70), index=70)
-    told = Play.says(play.on(2.0, WATCH, shown))
+    play = s.holding()
+    shown = s.view("o1", "s", at=s.lock("o1", "s", limit=1, index=70), index=70)
+    told = Play.says(play.on(2.0, s.WATCH, shown))
     assert "start" not in told and play.role == "holding"
 
 
@@ -190,31 +179,31 @@ def test_a_lower_limit_evicts_nobody() -> None:
 
 
 def test_on_change_does_not_report_an_unreadable_record() -> None:
-    play = full(on_change=(UP,))
+    play = s.full(on_change=(UP,))
     play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=True))
     before = len(play.times(a.StartHook))
-    play.on(1.0, WATCH, o.SlotsView(70, o.LockKey(9, 70, None, "it is no JSON"), ()))
+    play.on(1.0, s.WATCH, o.SlotsView(70, o.LockKey(9, 70, None, "it is no JSON"), ()))
     assert len(play.times(a.StartHook)) == before
 
 
 def test_on_change_reports_the_holders() -> None:
-    play = waiting(on_change=(UP,))
-    play.on(0.2, WATCH, view("o1", "o2", at=lock("o1", "o2")))
+    play = s.waiting(on_change=(UP,))
+    play.on(0.2, s.WATCH, s.view("o1", "o2", at=s.lock("o1", "o2")))
     context = play.last(a.StartHook).context
     assert (context.reason, [holder.session for holder in context.holders]) == ("initial", ["o1", "o2"])
     play.happens(0.3, e.HookEnded(play.last(a.StartHook), ok=True))
     count = len(play.times(a.StartHook))
-    play.on(0.4, WATCH, view("o1", "o2", "o9", at=lock("o1", "o2", index=61)))
+    play.on(0.4, s.WATCH, s.view("o1", "o2", "o9", at=s.lock("o1", "o2", index=61)))
     assert len(play.times(a.StartHook)) == count, "a new waiter is no change"
-    play.on(0.5, WATCH, view("o1", "o9", at=lock("o1", index=62)))
+    play.on(0.5, s.WATCH, s.view("o1", "o9", at=s.lock("o1", index=62)))
     assert play.last(a.StartHook).context.reason == "leader-changed"
 
 
 def test_a_check_gets_the_holders_that_were_observed_last() -> None:
     check = CandidateCheck(hook("check", 3.0), interval_s=5.0, rise=2, fall=3)
-    play = Play(semaphore(candidate_check=check))
+    play = Play(s.semaphore(candidate_check=check))
     play.happens(0.0, e.Tick())
     play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
-    play.on(0.3, WATCH, view("o1", "o2", at=lock("o1", "o2")))
+    play.on(0.3, s.WATCH, s.view("o1", "o2", at=s.lock("o1", "o2")))
     play.passes(5.0)
     assert [holder.session for holder in play.last(a.StartHook).context.holders] == ["o1", "o2"]

@@ -5,49 +5,33 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from tests.unit.core.play import (
-    ACQUIRE,
-    FREE,
-    OURS,
-    READ,
-    RELEASE,
-    RENEW,
-    RIVAL,
-    RUN,
-    SILENCE,
-    WATCH,
-    WON,
-    acquiring,
-    holding,
-    hook,
-    waiting,
-)
+from tests.unit.core import play as p
 
-TWO_UP = (hook("up 1"), hook("up 2"))
-TWO_DOWN = (hook("down 1", 2.0), hook("down 2", 2.0))
+TWO_UP = (p.hook("up 1"), p.hook("up 2"))
+TWO_DOWN = (p.hook("down 1", 2.0), p.hook("down 2", 2.0))
 
 # --- on_acquire and run -------------------------------------------------------------------------------
 
 
 def test_hooks_run_one_after_the_other_then_the_run_child_starts() -> None:
-    play = acquiring(on_acquire=TWO_UP, run=RUN)
+    play = p.acquiring(on_acquire=TWO_UP, run=p.RUN)
     play.ends(1.0, "start up 2#1: acquired")
     play.ends(2.0, "start run, holding")
 
 
 def test_without_hooks_a_winner_holds_at_once() -> None:
-    play = acquiring(on_acquire=(), on_lose=())
+    play = p.acquiring(on_acquire=(), on_lose=())
     assert play.role == "holding"
 
 
 def test_on_acquire_stops_at_the_first_hook_that_fails() -> None:
-    play = acquiring(on_acquire=TWO_UP, run=RUN)
+    play = p.acquiring(on_acquire=TWO_UP, run=p.RUN)
     play.ends(1.0, "start down#1: acquire-failed, losing", ok=False)
     play.ends(2.0, "release s, waiting")
 
 
 def test_a_failed_hook_is_retried_after_a_delay_that_doubles() -> None:
-    play = acquiring(on_acquire=(hook("up", retries=2),))
+    play = p.acquiring(on_acquire=(p.hook("up", retries=2),))
     play.ends(1.0, "", ok=False)
     play.does(2.0, "start up#2: acquired")
     play.ends(2.5, "", ok=False)
@@ -57,37 +41,36 @@ def test_a_failed_hook_is_retried_after_a_delay_that_doubles() -> None:
 
 
 def test_with_acquire_failure_keep_a_failed_hook_ends_only_the_list() -> None:
-    play = acquiring(on_acquire=TWO_UP, run=RUN, acquire_failure="keep")
+    play = p.acquiring(on_acquire=TWO_UP, run=p.RUN, acquire_failure="keep")
     play.ends(1.0, "start run, holding", ok=False)
 
 
 @pytest.mark.parametrize("begins", ["hook", "retry", "run"])
 def test_no_hook_and_no_run_child_begins_on_old_news(begins: str) -> None:
     """News is old after one interval and one exchange, and the next answer is then waited for."""
-    hooks = {"hook": TWO_UP, "retry": (hook("up", retries=1),), "run": (hook("up"),)}[begins]
+    hooks = {"hook": TWO_UP, "retry": (p.hook("up", retries=1),), "run": (p.hook("up"),)}[begins]
     then = {"hook": "start up 2#1: acquired", "retry": "start up#2: acquired", "run": "start run, holding"}
-    play = acquiring(on_acquire=hooks, run=RUN)
+    play = p.acquiring(on_acquire=hooks, run=p.RUN)
     play.does(3.2, "read")
     play.does(3.3, "renew s")
     play.ends(6.25, "", ok=begins != "retry")
-    play.does(6.3, READ, SILENCE, "read")
+    play.does(6.3, p.READ, p.SILENCE, "read")
     if begins == "retry":
         play.does(7.25, "")
-    play.does(7.3, READ, OURS, then[begins])
+    play.does(7.3, p.READ, p.OURS, then[begins])
 
 
 def test_a_hook_that_began_calls_for_on_lose_even_if_it_failed_at_once() -> None:
-    play = acquiring()
+    play = p.acquiring()
     play.hears(0.4, e.StopAsked(), "kill up, losing")
     play.ends(0.5, "start down#1: shutdown", ok=False)
 
 
 def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
     """The tenure was won on news too old to begin a hook with, and lost before newer news came."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
-    play.does(7.0, ACQUIRE, WON, "renew s, read, acquiring")
-    play.does(7.1, READ, RIVAL, "losing, release s, info rival, waiting")
+    play = p.trying()
+    play.does(7.0, p.ACQUIRE, p.WON, "renew s, read, acquiring")
+    play.does(7.1, p.READ, p.RIVAL, "losing, release s, info rival, waiting")
     assert play.times(a.StartHook) == []
 
 
@@ -95,46 +78,46 @@ def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
 
 
 def test_a_tenure_whose_on_acquire_could_not_be_started_is_released_without_on_lose() -> None:
-    play = acquiring()
+    play = p.acquiring()
     play.ends(1.0, "losing, release s, waiting", began=False)
     assert play.records[-1].step is a.Point.SESSION
 
 
 def test_retries_that_could_not_be_started_do_not_call_for_on_lose() -> None:
-    play = acquiring(on_acquire=(hook("up", retries=1),))
+    play = p.acquiring(on_acquire=(p.hook("up", retries=1),))
     play.ends(1.0, "", began=False)
     play.does(2.0, "start up#2: acquired")
     play.ends(2.5, "losing, release s, waiting", began=False)
 
 
 def test_on_lose_runs_when_an_earlier_attempt_of_on_acquire_began() -> None:
-    play = acquiring(on_acquire=(hook("up", retries=1),))
+    play = p.acquiring(on_acquire=(p.hook("up", retries=1),))
     play.ends(1.0, "", ok=False)
     play.does(2.0, "start up#2: acquired")
     play.ends(2.5, "start down#1: acquire-failed, losing", began=False)
 
 
 def test_on_lose_runs_when_an_earlier_hook_of_on_acquire_began() -> None:
-    play = acquiring(on_acquire=TWO_UP)
+    play = p.acquiring(on_acquire=TWO_UP)
     play.ends(1.0, "start up 2#1: acquired")
     play.ends(2.5, "start down#1: acquire-failed, losing", began=False)
 
 
 def test_a_loss_while_on_acquire_cannot_be_started_needs_no_on_lose() -> None:
-    play = acquiring()
+    play = p.acquiring()
     play.hears(0.4, e.StopAsked(), "kill up, losing")
     play.ends(0.5, "release s, waiting", began=False)
 
 
 def test_a_run_child_that_could_not_be_started_calls_for_on_lose_only_after_an_on_acquire() -> None:
-    play = holding(run=RUN)
+    play = p.holding(run=p.RUN)
     play.hears(2.0, e.RunEnded(play.last(a.StartRun), began=False), "start down#1: run-exited, losing")
-    alone = acquiring(on_acquire=(), run=RUN)
+    alone = p.acquiring(on_acquire=(), run=p.RUN)
     alone.hears(2.0, e.RunEnded(alone.last(a.StartRun), began=False), "losing, release s, waiting")
 
 
 def test_on_lose_may_begin_at_any_time_and_other_hooks_only_on_fresh_news() -> None:
-    play = acquiring(run=RUN)
+    play = p.acquiring(run=p.RUN)
     assert play.last(a.StartHook).begin_by == 0.2 + 6.0
     play.ends(1.0, "start run, holding")
     assert play.last(a.StartRun).begin_by == 0.2 + 6.0
@@ -146,7 +129,7 @@ def test_on_lose_may_begin_at_any_time_and_other_hooks_only_on_fresh_news() -> N
 
 
 def test_losing_kills_on_acquire_then_runs_on_lose_then_releases() -> None:
-    play = acquiring(on_acquire=TWO_UP, on_lose=TWO_DOWN, run=RUN)
+    play = p.acquiring(on_acquire=TWO_UP, on_lose=TWO_DOWN, run=p.RUN)
     play.hears(1.0, e.StopAsked(), "kill up 1, losing")
     play.ends(1.5, "start down 1#1: shutdown", ok=False)
     play.ends(2.0, "start down 2#1: shutdown")
@@ -154,38 +137,38 @@ def test_losing_kills_on_acquire_then_runs_on_lose_then_releases() -> None:
 
 
 def test_losing_stops_the_run_child_before_on_lose() -> None:
-    play = holding(run=RUN)
+    play = p.holding(run=p.RUN)
     play.hears(2.0, e.StopAsked(), "stop run, losing")
     play.hears(3.0, e.RunEnded(play.last(a.StartRun)), "start down#1: shutdown")
     play.ends(3.1, "release s, waiting")
 
 
 def test_the_exit_of_the_run_child_is_a_loss() -> None:
-    play = holding(run=RUN)
+    play = p.holding(run=p.RUN)
     play.hears(2.0, e.RunEnded(play.last(a.StartRun)), "start down#1: run-exited, losing")
     play.ends(2.1, "release s, waiting")
 
 
 def test_all_hooks_of_on_lose_run_though_one_fails() -> None:
-    play = holding(on_lose=TWO_DOWN)
+    play = p.holding(on_lose=TWO_DOWN)
     play.happens(2.0, e.StopAsked())
     play.ends(2.1, "start down 2#1: shutdown", ok=False)
     play.ends(2.2, "stopped, finished, not clean")
 
 
 def test_the_reason_of_the_first_loss_stays() -> None:
-    play = holding(on_lose=TWO_DOWN)
+    play = p.holding(on_lose=TWO_DOWN)
     play.happens(2.0, e.StopAsked())
     play.happens(2.1, e.Tick())
-    play.on(2.2, WATCH, RIVAL)
+    play.on(2.2, p.WATCH, p.RIVAL)
     play.ends(2.3, "start down 2#1: shutdown")
 
 
 def test_on_lose_gets_the_time_from_which_a_rival_may_hold() -> None:
-    play = holding(on_lose=TWO_DOWN)
+    play = p.holding(on_lose=TWO_DOWN)
     play.happens(2.0, e.StopAsked())
     assert play.last(a.StartHook).context.rival_at == pytest.approx(1.0 * 0.2 + 30.0)
-    play.on(2.2, WATCH, RIVAL)
+    play.on(2.2, p.WATCH, p.RIVAL)
     play.ends(2.3, "start down 2#1: shutdown")
     assert play.last(a.StartHook).context.rival_at == 2.2
 
@@ -198,8 +181,8 @@ def test_a_retry_of_on_lose_leaves_time_for_all_hooks_that_follow(failed_at: flo
     """A rival may hold at 30.2. The last resort takes 4 s, the next hook 2 s and the retry itself 3 s, so the
     retry must begin by 21.2, and it begins one second after the failure.
     """
-    hooks = (hook("down 1", 3.0, retries=1), hook("down 2", 2.0))
-    play = holding(on_acquire=(), on_lose=hooks, on_lose_failure=(hook("off", 4.0),))
+    hooks = (p.hook("down 1", 3.0, retries=1), p.hook("down 2", 2.0))
+    play = p.holding(on_acquire=(), on_lose=hooks, on_lose_failure=(p.hook("off", 4.0),))
     play.passes(20.0, silent=True)
     play.ends(failed_at, "" if again else "start down 2#1: lease-expired", ok=False)
     play.passes(failed_at + 1.0, silent=True)
@@ -207,17 +190,19 @@ def test_a_retry_of_on_lose_leaves_time_for_all_hooks_that_follow(failed_at: flo
 
 
 def test_on_lose_is_not_retried_beside_a_rival() -> None:
-    play = holding(on_lose=(hook("down", retries=3),))
-    play.does(2.0, WATCH, RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
+    play = p.holding(on_lose=(p.hook("down", retries=3),))
+    play.does(2.0, p.WATCH, p.RIVAL, "renew s, watch 9 consistently, info rival")
+    play.does(2.1, p.RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
     play.ends(2.2, "stuck", ok=False)
 
 
 def test_a_retry_that_waits_is_given_up_when_a_rival_appears() -> None:
-    play = holding(on_lose=(hook("down", retries=3),))
+    play = p.holding(on_lose=(p.hook("down", retries=3),))
     play.happens(2.0, e.StopAsked())
     play.ends(2.2, "", ok=False)
-    play.does(2.3, WATCH, RIVAL, "renew s, watch 9 consistently, info rival, stopped, finished, not clean")
+    play.does(
+        2.3, p.WATCH, p.RIVAL, "renew s, watch 9 consistently, info rival, stopped, finished, not clean"
+    )
 
 
 # --- when on_lose fails -------------------------------------------------------------------------------------
@@ -225,17 +210,17 @@ def test_a_retry_that_waits_is_given_up_when_a_rival_appears() -> None:
 
 def test_a_failed_on_lose_without_a_last_resort_is_stuck() -> None:
     """While the session lives the lock is kept and renewed, and nothing else is done."""
-    play = holding(run=RUN)
+    play = p.holding(run=p.RUN)
     play.hears(2.0, e.RunEnded(play.last(a.StartRun)), "start down#1: run-exited, losing")
     play.ends(2.1, "stuck", ok=False)
     play.passes(20.0)
-    assert play.times(RENEW) == pytest.approx([3.3, 6.3, 9.3, 12.3, 15.3, 18.3])
-    assert play.times(RELEASE) == []
+    assert play.times(p.RENEW) == pytest.approx([3.3, 6.3, 9.3, 12.3, 15.3, 18.3])
+    assert play.times(p.RELEASE) == []
     play.hears(20.0, e.StopAsked(), "stopped, finished, not clean")
 
 
 def test_the_last_resort_runs_when_on_lose_failed() -> None:
-    play = holding(on_lose=TWO_DOWN, on_lose_failure=(hook("off"),))
+    play = p.holding(on_lose=TWO_DOWN, on_lose_failure=(p.hook("off"),))
     play.happens(2.0, e.StopAsked())
     play.ends(2.1, "start down 2#1: shutdown", ok=False)
     play.ends(2.2, "start off#1: lose-failed")
@@ -244,14 +229,14 @@ def test_the_last_resort_runs_when_on_lose_failed() -> None:
 
 
 def test_a_failed_last_resort_is_stuck() -> None:
-    play = holding(on_lose_failure=(hook("off"),))
+    play = p.holding(on_lose_failure=(p.hook("off"),))
     play.happens(2.0, e.StopAsked())
     play.ends(2.1, "start off#1: lose-failed", ok=False)
     play.ends(2.2, "stopped, finished, not clean", ok=False)
 
 
 def test_the_last_resort_does_not_run_after_a_successful_on_lose() -> None:
-    play = holding(on_lose_failure=(hook("off"),))
+    play = p.holding(on_lose_failure=(p.hook("off"),))
     play.happens(2.0, e.StopAsked())
     play.ends(2.1, "release s, waiting")
 
@@ -260,7 +245,7 @@ def test_the_last_resort_does_not_run_after_a_successful_on_lose() -> None:
 
 
 def test_all_hooks_and_attempts_of_one_transition_have_its_name() -> None:
-    play = acquiring(on_acquire=(hook("up", retries=1),), on_lose=TWO_DOWN)
+    play = p.acquiring(on_acquire=(p.hook("up", retries=1),), on_lose=TWO_DOWN)
     play.ends(0.4, "", ok=False)
     play.does(1.4, "start up#2: acquired")
     play.ends(1.5, "holding")
@@ -271,8 +256,8 @@ def test_all_hooks_and_attempts_of_one_transition_have_its_name() -> None:
 
 
 def test_the_token_is_the_same_in_all_hooks_of_a_tenure() -> None:
-    play = holding()
-    play.on(1.5, WATCH, o.KeyView(9, "s", b"them", 3, 9, 0))
+    play = p.holding()
+    play.on(1.5, p.WATCH, o.KeyView(9, "s", b"them", 3, 9, 0))
     play.happens(2.0, e.StopAsked())
     tokens = {start.context.fencing_token for _, start in play.log if isinstance(start, a.StartHook)}
     assert tokens == {7}

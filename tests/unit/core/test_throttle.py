@@ -11,29 +11,13 @@ from supervisor.core import requests as r
 from supervisor.core.beside.throttle import THROTTLED_S_MAX, Throttle
 from supervisor.core.frozen import replace
 from supervisor.core.machines.session import CREATE_WITHOUT_TTL_RETRY_S
-from tests.unit.core.play import (
-    ACQUIRE,
-    CREATE,
-    DESTROY,
-    FREE,
-    READ,
-    RELEASE,
-    RENEW,
-    RIVAL,
-    SILENCE,
-    WATCH,
-    WON,
-    Play,
-    contender,
-    holding,
-    waiting,
-)
+from tests.unit.core import play as p
 
 FULL = o.Throttled("429 rate limit exceeded")
 RETRY_S = 0.5  # at spread 0, where a throttle pauses for half of its figure
 
 
-def gaps(play: Play, kind: type[r.Request], times: int, outcome: o.Outcome = FULL) -> list[float]:
+def gaps(play: p.Play, kind: type[r.Request], times: int, outcome: o.Outcome = FULL) -> list[float]:
     """Answer each request of this kind so, and return how long after its answer the next one is sent."""
     found = []
     for _ in range(times):
@@ -47,135 +31,130 @@ def gaps(play: Play, kind: type[r.Request], times: int, outcome: o.Outcome = FUL
 
 
 def test_each_refusal_doubles_the_pause_up_to_a_maximum() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    waits = gaps(play, CREATE, 7)
+    play = p.beginning()
+    waits = gaps(play, p.CREATE, 7)
     assert waits == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4, 8, 16, 16, 16)])
     assert max(waits) < THROTTLED_S_MAX
 
 
 def test_without_a_ttl_a_refused_create_waits_at_least_as_long_as_an_unanswered_one() -> None:
-    play = Play(contender(ttl_s=None))
-    play.does(0.0, "create, watch 0 consistently")
-    assert gaps(play, CREATE, 1, SILENCE) == pytest.approx([CREATE_WITHOUT_TTL_RETRY_S])
+    play = p.beginning(ttl_s=None)
+    assert gaps(play, p.CREATE, 1, p.SILENCE) == pytest.approx([CREATE_WITHOUT_TTL_RETRY_S])
     play.contender = replace(play.contender, spread=0.99)
-    waits = gaps(play, CREATE, 6)
+    waits = gaps(play, p.CREATE, 6)
     assert min(waits) == pytest.approx(CREATE_WITHOUT_TTL_RETRY_S) and max(waits) > THROTTLED_S_MAX
 
 
 def test_a_refused_read_of_a_waiter_raises_the_level_of_reads() -> None:
-    play = waiting()
-    play.on(0.2, WATCH, FULL)
+    play = p.waiting()
+    play.on(0.2, p.WATCH, FULL)
     assert play.contender.throttle.reads == 1 and play.contender.patient_retry_s == RETRY_S + 0.5
 
 
 def test_an_answered_read_does_not_reset_the_level_of_writes() -> None:
     """Consul counts reads and writes apart, so answered reads must not hurry refused attempts."""
-    play = waiting()
-    play.does(0.2, WATCH, FREE, "acquire s, watch 5")
+    play = p.trying()
     for level in (1, 2, 3):
-        play.on(play.now, ACQUIRE, FULL)
+        play.on(play.now, p.ACQUIRE, FULL)
         assert play.contender.throttle.writes == level
-        while ACQUIRE not in map(type, play.under_way):
-            if READ in map(type, play.under_way):
-                play.on(play.now, READ, FREE)
+        while p.ACQUIRE not in map(type, play.under_way):
+            if p.READ in map(type, play.under_way):
+                play.on(play.now, p.READ, p.FREE)
             else:
                 play.happens(play.deadline, e.Tick())
-    play.on(play.now, ACQUIRE, o.LostRace())
+    play.on(play.now, p.ACQUIRE, o.LostRace())
     assert play.contender.throttle.writes == 0
 
 
 def test_silence_does_not_reset_a_level() -> None:
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.on(0.1, CREATE, FULL)
-    play.on(0.1, WATCH, SILENCE)
+    play = p.beginning()
+    play.on(0.1, p.CREATE, FULL)
+    play.on(0.1, p.WATCH, p.SILENCE)
     assert play.contender.throttle.writes == 1
 
 
 def test_a_holder_that_is_refused_goes_on_reading_and_renewing_at_its_pace() -> None:
     """A refused request of a holder is repeated as soon as after any other failure."""
-    play = holding()
-    for kind in (READ, RENEW):
+    play = p.holding()
+    for kind in (p.READ, p.RENEW):
         while kind not in map(type, play.under_way):
             play.happens(play.deadline, e.Tick())
-    assert gaps(play, RENEW, 3) == pytest.approx([RETRY_S] * 3)
-    assert gaps(play, READ, 3) == pytest.approx([RETRY_S] * 3)
-    assert gaps(play, WATCH, 1) == pytest.approx([RETRY_S])
+    assert gaps(play, p.RENEW, 3) == pytest.approx([RETRY_S] * 3)
+    assert gaps(play, p.READ, 3) == pytest.approx([RETRY_S] * 3)
+    assert gaps(play, p.WATCH, 1) == pytest.approx([RETRY_S])
     assert play.role == "holding" and play.contender.throttle.pause_s(0.0) == 0.0
 
 
 def test_a_new_holder_watches_although_its_watch_as_a_waiter_was_refused() -> None:
     """A pause that began while the contender waited does not apply to a holder."""
-    play = Play(contender())
-    play.does(0.0, "create, watch 0 consistently")
-    play.on(0.1, CREATE, o.Created("s"))
-    gaps(play, WATCH, 4)
-    play.on(play.now, WATCH, FULL)
+    play = p.beginning()
+    play.on(0.1, p.CREATE, o.Created("s"))
+    gaps(play, p.WATCH, 4)
+    play.on(play.now, p.WATCH, FULL)
     play.hears(play.now, e.Stalled(0.0), "read")
-    play.on(play.now, READ, FREE)
-    play.on(play.now, ACQUIRE, WON)
+    play.on(play.now, p.READ, p.FREE)
+    play.on(play.now, p.ACQUIRE, p.WON)
     won_at, interval_s = play.now, play.contender.lease.interval_s
-    while WATCH not in map(type, play.under_way):
+    while p.WATCH not in map(type, play.under_way):
         play.happens(play.deadline, e.Tick())
     assert play.now <= won_at + interval_s
 
 
 def test_an_answered_read_of_a_holder_resets_the_level() -> None:
     """A refusal from before the tenure says nothing about the time after it."""
-    throttle = waiting().contender.throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
-    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), SILENCE, holds=True).reads == 1
+    throttle = p.waiting().contender.throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
+    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), p.SILENCE, holds=True).reads == 1
     assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=True).reads == 1
-    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FREE, holds=True).reads == 0
+    assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), p.FREE, holds=True).reads == 0
 
 
 def test_a_refused_release_does_not_wait_and_the_destroy_after_it_does() -> None:
-    play = holding()
+    play = p.holding()
     play.happens(1.5, e.StepDownAsked("n", 60.0))
     play.happens(1.6, e.HookEnded(play.last(a.StartHook), ok=True))
-    assert gaps(play, RELEASE, 3) == pytest.approx([RETRY_S] * 3)
-    play.on(play.now, RELEASE, o.Done())
-    while DESTROY not in map(type, play.under_way):
+    assert gaps(play, p.RELEASE, 3) == pytest.approx([RETRY_S] * 3)
+    play.on(play.now, p.RELEASE, o.Done())
+    while p.DESTROY not in map(type, play.under_way):
         play.happens(play.deadline, e.Tick())
-    assert gaps(play, DESTROY, 3) == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4)])
+    assert gaps(play, p.DESTROY, 3) == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4)])
 
 
 def test_a_release_does_not_wait_although_reads_were_refused() -> None:
-    play = holding()
+    play = p.holding()
     play.contender = replace(play.contender, throttle=Throttle(reads=3))
     play.happens(1.5, e.StepDownAsked("n", 60.0))
     play.happens(1.6, e.HookEnded(play.last(a.StartHook), ok=True))
-    assert gaps(play, RELEASE, 2) == pytest.approx([RETRY_S] * 2)
+    assert gaps(play, p.RELEASE, 2) == pytest.approx([RETRY_S] * 2)
 
 
 def test_a_holder_does_not_wait_although_reads_were_refused() -> None:
-    play = holding()
+    play = p.holding()
     play.contender = replace(play.contender, throttle=Throttle(reads=3))
-    while READ not in map(type, play.under_way):
+    while p.READ not in map(type, play.under_way):
         play.happens(play.deadline, e.Tick())
-    assert gaps(play, READ, 2) == pytest.approx([RETRY_S] * 2)
+    assert gaps(play, p.READ, 2) == pytest.approx([RETRY_S] * 2)
 
 
 def test_a_renewal_does_not_wait_although_reads_were_refused() -> None:
-    play = waiting()
-    play.on(0.2, WATCH, RIVAL)
+    play = p.waiting()
+    play.on(0.2, p.WATCH, p.RIVAL)
     play.contender = replace(play.contender, throttle=Throttle(reads=3))
-    while RENEW not in map(type, play.under_way):
+    while p.RENEW not in map(type, play.under_way):
         play.happens(play.deadline, e.Tick())
-    assert gaps(play, RENEW, 2) == pytest.approx([RETRY_S] * 2)
+    assert gaps(play, p.RENEW, 2) == pytest.approx([RETRY_S] * 2)
     assert play.contender.throttle == Throttle(reads=3), "a refused renewal does not count"
 
 
 def test_a_waiter_that_is_refused_goes_on_renewing_its_session() -> None:
-    play = waiting()
-    play.on(0.2, WATCH, RIVAL)
-    while RENEW not in map(type, play.under_way):
+    play = p.waiting()
+    play.on(0.2, p.WATCH, p.RIVAL)
+    while p.RENEW not in map(type, play.under_way):
         play.happens(play.deadline, e.Tick())
-    assert gaps(play, RENEW, 3) == pytest.approx([RETRY_S] * 3)
+    assert gaps(play, p.RENEW, 3) == pytest.approx([RETRY_S] * 3)
 
 
 def test_refused_contenders_do_not_retry_in_step() -> None:
-    throttle = waiting().contender.throttle
+    throttle = p.waiting().contender.throttle
     for _ in range(3):
         throttle = throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, holds=False)
     assert throttle.pause_s(0.0) == 2.0 and throttle.pause_s(0.99) == pytest.approx(5.96)

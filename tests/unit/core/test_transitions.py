@@ -87,9 +87,6 @@ def _calls(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.Call]]:
         yield from _calls(node, node.name if isinstance(node, ast.FunctionDef) else function)
 
 
-# --- the drawing ---------------------------------------------------------------------------------
-
-
 def test_election_svg_draws_the_roles_that_follow_from_the_table() -> None:
     """A node that has lost waits again, and three roles that keep a node from contending share a box."""
     arrows = {path.get("id", "") for path in ElementTree.parse(DRAWING).iterfind("{*}path")}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import load
 from supervisor.drill.rehearsal import plan
+from tests.support.configured import loaded
 
 FILE = """
 defaults: {hook: {timeout: 5s}}
@@ -25,7 +25,5 @@ ALL = ["db-b", "db-a", "db-c", "alone", "slot-a", "slot-b"]
 def test_one_item_of_each_for_each_is_played_unless_more_are_named(
     tmp_path: Path, names: list[str], each: bool, played: list[str]
 ) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(FILE)
-    planned = plan({"node-a": load(file, {}, "node-a")}, names, 10.0, real=False, each=each)
+    planned = plan({"node-a": loaded(tmp_path, FILE, {}, "node-a")}, names, 10.0, real=False, each=each)
     assert [item.original.name for item in planned.items] == played

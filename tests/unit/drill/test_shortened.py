@@ -8,6 +8,7 @@ from supervisor.config import load
 from supervisor.core.lease import ROOM_MIN_S, lease_of
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.drill.shortened import LIMIT_MAX, ROOM_S, shorten
+from tests.support.configured import loaded as configured
 from tests.support.examples import CONFIGURATIONS, VARIABLES
 
 ELECTION = """
@@ -26,9 +27,7 @@ def election(tmp_path: Path) -> ItemSettings:
 
 
 def loaded(folder: Path, text: str) -> ItemSettings:
-    file = folder / "c.yaml"
-    file.write_text(text)
-    (item,) = load(file, {}, "node-a").items
+    (item,) = configured(folder, text, {}, "node-a").items
     return item
 
 

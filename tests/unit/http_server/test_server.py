@@ -222,6 +222,7 @@ async def test_one_client_too_many_is_disconnected_while_all_others_await_answer
             writer.close()
 
 
+@pytest.mark.long
 async def test_unread_answers_are_kept_for_a_bounded_number_of_clients() -> None:
     """The client that has been slow for longest is disconnected, and the others get the whole answer."""
     async with served(replace(PATIENT, slow_readers_max=2)) as trial:

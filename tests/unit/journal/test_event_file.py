@@ -49,6 +49,7 @@ def test_what_is_appended_is_read_by_the_next_process(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / NEWER).stat().st_mode) == 0o600
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_events_stay_within_two_files(tmp_path: Path) -> None:
     file = file_in(tmp_path)
     for first in range(0, 100_000, BATCH_MAX):

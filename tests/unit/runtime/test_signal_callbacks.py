@@ -9,6 +9,7 @@ import pytest
 
 from supervisor.runtime.signal_callbacks import listen
 from supervisor.runtime.signals import HANDLED
+from tests.support.patience import PATIENCE_S
 
 BURST = 100_000  # more than any pipe or socket of the loop takes
 
@@ -30,7 +31,7 @@ async def test_a_burst_of_one_signal_loses_no_other(capfd: pytest.CaptureFixture
     for _ in range(BURST):
         os.kill(os.getpid(), signal.SIGHUP)
     os.kill(os.getpid(), signal.SIGTERM)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await stopped.wait()
     assert heard == ["reload"]
     assert capfd.readouterr().err == ""
@@ -49,6 +50,6 @@ async def test_each_later_signal_is_handled_again() -> None:
 
     listen(loop, {signal.SIGHUP: hear})
     os.kill(os.getpid(), signal.SIGHUP)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await enough.wait()
     assert len(heard) == 3

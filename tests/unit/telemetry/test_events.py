@@ -38,6 +38,7 @@ def given(verb: str, item: str | None = None, **more: Any) -> dict[str, Any]:
 # --- what is kept ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_newest_are_kept_by_their_number_and_by_their_size() -> None:
     log = log_at()
     for number in range(100_000):

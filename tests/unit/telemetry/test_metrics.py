@@ -3,8 +3,6 @@
 import asyncio
 import platform
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -451,12 +449,3 @@ async def test_the_loop_goes_on_between_the_pieces_of_many_scrapes() -> None:
     assert {(each.result().status, bool(each.result().body)) for each in scrapes} == {(200, True)}
     got = turns
     assert got >= 5 * pieces
-
-
-def test_commands_do_not_import_the_metrics_library() -> None:
-    """Only the daemon needs the library, whose import takes half as long as the rest."""
-    program = "import sys, supervisor.cli, supervisor.check; print('prometheus_client' in sys.modules)"
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
-    )
-    assert ran.stdout.strip() == "False"

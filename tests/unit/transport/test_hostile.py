@@ -201,27 +201,15 @@ async def test_a_cancelled_exchange_closes_its_connection() -> None:
         async with transport(peer.url) as it:
             before = harness.descriptors()
             task = asyncio.create_task(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False))
-            await asyncio.sleep(patient(0.1))
+            async with asyncio.timeout(PATIENT_S):
+                while harness.descriptors() == before:
+                    await asyncio.sleep(0.01)
             assert harness.descriptors() == before + 1
             task.cancel()
             await asyncio.wait([task])
             await asyncio.sleep(0)
             assert task.cancelled()
             assert harness.descriptors() == before
-
-
-def test_the_heartbeat_of_the_harness_sees_a_stall() -> None:
-    """The measure of these tests must see a loop that stalls, and must not report one that waits."""
-
-    async def stand_still() -> None:
-        time.sleep(2 * harness.STALL_SEEN_S)
-
-    async def wait() -> None:
-        await asyncio.sleep(0.1)
-
-    with pytest.raises(AssertionError, match="the loop stalled"):
-        harness.ends_without_stall(stand_still, 1.0)
-    harness.ends_without_stall(wait, 1.0)
 
 
 @contextmanager
