@@ -12,8 +12,8 @@ counts, because no process of this boot has taken over the copies yet. An orderl
 once all are copied.
 
 A process that knows ``state_dir`` alone ends a record by removing its copy. A copy may be gone for another
-reason (it was never made, or a disk was wiped), so that counts only where this process has noted the copy and
-where the events on disk show that another process has run since.
+reason (it was never made, or a disk was wiped), so that counts only where the child has noted the copy, and
+the events on disk show that another process has run since.
 
 The last accepted configuration is kept here as well, because it must outlast this process like a record.
 """
@@ -56,12 +56,14 @@ for name; do
   [ ! -e "$name" ] || set -- "$@" "$name"
 done
 for copy in "$to"/*.journal; do
-  [ -e "$from/${copy##*/}" ] || rm -f -- "$copy" || exit
+  [ -e "$from/${copy##*/}" ] || rm -f -- "$copy" "$from/${copy##*/}.copied" || exit
 done
 [ $# -gt 0 ] || exec sync -- "$to"
 [ "$from" != "$to" ] || exec sync --data -- "$@"
 [ -d "$new" ] || mkdir -m 700 "$new" || exit
-cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" -- "$@" && exec sync -- "$to"
+note() { for name; do true >"$from/$name.copied"; done; }
+cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" -- "$@" && note "$@" &&
+  exec sync -- "$to"
 why=$?
 read -r _ _ _ parent _ <"/proc/$$/stat"
 for name; do  # an outdated configuration would be used as the last accepted one
@@ -287,8 +289,6 @@ class Copies:
             why = why or await self._end_of(Child(path, partial(spawn, argv, ENVIRON)))
         except OSError as error:
             why = str(error.strerror)
-        if not why and self._folder != self._state_dir:
-            self._note(names)
         return why and self._cannot_copy(why)
 
     async def _lock(self) -> str:
@@ -313,13 +313,6 @@ class Copies:
             return child.error().rpartition("\n")[2] or "it was killed" if child.wait() else ""
         finally:
             child.close()
-
-    def _note(self, names: Iterable[str]) -> None:
-        """Note which of these records have a copy, for ``take_over``."""
-        with suppress(OSError):
-            for record in (self._folder / name for name in names):
-                note = record.with_name(record.name + NOTE)
-                note.touch() if record.exists() else note.unlink(missing_ok=True)
 
     def _cannot_copy(self, why: str) -> str:
         return f"cannot copy them to {self._state_dir}: {why}"
