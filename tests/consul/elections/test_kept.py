@@ -14,8 +14,9 @@ from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_accepted import HELD_AGAIN, holds_twice
 from tests.consul.elections.test_operator import operate
 from tests.consul.elections.test_unstartable import status
+from tests.support.captured import captured
 from tests.support.hung import frozen, hung, local_disk, needs_root
-from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, captured, command, until
+from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, command, until
 
 BROKEN = "elections: ["
 FORGETS = "a restart forgets it, once this machine has booted: cannot copy them to "
