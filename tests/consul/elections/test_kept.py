@@ -254,6 +254,22 @@ def test_a_token_file_that_is_bad_at_a_restart_costs_nothing(scene: Scene, how: 
     assert scene.calls("a") == ["acquire acquired"]
 
 
+@pytest.mark.long
+def test_a_tenure_on_record_is_kept_without_a_token_even_if_no_configuration_is(scene: Scene) -> None:
+    a = scene.leader("a")
+    session = session_in_force(scene)
+    crash(scene, "a")
+    forget_accepted(a)
+    token = scene.folder / "token"
+    refile(a, scene.config({scene.name: scene.item("a")}, {"token_file": str(token)}))
+    a.start()
+    until(lambda: holds_twice(a), HELD_AGAIN)
+    assert session_in_force(scene) == session
+    assert "requests carry no token, because cannot read" in a.wait_line("reload-refused")["why"]
+    token.write_text("any")
+    until(lambda: status(a)["healthy"], "it reads the file again by itself")
+
+
 def test_a_first_start_with_a_bad_token_file_ends(scene: Scene) -> None:
     a = scene.node("a", consul={"token_file": "/nowhere/token"})
     assert a.wait() == 78
