@@ -16,6 +16,7 @@ from supervisor.core.outcomes import Created, Denied, Ineligible, KeyView, Outco
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 OTHERS_EACH = 2  # connections of an item besides its watch: a read, and a renewal or a write
+MAKES_SESSION = "may make its session"
 REPORTS_FILTERED = (1, 11)  # the first version that reports that a list is incomplete
 OTHERS_MAX = 56  # of all items together: client.CONCURRENT_MAX in use, and pool.IDLE_MAX kept open
 
@@ -126,12 +127,12 @@ def of_agent(
 
 
 def unknown_agent(why: str, denied: bool) -> list[Finding]:
-    """Return the finding about an agent that does not report its facts.
+    """Return the finding about an agent that does not report its facts, such as the name of its node.
 
     denied: whether the token lacks the right to read them.
     """
     text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
-    rule = f'to find out, give the token: agent "{NODE}" {{ policy = "read" }}' if denied else ""
+    rule = 'to find out, give the token: agent_prefix "" { policy = "read" }' if denied else ""
     return [Finding("agent", Level.UNTOLD, text, permissions.agent_remedy(why) or rule)]
 
 
@@ -213,6 +214,7 @@ def of_write(settings: ItemSettings, key: str, why: str, rule: str = "") -> Find
     if why.startswith("409") and "index is stale" in why:
         return _right(settings, Level.OK, f"may write {key}")
     if why.startswith("403") or (why.startswith("409") and permissions.PERMISSION_DENIED in why):
+        why = why.removeprefix("409 ")  # of the transaction, where the log has the 403 of a usual write
         text, rule = f"may not write {key}: Consul answers {why}", rule or _key_rule(settings)
         return _right(settings, Level.ERROR, text, permissions.agent_remedy(why) or rule)
     return _right(settings, Level.UNTOLD, f"whether it may write {key}: Consul answers {why}")
@@ -222,7 +224,7 @@ def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outc
     """Return the finding about a session that cannot be made, because no check has the id ``impossible``."""
     said = _said(outcome)
     if isinstance(outcome, Created) or (isinstance(outcome, Refused) and impossible in said):
-        return _right(settings, Level.OK, "may make its session")
+        return _right(settings, Level.OK, MAKES_SESSION)
     if isinstance(outcome, Denied):
         rule = f'give the token: session "{node or NODE}" {{ policy = "write" }}'
         text = f"may not make its session: Consul answers {said}"
@@ -277,7 +279,8 @@ def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | 
     if reports or (facts is not None and facts.debug.get("ACLsEnabled") is False):
         return Finding("sessions", Level.OK, "members and sessions see all nodes")
     text = "whether members and sessions see all nodes: Consul does not report which sessions it leaves out"
-    return Finding("sessions", Level.UNTOLD, text, f"if a node is missing there, {rule}")
+    missing = f"nothing, unless a node is missing there: then the token lacks {READS_SESSIONS}"
+    return Finding("sessions", Level.UNTOLD, text, missing)
 
 
 def together(found: Sequence[Finding]) -> list[Finding]:

@@ -2,10 +2,11 @@
 
 import argparse
 import os
+import re
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,12 +24,14 @@ from supervisor.check.report import (
 )
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 from supervisor.cli.terminal import fail, report, run_async
-from supervisor.config import Config, ConfigError, drop_in, environment_file, load
+from supervisor.config import Config, ConfigError, Problem, drop_in, environment_file, load
+from supervisor.config.problems import Places
 from supervisor.formats.durations import parse_duration
 from supervisor.preflight.file_modes import audit
 
+TTL = ".session.ttl"  # ends the path of the warning about a TTL that Consul may refuse
 SYSTEMD_S = 2.0  # it answers within milliseconds
-TIMES_OF_UNIT = {"WatchdogUSec": "WATCHDOG_USEC", "TimeoutStartUSec": "TIMEOUT_START_USEC"}
+TIMES_OF_UNIT = {"Watchdog": "WATCHDOG_USEC", "TimeoutStart": "TIMEOUT_START_USEC"}
 
 if TYPE_CHECKING:
     from supervisor.check.findings import Finding
@@ -98,7 +101,7 @@ def _check_one(path: Path, options: argparse.Namespace) -> int:
     code = DONE
     if options.connect:
         found, code = _ask_consul(checked.config)
-        checked = replace(checked, found=found)
+        checked = replace(checked, config=_without_proven(checked.config, found), found=found)
     if options.json:
         print(as_json(checked))
         return code
@@ -108,18 +111,37 @@ def _check_one(path: Path, options: argparse.Namespace) -> int:
 
 
 def _environ(here: bool) -> Mapping[str, str]:
-    """Return the environment; for this machine with the times of its unit, where systemd shows them."""
-    environ, null = {**os.environ}, subprocess.DEVNULL
-    argv = ["systemctl", "show", f"--property={','.join(TIMES_OF_UNIT)}", "consul-supervisor.service"]
-    if not here:
-        return environ
-    with suppress(OSError, ValueError, subprocess.SubprocessError):
-        shown = subprocess.check_output(argv, stdin=null, stderr=null, text=True, timeout=SYSTEMD_S)
-        for name, _, time in (line.partition("=") for line in shown.splitlines()):
-            with suppress(KeyError, ValueError):
-                time_s = parse_duration(time.replace(" ", "").replace("min", "m"))  # as in 1min 30s
-                environ[TIMES_OF_UNIT[name]] = f"{1e6 * time_s:.0f}"
+    """Return the environment; for this machine with the times of its unit, where systemd knows them."""
+    environ = {**os.environ}
+    for time, variable in TIMES_OF_UNIT.items() if here else ():
+        shown = _of_unit("show", f"--property={time}USec", "--value")
+        if shown == "infinity":  # also of a unit that has never started
+            shown = "".join(re.findall(rf"(?m)^\s*{time}Sec\s*=\s*(.*?)\s*$", _of_unit("cat"))[-1:])
+        span = re.sub(r"\s|(?<=s)ec(onds?)?|(?<=m)in(utes?)?", "", shown)  # as in 1min 30s
+        with suppress(ValueError):
+            time_s = float(span) if span.isdecimal() else parse_duration(span)
+            environ[variable] = f"{1e6 * time_s:.0f}"
+        if variable not in environ:  # there is no unit, for which systemd would show its own defaults
+            break
     return environ
+
+
+def _of_unit(*question: str) -> str:
+    """Return what systemd says of the daemon's unit. Blank: it says nothing."""
+    argv, null = ["systemctl", *question, "consul-supervisor.service"], subprocess.DEVNULL
+    with suppress(OSError, ValueError, subprocess.SubprocessError):
+        return subprocess.check_output(argv, stdin=null, stderr=null, text=True, timeout=SYSTEMD_S).strip()
+    return ""
+
+
+def _hidden_device(config: Config) -> Iterator[Problem]:
+    """Yield the problem that the unit hides the watchdog that the configuration requires, if it does."""
+    needed = [item.watchdog.device for item in config.items if item.watchdog and item.watchdog.required]
+    if needed and "yes" in _of_unit("show", "--property=PrivateDevices,ProtectClock", "--value"):
+        why = (
+            f"cannot open {needed[0]}: the unit hides it: install the drop-in watchdog.conf, restart the unit"
+        )
+        yield Problem(*(config.places or Places("")).of_key(("watchdog",)), "watchdog", why)
 
 
 def _with_warnings(config: Config, here: bool, path: Path, *, alone: Path | None = None) -> Config:
@@ -133,6 +155,7 @@ def _with_warnings(config: Config, here: bool, path: Path, *, alone: Path | None
     from supervisor.preflight.problems import unstartable
 
     found = run_async(unstartable(config, os.environ, here=here))
+    found += tuple(_hidden_device(config)) if here else ()
     refused = tuple(one for one in found if here and (alone is None or one.file == str(alone)))
     if refused:
         raise ConfigError(refused)
@@ -141,6 +164,16 @@ def _with_warnings(config: Config, here: bool, path: Path, *, alone: Path | None
     secret_files = [environment_file.FILE] if secret else []
     careful = () if alone is not None else audit(path, config, in_use=False, also_secret=secret_files)
     return replace(config, warnings=(*config.warnings, *variables.warnings, *found, *careful))
+
+
+def _without_proven(config: Config | None, found: list["Finding"]) -> Config | None:
+    """Return the configuration without the warning about a short TTL, if Consul would make each session."""
+    from supervisor.check.findings import MAKES_SESSION
+
+    made = {one.item for one in found if MAKES_SESSION in one.text}
+    if config is None or any(each.contend and each.name not in made for each in config.items):
+        return config
+    return replace(config, warnings=tuple(one for one in config.warnings if not one.path.endswith(TTL)))
 
 
 def _ask_consul(config: Config | None) -> tuple[list["Finding"], int]:

@@ -20,7 +20,7 @@ STOP_TIMEOUT_S = 5.0  # between TERM and KILL, as `consul lock` leaves it
 
 def lock(options: argparse.Namespace) -> int:
     """Hold the lock while the command runs, and return the exit code of the command."""
-    from supervisor.lock_command.init import stay_as_init
+    from supervisor.runtime.init import stay_as_init
 
     stay_as_init()  # first, so that process 1 stays small
     with _never_waiting():
@@ -36,10 +36,10 @@ def _lock(options: argparse.Namespace) -> int:
             USAGE,
             f"cannot use the prefix {options.key}: with -n it is that of `consul lock -n`, without /.lock",
         )
-    code = _why_not_executable(options.argv[0])
-    if code:
-        what = "there is no such program" if code == NOT_FOUND else "it is not executable"
-        return fail(code, f"cannot run {options.argv[0]}: {what}")
+    refused = _why_not_executable(options.argv[0])
+    if refused is not None:
+        code, why = refused
+        return fail(code, f"cannot run {options.argv[0]}: {why}")
     return _hold(options)
 
 
@@ -96,11 +96,20 @@ def _never_waiting() -> Iterator[None]:
             outlet.finish()
 
 
-def _why_not_executable(program: str) -> int:
-    """Return the exit code of a shell for a program that cannot run. 0: it seems that it can."""
-    if shutil.which(program) is not None:
-        return 0
-    return NOT_EXECUTABLE if os.path.dirname(program) and os.path.exists(program) else NOT_FOUND
+def _why_not_executable(program: str) -> tuple[int, str] | None:
+    """Return the exit code of a shell for a program that cannot run, and why. None: it seems that it can."""
+    from supervisor.filesystem.executable import CannotExecute, check_executable
+
+    found = shutil.which(program)
+    if found is None and os.path.dirname(program) and os.path.exists(program):
+        return NOT_EXECUTABLE, "it is not executable"
+    if found is None:
+        return NOT_FOUND, "there is no such program"
+    try:
+        check_executable(found, os.environ.get("PATH", os.defpath))
+    except CannotExecute as error:
+        return NOT_EXECUTABLE, ": ".join(error.args)
+    return None
 
 
 def _say(text: str) -> None:

@@ -257,8 +257,6 @@ def _daemon(
 
     config, journal = start.config, reaches_journal(STANDARD_ERROR, os.environ)
     log = Log(config.log.level, config.log.format, boottime, journal=journal)
-    for warning in config.warnings:
-        log.line("warning", "configuration", why=str(warning))
 
     async def daemon() -> int:
         running = Daemon(

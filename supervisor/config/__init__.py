@@ -16,6 +16,7 @@
     build.py        complete values to settings
     cross_checks.py rules between settings, which no schema can express
     lease_checks.py those between times
+    hook_checks.py  texts of hooks that probably mean something else
     consul.py       how Consul is reached, by the file or else by Consul's own variables
     control.py      where commands reach the daemon, by the file or else by systemd's folder
     http.py         where the daemon listens over TCP

@@ -5,11 +5,11 @@ The rules about times are in ``lease_checks``.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from supervisor.config import hook_checks
 from supervisor.config.consul import url_fault
 from supervisor.config.lease_checks import Surroundings, check_lease
 from supervisor.config.problems import SECTIONS, KeyPath, Report, hooks_of, items_of
@@ -24,8 +24,6 @@ KEY_CHARS_MAX = 512  # the schema refuses longer keys, so longer ones are not co
 _SOME_URL = "http://localhost/"  # in the place of a URL that is refused already
 _VALUE_DEPTH = 3  # elections.NAME.value
 _BODY_DEPTH = 5  # elections.NAME.on_change[0].body
-_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
-_UNTYPED = re.compile("(?:^|[\\s=(])[\u2018-\u201f]|\u00a0")  # as word processors and web pages write them
 _OUR_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
 _SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
@@ -124,8 +122,9 @@ def check_item(settings: ItemSettings, report: Report, around: Surroundings) -> 
     for hook_path, hook in _hooks(settings, path):
         if isinstance(hook.call, Webhook):
             _check_webhook(hook.call, hook_path, report)
+            hook_checks.check_call(hook.call, hook_path, report)
     for command_path, command in _commands(settings, path):
-        _check_shell(command, command_path, report)
+        hook_checks.check_call(command, command_path, report)
     if settings.contend:
         check_lease(settings, path, report, around)
 
@@ -144,13 +143,6 @@ def _commands(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, 
         yield (*path, "run"), settings.run.command
     if settings.check_hook is not None and isinstance(settings.check_hook.call, Command):
         yield (*path, "candidate_check"), settings.check_hook.call
-
-
-def _check_shell(command: Command, path: KeyPath, report: Report) -> None:
-    """Warn of characters in a text for the shell that only look like its own."""
-    if report.places.has_key((*path, "shell")) and _UNTYPED.search(_QUOTED.sub("", command.argv[-1])):
-        message = "a typographic quote or no-break space is a letter to the shell: type it anew"
-        report.warn((*path, "shell"), message)
 
 
 def _check_hook_names(settings: ItemSettings, path: KeyPath, report: Report) -> None:

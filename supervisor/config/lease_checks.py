@@ -59,7 +59,11 @@ def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: S
             message = "cannot be true where a watchdog guards: set watchdog: false here as well"
             report.refuse((*path, "accept_overlap"), message)
         elif left_s < 0:
-            report.refuse(guard, f"leaves no time for the watchdog: {text}, raise it or shorten the timeout")
+            guards = range(math.ceil(settings.guard_s), int(guard_max_s(settings)) + 1)
+            enough = [each for each in guards if watchdog_sum(settings, settings.watchdog, each)[0] >= 0]
+            longer = f"set {enough[0]}s or more, or " if enough else ""
+            remedy = f"{longer}shorten the timeout by {format_duration(-left_s)}"
+            report.refuse(guard, f"leaves no time for the watchdog: {text}: {remedy}")
     if lease.silence_s < around.silence_s:
         report.warn(guard, _little_silence(settings, around))
     if return_s(settings, around) > settings.guard_s and not settings.accept_overlap:
@@ -140,12 +144,15 @@ def _late_return(settings: ItemSettings, around: Surroundings) -> str:
     )
 
 
-def watchdog_sum(settings: ItemSettings, watchdog: Watchdog) -> tuple[float, str]:
+def watchdog_sum(
+    settings: ItemSettings, watchdog: Watchdog, guard_s: float | None = None
+) -> tuple[float, str]:
     """Return the time that is left where a process that is killed feeds on after its restart, and the sum.
 
     The newest contact may be one interval and one exchange old when the process is killed.
+    guard_s: how long rivals wait. None: as long as in the file.
     """
-    lease = lease_of(settings)
+    lease = lease_of(settings, guard_s)
     restart = {"RestartSec": RESTART_S, "start": START_S, "timeout": watchdog.timeout_s}
     terms = {"interval": lease.interval_s, "exchange": lease.exchange_s, **restart}
     needs_s, has_s = sum(terms.values()), lease.lock_delay_s - lease.margin_s / 2

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from supervisor.config.problems import KeyPath, nearest, quoted
+from supervisor.config.problems import SECTIONS, KeyPath, nearest, quoted
 from supervisor.core.frozen import dataclass
 
 _KNOWN_SHOWN_MAX = 20
@@ -27,6 +27,8 @@ _OF_OTHER_KIND = {
         "acquire_delay": "only elections have acquire_delay, remove it",
     },
 }
+ITEMS = tuple((section,) for section in SECTIONS)  # the paths of the mappings that hold items by their names
+_BELOW_ITEM = "indent {} further, below the name of its item"
 _QUOTABLE_TITLES = ("duration", "name")
 _NO_TIMEOUT = (
     "run has no timeout, because it lasts as long as the lock is held: limit a job by its command, such as "
@@ -91,9 +93,8 @@ def _unknown_keys(found: Deviation, path: KeyPath, definitions: dict[str, Any]) 
     properties = found.rule["properties"]
     for key in found.value:
         if key not in properties:
-            yield Mistake(
-                (*path, key), f"cannot be set here: {_guess(key, properties, definitions)}", at_key=True
-            )
+            guess = _misplaced(key, found, definitions) or _guess(key, properties, definitions)
+            yield Mistake((*path, key), f"cannot be set here: {guess}", at_key=True)
 
 
 def _repeated(found: Deviation) -> Iterator[Mistake]:
@@ -101,6 +102,21 @@ def _repeated(found: Deviation) -> Iterator[Mistake]:
         if entry in found.value[:index]:
             what = quoted(entry) if isinstance(entry, str) else "the same entry"
             yield Mistake((*found.path, index), f"cannot name {what} again: remove one of the two")
+
+
+def _misplaced(key: str, found: Deviation, definitions: dict[str, Any]) -> str:
+    """Return what is indented too little, where a key beside or above this one shows it. Blank: none does."""
+    above = found.path[-1] if found.path[:-1] in ITEMS else None
+    for name in (above, *found.value):
+        rule = found.rule["properties"].get(name, {})
+        for _ in range(3):  # hooks, their list, and a hook
+            rule = definitions.get(rule.get("$ref", "").removeprefix("#/$defs/"), rule)
+            rule = rule.get("items", rule)
+        if key in rule.get("properties", {}) and name == above:
+            return _BELOW_ITEM.format(name)
+        if key in rule.get("properties", {}) or (name in SECTIONS and found.value[name] is None):
+            return f"indent it further than {name}, to which it belongs"
+    return ""
 
 
 def _guess(key: str, properties: dict[str, Any], definitions: dict[str, Any]) -> str:
@@ -132,6 +148,8 @@ def _type(found: Deviation) -> str:
     if found.value is None:
         empty = "entry" if isinstance(found.path[-1], int) else "key"
         return f"cannot be empty: must be {what}, or remove the {empty}"
+    if found.path[:-1] in ITEMS and found.path[-1] in found.rule.get("properties", {}):
+        return f"cannot be an item: {_BELOW_ITEM.format(found.path[-1])}"
     like_boolean = isinstance(found.value, str) and found.value in _LIKE_BOOLEANS
     shown = quoted(found.value) if like_boolean else _kind(found.value)
     if wanted == "integer" and (isinstance(found.value, float) or _is_long_number(found.value)):
@@ -157,6 +175,12 @@ def _type_remedy(found: Deviation, what: str) -> str:
         return f"must be {what}, quote it"
     if found.path[-1:] == ("exec",) and isinstance(value, str):
         return "must be a list, write [PROGRAM, ARGUMENT], or use shell for text"
+    if isinstance(value, str) and _NO_BREAK_SPACE in value:
+        return f"must be {what}, and it holds a no-break space: write a plain space"
+    if wanted == "object" and isinstance(value, str) and re.match(r"\w+:\S", value):
+        return f"must be {what}, write a space after the colon"
+    if isinstance(value, str) and "shell" in found.rule.get("properties", {}):
+        return "must be a mapping, write `shell: ` before the text"
     if wanted == "array" and isinstance(value, str | dict):
         return "must be a list, begin each entry with a dash and a space"
     return f"must be {what}"

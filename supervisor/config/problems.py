@@ -171,7 +171,11 @@ class Report:
 
     def warn(self, path: KeyPath, message: str) -> None:
         """Report a consequence of the value at ``path`` that the operator should know."""
-        self._warned.add(self.places.of_value(path), path, message)
+        self.warn_at(self.places.of_value(path), path, message)
+
+    def warn_at(self, place: Place, path: KeyPath, message: str) -> None:
+        """Report a consequence of what is at a place that is not in ``places``."""
+        self._warned.add(place, path, message)
 
     def warn_key(self, path: KeyPath, message: str) -> None:
         """Report a consequence of the key at ``path`` that the operator should know."""

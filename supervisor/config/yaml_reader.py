@@ -21,6 +21,7 @@ DEPTH_MAX = 32  # the schema needs 7; the rest is for a value's mapping
 NODES_MAX = 100_000  # of one file, enough for 2,000 elections with 50 nodes each
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?")
+_WORD = re.compile(r"[ \t]+#[^\s#]")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _AMBIGUOUS_IN_YAML_1_2 = re.compile(r"0o[0-7]+|[yYnN]")
 _CONSTANTS = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -33,6 +34,7 @@ _SHARE = "or use defaults or for_each"
 _REMEDIES = (
     ("mapping values are not allowed", 'quote a text that has ": " in it, and check the indentation'),
     ("did not find expected key", "check the indentation and the quotes above"),
+    ("did not find expected '-' indicator", "indent it as far as the text behind the dash above"),
     ("did not find expected ','", "close the brace, or quote a text that has one, such as ${NAME}"),
     ("could not find expected ':'", "write KEY: VALUE, with a space after the colon"),
     ("found unexpected end of stream", "close the quote that begins here"),
@@ -104,6 +106,8 @@ class _Reader:
             why = error.problem or why
         remedies = (*_REMEDIES, (_STRANGE, self._remedy_of_strange(place)))
         remedy = next((f": {words}" for start, words in remedies if why.startswith(start)), "")
+        if "\xa0" in "".join(self._text.splitlines()[max(0, place.line - 2) : place.line]):
+            remedy = ": a no-break space is here or in the line before, write a plain space"
         self._report.refuse_at(place, (), f"cannot be read as YAML: {why}{remedy}")
 
     def _remedy_of_strange(self, place: Place) -> str:
@@ -180,12 +184,21 @@ class _Reader:
         text = str(event.value)
         if not event.implicit[0]:
             return text
+        if path[-1:] == ("shell",) or path[-2:-1] == ("exec",):
+            self._warn_of_comment(event.end_mark, path)
         if text in _CONSTANTS:
             return _CONSTANTS[text]
         number = _number(text)
         if number is None and _is_ambiguous(text):
             self.ambiguous.add(path)
         return text if number is None else number
+
+    def _warn_of_comment(self, end: Any, path: KeyPath) -> None:
+        """Warn of a comment that looks like a word of the command: a comment has a space behind its #."""
+        if found := _WORD.match(self._text, end.index):
+            place = Place(self._file, end.line + 1, end.column + len(found[0]) - 1)
+            message = "YAML takes this for a comment: quote the whole command, or put a space behind the #"
+            self._report.warn_at(place, path, message)
 
     def _until(self, end: type) -> Iterator[Any]:
         while not isinstance(event := next(self._events), end):

@@ -93,6 +93,7 @@ class HookContext:
     kind: str = "election"
     holders: tuple[Holder, ...] = ()  # of a semaphore, as far as this node knows
     note: str = ""  # why an operator gave the command that causes the hook
+    role: Role | None = None  # change, check: the role of this node at the start of the attempt
 
 
 @dataclass(frozen=True, slots=True)

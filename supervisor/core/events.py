@@ -36,6 +36,7 @@ class HookEnded:
     ok: bool
     detail: str = ""
     began: bool = True  # a process of the attempt existed, if only for a moment
+    left: str = field(default="", compare=False)  # what it left running, and was killed. Decides nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class RunEnded:
     began: bool = True  # a process of the child existed, if only for a moment
     # Its exit status, negative for a signal, which decides nothing here. None: no process has ended.
     code: int | None = field(default=None, compare=False)
+    left: str = field(default="", compare=False)  # what it left running, and was killed. Decides nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from supervisor import __version__
 from supervisor.config import Config
 from supervisor.consul.client import ConsulClient, wanted_of
 from supervisor.consul.token import TokenError
@@ -53,13 +54,14 @@ from supervisor.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_o
 from supervisor.runtime.notification import still_starting
 from supervisor.runtime.signal_callbacks import listen
 from supervisor.telemetry.facts import Facts
-from supervisor.telemetry.log import Log
+from supervisor.telemetry.log import Level, Log
 from supervisor.telemetry.systemd import SystemdNotifier
 
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
 WHY_CHARS_MAX = 4000  # of a file with many faults, in one line of the log
+DELIBERATE = ("http.listen", "session.ttl")  # what `check` warns of here is so on purpose, once it runs
 STOPPING = "cannot reload: the daemon is stopping"
 AGAIN_S = 5.0  # between two looks at files that a start could not read
 HANDOVER_QUIET_S = 0.005  # the time of an acquire and its answer, or until a hook runs
@@ -99,6 +101,7 @@ class Daemon:
         self._log, self._environ = log, environ
         self._load, self._reads_again = load, reads_again
         self._config, self._kept = replace(config, kept=b""), config.kept
+        self._log_warnings(config)
         self._client = ConsulClient(
             config, lambda level, event, why: log.line(level, event, why=why), boottime, TokenError
         )
@@ -180,7 +183,8 @@ class Daemon:
             await self._close()
             await self._records.close()
             raise
-        self._log.line("info", "started", items=len(self._driver.contenders.by_name), pid=os.getpid())
+        items = len(self._driver.contenders.by_name)
+        self._log.line("info", "started", items=items, pid=os.getpid(), version=__version__)
         self._records.keep(self._kept)
         self._kept = b""
         if self._listeners.history.refused:
@@ -236,6 +240,7 @@ class Daemon:
         """Log a line of a hook, after the lines of the steps before it."""
         self._notify_observers()
         self._log.output(line)
+        self._listeners.history.wrote(line)
 
     # --- the world that a step acts upon ---------------------------------------------------------
 
@@ -383,14 +388,15 @@ class Daemon:
         self._log.adjust(config.log.level, config.log.format)
         self._listeners.metrics.reloaded(True)
         self._listeners.history.refused = ""
-        for warning in config.warnings:
-            self._log.line("warning", "configuration", why=str(warning))
+        self._log_warnings(config, self._config)
         reloaded = Reloaded(effects, tuple(changes_of(self._config, config)))
         changed = {
             str(effect): ", ".join(name for name in effects if effects[name] is effect)
             for effect in ReloadEffect
         }
-        self._log.line("info", "reloaded", process="; ".join(reloaded.process), **changed)
+        done = [f"{effect}: {names}" for effect, names in changed.items() if names and effect != "unchanged"]
+        process, what = "; ".join(reloaded.process), "; ".join((*reloaded.process, *done))
+        self._log.line("info", "reloaded", process=process, **changed, what=what)
         self._config = replace(config, kept=b"")
         self._records.follow(config)
         self._records.keep(config.kept)
@@ -407,6 +413,14 @@ class Daemon:
         self.dispatch(ConfigLoaded(wanted_of(config, going_on), secrets.token_hex(8)))
         self._monitor.follow(config)
         return reloaded
+
+    def _log_warnings(self, config: Config, former: Config | None = None) -> None:
+        """Log each warning about the configuration, unless the former configuration had it already."""
+        said = {(each.path, each.message) for each in former.warnings} if former else ()
+        for warning in config.warnings:
+            if (warning.path, warning.message) not in said:
+                level: Level = "info" if warning.path.endswith(DELIBERATE) else "warning"
+                self._log.line(level, "configuration", why=str(warning))
 
     def _inherited(self) -> dict[str, str]:
         """Return the part of our environment that hooks may see."""

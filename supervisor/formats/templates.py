@@ -33,6 +33,7 @@ FACTS = (
     "time",
     "node",
     "note",
+    "role",
     "time_left",
 )
 """The names of all facts. An event has those that its kind of item and its hook have."""

@@ -128,7 +128,8 @@ class Hooks:
     async def close(self) -> None:
         """Kill all attempts that are under way, and return when every end has been reported.
 
-        This takes at most ``command.KILL_GRACE_S``. Nothing may be started meanwhile or afterwards.
+        This takes at most ``command.LEFT_GRACE_S`` and ``command.KILL_GRACE_S``. Nothing may be started
+        meanwhile or afterwards.
         """
         self.kill_all()
         if self._under_way:
@@ -290,11 +291,13 @@ class Hooks:
         self._spare.fill()
         if not self._under_way:
             self._idle.set()
+        code, left = None, ""
+        if isinstance(under_way, HookProcess):
+            code, left = under_way.code, under_way.left
         if isinstance(action, StartHook):
-            self._report(HookEnded(action, ok, detail, began))
+            self._report(HookEnded(action, ok, detail, began, left))
         else:
-            code = under_way.code if isinstance(under_way, HookProcess) else None
-            self._report(RunEnded(action, detail, began, code))
+            self._report(RunEnded(action, detail, began, code, left))
 
     def _facts(self, action: Started, attempt: int) -> dict[str, Fact]:
         now, at = self._clock(), time.time()

@@ -6,13 +6,15 @@ process of the group was seen moments ago, because the kernel may give its numbe
 
 How a group ends::
 
-    the leader exits by itself  KILL for the rest                        -> reported
+    the leader exits by itself  all gone                                 -> reported
+                                LEFT_GRACE_S pass; KILL; all gone        -> reported, with what was left
     terminate()                 TERM; all gone                           -> reported
                                 TERM; kill_after_s pass; KILL; all gone  -> reported
     KILL does not end it        KILL_GRACE_S pass                        -> reported, with a note
 """
 
 import asyncio
+import math
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +25,8 @@ from supervisor.hooks.output import Drain, Lines
 from supervisor.hooks.privileges import RunAs
 from supervisor.hooks.spawn import Spawned, spawn
 
+# For what the leader has left running, such as a tee that copies its output; it counts against the timeout.
+LEFT_GRACE_S = 0.2
 KILL_GRACE_S = 0.2  # the kernel ends a killed process in milliseconds, or not at all (state D)
 SWEEP_PAUSE_S = 0.005  # between two checks whether a group has any process left
 CONVENTIONS = {126: "not executable, by convention", 127: "command not found, by convention"}
@@ -78,6 +82,7 @@ class HookProcess:
         self._code: int | None = None  # set once the leader is reaped
         self._reported = False
         self.is_left = False  # whether processes of the group were left when its end was reported
+        self.left = ""  # the names of the processes that the leader left running, and that were killed
         self._escalation: asyncio.TimerHandle | None = None
         # Keeps a descriptor free for the pidfd, because a process that cannot be watched must not begin.
         place = os.eventfd(0)
@@ -150,13 +155,12 @@ class HookProcess:
         """Handle the end of the leader."""
         if not self._exited:
             return  # a debugger that is attached has not seen the end yet
-        ended_by_itself = not self._why
-        if ended_by_itself:
-            self._signal(signal.SIGKILL)
         self._reap()
-        remains = group.RemainingProcesses(self.pgid, self._loop.time())
-        if ended_by_itself and not self._reported and remains.any_running(self._loop.time()):
-            self._escalate(KILL_GRACE_S, self._ignored_kill)
+        now = self._loop.time()
+        remains = group.RemainingProcesses(self.pgid, now)
+        if not (self._why or self._reported) and remains.any_running(now):
+            timeout_at = math.inf if self._escalation is None else self._escalation.when()
+            self._escalate(min(LEFT_GRACE_S, timeout_at - now), self._kill_left)
         self._sweep(remains)
         self._loop.remove_reader(self._pidfd)  # only now, because a release waits for the report of the end
         os.close(self._pidfd)
@@ -173,6 +177,14 @@ class HookProcess:
             self._loop.call_later(SWEEP_PAUSE_S, self._sweep, remains)
         else:
             self._report_end()
+
+    def _kill_left(self) -> None:
+        self.left = ", ".join(group.names(self.pgid))
+        if not self.left:  # only the dead, which nobody has reaped yet
+            self._report_end()
+            return
+        self._notes.append(f"killed what it left running: {self.left}")
+        self._end_group()
 
     def _end_group(self) -> None:
         self._signal(signal.SIGKILL)

@@ -48,6 +48,8 @@ def facts(context: HookContext, *, attempt: int, node: str, now: float, at: floa
     if context.kind == "semaphore":
         del event_facts["leader"], event_facts["previous_leader"]
         event_facts["holders"] = [_holder(each) for each in context.holders]
+    if context.role is not None:
+        event_facts["role"] = context.role.value
     if context.rival_at is not None:
         # Rounded down, so that a hook never believes that it has more time than it has.
         event_facts["time_left"] = math.floor(max(0.0, context.rival_at - now) * 1000) / 1000

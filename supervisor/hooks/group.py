@@ -8,7 +8,10 @@ seldom.
 
 import os
 
+from supervisor.hooks.output import printable
+
 SCAN_AFTER_S = 0.02  # by then the dead are usually reaped, so that no scan is needed
+NAMES_MAX = 8  # of processes that are left, in one line of the log
 DEAD = (b"Z", b"X")  # states in /proc/PID/stat: zombie and dead, proc(5)
 
 
@@ -50,14 +53,22 @@ def exists(group: int) -> bool:
 
 def runs(group: int) -> bool:
     """Return whether the group has a process that is not dead. Reads all of ``/proc``."""
-    return any(_is_alive_in(group, entry) for entry in os.listdir("/proc") if entry.isdigit())
+    return bool(names(group))
 
 
-def _is_alive_in(group: int, pid: str) -> bool:
+def names(group: int) -> list[str]:
+    """Return the first NAMES_MAX names of programs that run in the group, without their arguments."""
+    found = {name for entry in os.listdir("/proc") if entry.isdigit() and (name := _name_in(group, entry))}
+    return sorted(found)[:NAMES_MAX]
+
+
+def _name_in(group: int, pid: str) -> str:
+    """Return the name of a process of the group. Blank: it is dead, or of another group."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             stat = file.read()
     except OSError:
-        return False  # the process has ended since the listing
-    state, _, of_group = stat.rpartition(b")")[2].split()[:3]  # the name before ")" may have any bytes
-    return int(of_group) == group and state not in DEAD
+        return ""  # the process has ended since the listing
+    name, _, rest = stat.partition(b"(")[2].rpartition(b")")  # the name may have any bytes
+    state, _, of_group = rest.split()[:3]
+    return printable(name) or "?" if int(of_group) == group and state not in DEAD else ""

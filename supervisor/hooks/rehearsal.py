@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from supervisor.core.actions import LOSE_SIDE, Holder, HookContext, Reason, StartHook
+from supervisor.core.actions import LOSE_SIDE, Holder, HookContext, Reason, Role, StartHook
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.lease import margin_of
 from supervisor.core.settings import HOOK_EVENTS, Hook, ItemSettings
@@ -58,6 +58,7 @@ def start_of(settings: ItemSettings, event: str, hook: Hook, reason: Reason, now
         rival_at=now + _time_left_s(settings, hook) if lost else None,
         kind=settings.kind,
         holders=(Holder(SESSION, own),) if leads and of_many else (),
+        role={"change": Role.HOLDING, "check": Role.WAITING}.get(event),
     )
     return StartHook(hook, 1, context)
 

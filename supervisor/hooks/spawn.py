@@ -19,14 +19,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from supervisor.filesystem.executable import SCRIPTS_MAX, head_of, interpreter_of
 from supervisor.filesystem.mounts import are_all_local, is_local
 
 MFD_NOEXEC_SEAL = 0x8  # Linux 6.3; with the sysctl vm.memfd_noexec=2 memfd_create needs this flag
 STANDARD = (0, 1, 2)
 LAUNCHER = "/usr/bin/env"
 EXACT_LAUNCHER = ("/usr/bin/nice", "-n", "0", "--")  # after env, which takes A=B for a variable
-HEAD_BYTES = 256  # of a script: BINPRM_BUF_SIZE, in which the kernel looks for its interpreter
-INTERPRETERS_MAX = 5  # interpreters that are scripts themselves; the kernel follows no more
 # A shell script that starts us in the background, nohup and Python itself ignore some signals. An exec
 # keeps them ignored, so that a hook would never receive them.
 SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
@@ -123,32 +122,14 @@ def _is_start_local(name: str, cwd: str | None, env: Mapping[str, str]) -> bool:
 
 def _is_program_local(program: str) -> bool:
     """Return whether the program is on a local disk, and so is each interpreter that a script names."""
-    for _ in range(INTERPRETERS_MAX):
+    for _ in range(SCRIPTS_MAX):
         if not is_local(program):
             return False
-        mark, words = _head(program)
-        if mark != b"#!" or not words:
+        runner = interpreter_of(head_of(program, flags=os.O_NONBLOCK) or b"")
+        if runner is None:
             return True
-        program = os.fsdecode(words[0])
+        program = runner[0]
     return True
-
-
-def _head(program: str) -> tuple[bytes, list[bytes]]:
-    """Return the first two bytes of the program, and the words behind them.
-
-    Blank: the program cannot be read. Then the start reports the error, or the program is no script.
-    """
-    try:
-        fd = os.open(program, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError):
-        return b"", []
-    try:
-        head = os.pread(fd, HEAD_BYTES, 0)
-        return head[:2], head[2:].partition(b"\n")[0].split()
-    except OSError:
-        return b"", []
-    finally:
-        os.close(fd)
 
 
 def launched(argv: list[str], cwd: str | None) -> list[str]:

@@ -244,6 +244,8 @@ class Holding:
         else:
             self._code = event.code if event.code >= 0 else BY_SIGNAL - event.code
         self._manner.explain(f"the command has ended: {event.detail}")
+        if event.left:
+            self._manner.say(f"the command ended, and what it left running was killed: {event.left}")
         self._how_ended = event.detail
         self.dispatch(event)
         self.dispatch(StopAsked())

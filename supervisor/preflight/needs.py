@@ -4,6 +4,7 @@ The functions are pure, and look at nothing. Equal probes are merged, because a 
 program. The probes hold names of files, users and programs, and no secret.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from supervisor.core.settings import HOOK_EVENTS, Command, ItemSettings, Tls, We
 from supervisor.preflight.probes import FileProbe, Probe, ProgramProbe
 
 DEFAULT_PATH = "/bin:/usr/bin"  # as execvp has it when PATH is not set
+_SCRIPT = re.compile(r"\s*([\w.,:+@%-]*/[\w./,:+@%-]*)(?!\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,23 @@ def _calls_of(settings: ItemSettings) -> Iterator[tuple[str, KeyPath, Command | 
 def _probes_of(call: Command | Webhook, path: str, *, lives: bool) -> Iterator[Probe]:
     if isinstance(call, Command):
         path = dict(call.env).get("PATH", path)
-        yield ProgramProbe(call.argv[0], path, call.cwd, call.user, call.group, dies_with_us=lives)
+        script = _script_of(call.argv)
+        yield ProgramProbe(call.argv[0], path, call.cwd, call.user, call.group, lives, script)
         return
     if call.secret_file is not None:
         yield FileProbe("secret_file", call.secret_file)
     yield from tls_probes(call.tls)
+
+
+def _script_of(argv: tuple[str, ...]) -> str:
+    """Return the program that a text for a shell begins with, if nothing of it is the shell's own.
+
+    Blank where another command follows if that program fails.
+    """
+    if argv[:2] != ("/bin/sh", "-c") or "||" in argv[2]:
+        return ""
+    found = _SCRIPT.match(argv[2])
+    return found[1] if found else ""
 
 
 def tls_probes(tls: Tls) -> Iterator[Probe]:

@@ -103,9 +103,9 @@ def _work(probes: Sequence[Probe], order: list[int], strict: bool, out: int) -> 
 def _folders(probe: Probe) -> set[str]:
     if isinstance(probe, FileProbe):
         return {os.path.dirname(probe.name)}
-    return {os.path.dirname(probe.program), probe.cwd or ""} - {""}
+    return {os.path.dirname(probe.script or probe.program), probe.cwd or ""} - {""}
 
 
 def _hangs(probe: Probe, within_s: float) -> list[Fault]:
-    name = probe.name if isinstance(probe, FileProbe) else probe.program
+    name = probe.name if isinstance(probe, FileProbe) else probe.script or probe.program
     return [("", f"{name} did not answer within {within_s:g} s", HANGS)]

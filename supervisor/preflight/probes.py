@@ -4,6 +4,7 @@ A probe may hang in any call of the kernel, so a child makes it (``probe_run``).
 anything, and must never show the content of a file.
 """
 
+import errno
 import grp
 import os
 import pwd
@@ -12,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from supervisor.filesystem.executable import CannotExecute, check_executable
 from supervisor.hooks.privileges import PrivilegesRefused, Rights, rights_of, setpriv, unknown
 
-FIRST_LINE_BYTES = 256  # the kernel reads no more of a script's first line
 Fault = tuple[str, str, str]  # the setting, the reason, and the remedy
 
 
@@ -27,6 +28,7 @@ class ProgramProbe(NamedTuple):
     user: str | None = None
     group: str | None = None
     dies_with_us: bool = False  # whether the kernel is to kill the command together with the supervisor
+    script: str = ""  # the program that a shell starts first. Blank: the text does not show it
 
 
 class FileProbe(NamedTuple):
@@ -35,6 +37,7 @@ class FileProbe(NamedTuple):
     setting: str
     name: str
     is_folder: bool = False
+    is_watchdog: bool = False  # it is a device, which must not be opened, because that would start it
 
 
 Probe = ProgramProbe | FileProbe
@@ -55,7 +58,8 @@ def faults_of(probe: Probe, strict: bool) -> list[Fault]:
     """
     lenient = not strict and os.geteuid() != 0
     if isinstance(probe, FileProbe):
-        return _gathered(lambda: _readable(probe, lenient=lenient))
+        look = _usable if probe.is_watchdog else _readable
+        return _gathered(lambda: look(probe, lenient=lenient))
     faults: list[Fault] = []
     rights = Rights()
     try:
@@ -65,8 +69,9 @@ def faults_of(probe: Probe, strict: bool) -> list[Fault]:
     except PrivilegesRefused as refused:
         faults.append((refused.setting, refused.why, refused.remedy))
     try:
+        by_execvp = rights.differ or probe.dies_with_us  # by setpriv
         with _taken(rights):
-            return faults + _gathered(lambda: _startable(probe, lenient=lenient))
+            return faults + _gathered(lambda: _startable(probe, by_execvp=by_execvp, lenient=lenient))
     except PermissionError:
         why = f"{_us()} cannot take the rights of that user here"
         remedy = "see whether the supervisor's unit removes CAP_SETUID or CAP_SETGID"
@@ -82,7 +87,7 @@ def _gathered(probe: Callable[[], None]) -> list[Fault]:
 
 
 def _readable(probe: FileProbe, *, lenient: bool) -> None:
-    setting, name, folder = probe
+    setting, name, folder, _ = probe
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -99,6 +104,19 @@ def _readable(probe: FileProbe, *, lenient: bool) -> None:
         raise ProbeRefused(setting, f"cannot read {name}: it is not a folder", f"correct {setting}")
     if not folder and not stat.S_ISREG(mode):
         raise ProbeRefused(setting, f"cannot read {name}: it is not a regular file", f"correct {setting}")
+
+
+def _usable(probe: FileProbe, *, lenient: bool) -> None:
+    from supervisor.runtime.watchdogs import NOWAYOUT, Kernel  # which few configurations need
+
+    try:
+        if Kernel().cannot_stop(probe.name):
+            raise OSError(NOWAYOUT)
+        if not lenient and not os.access(probe.name, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (OSError, ValueError) as error:
+        remedy = "load its driver or softdog, name another device, or set required: false"
+        raise ProbeRefused(probe.setting, f"cannot open {probe.name}: {_reason(error)}", remedy) from None
 
 
 # --- as which user -------------------------------------------------------------------------------
@@ -148,7 +166,7 @@ def _taken(rights: Rights) -> Iterator[None]:
 # --- a program -----------------------------------------------------------------------------------
 
 
-def _startable(probe: ProgramProbe, *, lenient: bool) -> None:
+def _startable(probe: ProgramProbe, *, by_execvp: bool, lenient: bool) -> None:
     cwd = probe.cwd or ""
     try:
         if cwd:
@@ -161,16 +179,18 @@ def _startable(probe: ProgramProbe, *, lenient: bool) -> None:
         raise ProbeRefused(
             "cwd", f"cannot enter {cwd}: {_reason(error)}", "make it, or correct cwd"
         ) from None
-    found = _found(probe.program, probe.path, cwd, lenient=lenient)
-    if found is None:
-        return
-    try:
-        with open(os.path.join(cwd, found), "rb") as file:
-            first = file.read(FIRST_LINE_BYTES)
-    except OSError:
-        return  # a program can be executed without being readable
-    if first.startswith(b"#!"):
-        _interpretable(found, os.fsdecode(first[2:].partition(b"\n")[0]), probe.path, cwd)
+    _check_program(probe.program, probe, by_shell=by_execvp, lenient=lenient)
+    if probe.script:
+        _check_program(probe.script, probe, by_shell=True, lenient=lenient)
+
+
+def _check_program(name: str, probe: ProgramProbe, *, by_shell: bool, lenient: bool) -> None:
+    found = _found(name, probe.path, probe.cwd or "", lenient=lenient)
+    if found is not None:
+        try:
+            check_executable(found, probe.path, probe.cwd or "", by_shell=by_shell)
+        except CannotExecute as refused:
+            raise ProbeRefused("", *refused.args) from None
 
 
 def _found(name: str, path: str, cwd: str, *, lenient: bool) -> str | None:
@@ -196,7 +216,9 @@ def _found(name: str, path: str, cwd: str, *, lenient: bool) -> str | None:
         elif lenient and mode & 0o111:
             return None
         else:
-            refused = refused or ProbeRefused("", f"{_us()} cannot execute {file}", f"chmod +x {file}")
+            is_noexec = os.geteuid() == 0 and mode & 0o111
+            remedy = "mount its file system without noexec" if is_noexec else f"chmod +x {file}"
+            refused = refused or ProbeRefused("", f"{_us()} cannot execute {file}", remedy)
     if refused is not None and ("/" in name or "may not look" not in refused.fault[1]):
         raise refused
     if "/" in name:
@@ -204,22 +226,6 @@ def _found(name: str, path: str, cwd: str, *, lenient: bool) -> str | None:
     raise ProbeRefused(
         "", f"no such program: {name} is in no folder of PATH, {path}", "install it, or write its path"
     )
-
-
-def _interpretable(file: str, line: str, path: str, cwd: str) -> None:
-    """Check the first line of a script. Raises ProbeRefused when the program that it names is missing."""
-    words = line.split()
-    if not words:
-        return
-    remedy = f"install it, or correct the first line of {file}"
-    if not _may_execute(cwd, words[0]):
-        raise ProbeRefused("", f"{file} is run by {words[0]}, which cannot be executed here", remedy)
-    named = words[1:2] if os.path.basename(words[0]) == "env" else []
-    for name in named:
-        if name.isidentifier() and not any(
-            _may_execute(cwd, f"{folder}/{name}") for folder in path.split(":")
-        ):
-            raise ProbeRefused("", f"{file} is run by {name}, which is in no folder of PATH, {path}", remedy)
 
 
 def _may_execute(cwd: str, file: str) -> bool:

@@ -24,6 +24,10 @@ async def unstartable(config: Config, environ: Mapping[str, str], *, here: bool)
         wanted.add("", "", ("consul",), FileProbe("token_file", config.consul.token_file), needed=True)
     for probe in tls_probes(config.consul.tls):
         wanted.add("", "", ("consul",), probe, needed=True)
+    for item in config.items:
+        if item.watchdog is not None and item.watchdog.required:
+            device = FileProbe("watchdog", item.watchdog.device, is_watchdog=True)
+            wanted.add("", "", (), device, needed=True)
     faults_by_probe: dict[int, list[Fault]] = {}
 
     async def answered(answers: list[Answer]) -> None:

@@ -24,6 +24,7 @@ TIMEOUT_MIN_S = 4.0  # a process that is restarted feeds again after some 3 s
 GETSUPPORT, SETTIMEOUT, GETTIMEOUT, SETPRETIMEOUT = 0x80285700, 0xC0045706, 0x80045707, 0xC0045708
 CAN_SET_TIMEOUT, CAN_STOP, HAS_PRETIMEOUT = 0x80, 0x100, 0x200
 INFO = struct.Struct("=II32s")  # watchdog_info: options, version of the firmware, name
+LEGACY = (10, 130)  # /dev/watchdog, another name of /dev/watchdog0; only that one shows its settings
 NOWAYOUT = "its driver has nowayout=1, so each stop in order would reset the machine"
 TOO_LONG = "its timeout is longer than the lock leaves time for"
 BUSY = "another program has it, such as systemd with RuntimeWatchdogSec"
@@ -42,7 +43,9 @@ class Kernel:
         found = os.stat(path)
         if not stat.S_ISCHR(found.st_mode):
             raise OSError("it is no device")
-        shown = Path(f"/sys/dev/char/{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}/nowayout")
+        numbers = os.major(found.st_rdev), os.minor(found.st_rdev)
+        folder = "class/watchdog/watchdog0" if numbers == LEGACY else "dev/char/{}:{}".format(*numbers)
+        shown = Path(f"/sys/{folder}/nowayout")
         return shown.exists() and shown.read_text().strip() == "1"
 
 

@@ -36,6 +36,7 @@ from supervisor.core.outcomes import (
 from supervisor.telemetry.names import Level, Name
 from supervisor.telemetry.stuck_texts import FAILED_BEFORE, remedy
 
+CHECK = "candidate_check"  # the name of that hook
 ALTERED = "session-altered: Consul has made another session than this node asked for"
 
 
@@ -129,10 +130,11 @@ class Facts:
         lasted_s = None if begun_at is None else self._clock() - begun_at
         fields = context_fields(context) | _attempt_fields(started)
         fields |= {"duration_s": lasted_s, "detail": event.detail}
+        level: Level = "warning" if event.left else "info"
         if isinstance(event, RunEnded):
-            return Fact("info", "run-ended", fields)
+            return Fact(level, "run-ended", fields)
         if event.ok:
-            return Fact("info", "hook-succeeded", fields)
+            return Fact(level, "hook-succeeded", fields)
         if context.event in LOSE_SIDE:
             self._lose_failures[context.name] = f"{event.started.hook.name} failed: {event.detail}"
         return Fact("error", "hook-failed", fields)

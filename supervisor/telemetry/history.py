@@ -6,6 +6,7 @@ and forgets the rest, which is in the log. Of a hook it keeps nothing except the
 hold secrets. Only events and transitions also come from earlier processes, as soon as their file was read.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,10 +15,11 @@ from typing import Any
 from supervisor.consul.permissions import UNKNOWN_TOKEN
 from supervisor.core.actions import Action, CannotStart, Reason, Role
 from supervisor.core.events import Answered, Event, RecordWritten
-from supervisor.core.outcomes import Denied, Outcome, Unknown, View
+from supervisor.core.outcomes import Denied, Ineligible, Outcome, Unknown, View
 from supervisor.core.requests import Answerer, Watch
+from supervisor.hooks.output import HookLine
 from supervisor.telemetry.event_log import EventLog
-from supervisor.telemetry.facts import FAILURES, Fact, Trouble
+from supervisor.telemetry.facts import CHECK, FAILURES, Fact, Trouble
 from supervisor.telemetry.item_history import (
     TRANSITIONS_MAX,
     Attempt,
@@ -27,6 +29,8 @@ from supervisor.telemetry.item_history import (
     Transition,
 )
 
+WROTE_CHARS_MAX = 200  # of a line of candidate_check, which is to fit beside its warning
+_SECRET_OF_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)|(?<=\?)\S+")
 DENIED_S = 90.0  # each request that is denied is repeated sooner; a watch is the last, after its wait
 TOKENS_LOADED_S = 15.0  # after the start of a server; each request that is denied is repeated within 5 s
 HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
@@ -127,6 +131,15 @@ class History:
             case "hook-succeeded" | "hook-failed" | "run-ended":
                 self._ended(fields, ok=name == "hook-succeeded")
 
+    def wrote(self, line: HookLine) -> None:
+        """Keep the last line of candidate_check, because it usually says why the check fails.
+
+        Everybody who can reach the page reads it: no trace of a shell (``set -x``), and no secret of a URL.
+        """
+        text = line.text.strip()
+        if line.hook == CHECK and text and not text.startswith("+"):
+            self.of(line.item).check_wrote = _SECRET_OF_URL.sub("…", text)[:WROTE_CHARS_MAX]
+
     # --- Consul and the disk ---------------------------------------------------------------------
 
     def _answered(self, event: Answered) -> None:
@@ -147,6 +160,8 @@ class History:
         if isinstance(outcome, Denied):
             since = history.denied[kind].since if kind in history.denied else now
             history.denied[kind] = Denial(since, now, outcome.why)
+        if isinstance(outcome, Ineligible):
+            history.ineligible = outcome.why
         if isinstance(outcome, Trouble):
             failure, ended_by = FAILURES[type(outcome)], CONSUL if isinstance(outcome, Unknown) else kind
             self._note_error(history, failure.present + outcome.why, failure.past + outcome.why, ended_by)
@@ -192,7 +207,10 @@ class History:
         """
         hook, _, event = _attempt_of(fields)
         history, detail = self.of(fields["item"]), fields.get("detail", "")
-        if event != "check":  # of which no attempts are kept
+        if event == "check":  # of which no attempts are kept
+            detail = ": ".join(filter(None, (detail, history.check_wrote)))
+            history.check_failed, history.check_wrote = "" if ok else f"failed: {detail}", ""
+        else:
             (transition, attempt), now = self._running.pop(_key(fields)), self._clock()
             if event == "run":
                 ok = attempt.stop_requested or history.role is Role.LOSING

@@ -83,5 +83,8 @@ class ItemHistory:
     why_stuck: str = FAILED_BEFORE  # why it was stuck when it was so last
     # The refusals (403) by the kind of request, until Consul answers that kind otherwise.
     denied: dict[str, Denial] = field(default_factory=dict)
+    ineligible: str = ""  # why its session could not be made when that was so last
+    check_failed: str = ""  # how candidate_check has failed. Blank: it has succeeded since
+    check_wrote: str = ""  # the last line that the running candidate_check has written
     current: Transition | None = None  # the acquire or lose that is not over. None: there is none
     transitions_json: str = ""  # of the transitions, kept by ``status``. Blank: one has changed since

@@ -206,6 +206,16 @@ class Status:
     def _warnings(
         self, contender: Contender, history: ItemHistory, after: frozenset[str], now: float
     ) -> Iterator[str]:
+        """Yield each warning about an item. Command and page show these and no others."""
+        if unknown_since := self._unknown_since(contender, history, now):
+            yield f"who holds is unknown since {unknown_since}"
+        elif contender.settings.kind == "election" and contender.tenure is None:
+            if contender.lock.view is not None and contender.lock.view.leader is None:
+                yield "nobody leads"
+        if contender.role is Role.INELIGIBLE:
+            yield f"not fit, so this node does not contend{_why_unfit(contender, history)}"
+        if (hook := history.last_hook) is not None and hook.ok is False:
+            yield f"{hook.hook} failed" + (f": {bounded(hook.detail)}" if hook.detail else "")
         if lease_runs_out(contender, now):
             yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
         if (device := self._contenders.guard_of(contender.settings.name)) and device.starves:
@@ -227,19 +237,21 @@ class Status:
             yield "is being wound up: the configuration no longer declares it as its record does"
         if contender.next_settings is not None:
             yield (
-                "still runs with its previous settings, until Consul confirms that it holds the lock"
-                " or the tenure ends"
+                "its new settings are not in force yet: they are once Consul confirms the lock, or when the"
+                " tenure ends"
             )
         given = self._command(contender.settings.name, contender)
-        if contender.paused and given is not None:
-            yield f"paused{_by(given)} since {given['time']}: does not contend until resume"
+        if contender.paused:
+            since = "" if given is None else f"{_by(given)} since {given['time']}"
+            yield f"paused{since}: does not contend until resume"
         if contender.tenure is None and contender.rests_until > now and not contender.paused:
             until = when(self._wall() + contender.rests_until - now)
             ends = f"`consul-supervisor resume {contender.settings.name}` ends the rest"
             yield f"rests until {until} after step-down{_by(given)}; {ends}"
         if contender.tenure is None and contender.own_losses and contender.rejoin_at > now:
             at = when(self._wall() + contender.rejoin_at - now)
-            yield f"does not contend before {at}, because its own hook, run or check ended the last tenure"
+            lost = next((f" ({each.reason})" for each in history.transitions if each.event == "lose"), "")
+            yield f"does not contend before {at}, because it ended the last tenure itself{lost}"
 
 
 def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterator[str]:
@@ -249,7 +261,7 @@ def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterato
     expired = tenure is not None and not tenure.believes and tenure.reason is Reason.LEASE_EXPIRED
     cut_off_s = max(0.0, contender.lease.cut_off_s)
     if expired or history.expired:
-        yield "was given up: Consul did not answer for as long as the lease allows"
+        yield "was given up: Consul did not answer for longer than the lease allows"
     elif history.unanswered and now - history.answered_at > cut_off_s and not (tenure and tenure.believes):
         what = "cannot be taken over" if contender.settings.contend else "cannot be observed"
         yield f"{what}: Consul's servers have not answered for more than {format_duration(cut_off_s)}"
@@ -257,6 +269,15 @@ def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterato
         yield f"goes on leading, but {_cannot_start(contender.faults[0])}"
     if contender.record_keeper.refused is not None:
         yield f"cannot be recorded: {history.unrecorded or 'see the log'}"
+
+
+def _why_unfit(contender: Contender, history: ItemHistory) -> str:
+    """Return why the node is not fit, to be added to a text. Blank: another warning of the item says it."""
+    if contender.ineligible:
+        return f": {bounded(history.ineligible)}"
+    if not contender.health.fit:
+        return f": candidate_check {history.check_failed or 'has not succeeded yet'}"
+    return ""
 
 
 def _cannot_start(fault: Fault) -> str:

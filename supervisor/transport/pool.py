@@ -96,7 +96,8 @@ class Transport:
             raise
         except TimeoutError:
             self._drop_idle()
-            text = f"no answer from {self._endpoint.peer} within {timeout_s:.3g} s: still {progress.doing}"
+            within = f"within {timeout_s:.3g} s" if timeout_s >= 0.001 else "in the time that was left"
+            text = f"no answer from {self._endpoint.peer} {within}: still {progress.doing}"
             raise ExchangeFailed(FailureKind.TIMEOUT, text) from None
 
     @property

@@ -58,7 +58,9 @@ class Check:
         self.done = command("check", str(file), "--connect", "--json")
         assert "Traceback" not in self.done.stderr, self.done.stderr
         self.code = self.done.returncode
-        self.found: list[dict[str, str]] = json.loads(self.done.stdout)["connect"]
+        document = json.loads(self.done.stdout)
+        self.found: list[dict[str, str]] = document["connect"]
+        self.warnings: list[dict[str, str]] = document["warnings"]
 
     def levels(self) -> set[tuple[str, str, str]]:
         return {(one["what"], one["item"], one["level"]) for one in self.found}
@@ -168,7 +170,7 @@ def test_a_fact_that_the_token_may_not_read_is_no_error(guarded: Guarded, tmp_pa
     secret = token(guarded, NEEDED.replace('agent "NODE" { policy = "read" }\n', ""))
     check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
     assert check.code == OK and check.of("agent")["level"] == "cannot tell"
-    assert 'agent "NAME-OF-THE-AGENTS-NODE" { policy = "read" }' in check.of("agent")["remedy"]
+    assert 'agent_prefix "" { policy = "read" }' in check.of("agent")["remedy"]
 
 
 @pytest.mark.long
@@ -460,6 +462,15 @@ def test_a_ttl_and_a_check_that_consul_refuses_are_reported(tmp_path: Path, way:
     assert "Invalid Session TTL" in check.of("rights", "short", "error")["text"]
     assert "Missing check 'none'" in check.of("rights", "unknown", "error")["text"]
     assert check.of("rights", "fine")["level"] == "ok"
+    assert "session_ttl_min" in str(check.warnings)
+
+
+def test_a_short_ttl_that_consul_takes_is_no_warning(shared_agent: Agent, tmp_path: Path) -> None:
+    text = (
+        "elections: {a: {session: {ttl: 2s, lock_delay: 30s}}, b: {session: {ttl: 12s}}, c: {contend: false}}"
+    )
+    check = Check(tmp_path, f"address: '{shared_agent.url}'", text)
+    assert check.code == OK and check.warnings == []
 
 
 @EITHER_WAY

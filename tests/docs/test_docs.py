@@ -22,7 +22,7 @@ from supervisor.config import files as config_source
 from supervisor.config.yaml_reader import NODES_MAX
 from supervisor.consul import services
 from supervisor.control.protocol import NOTE_CHARS_MAX
-from supervisor.core.actions import HookContext, Reason
+from supervisor.core.actions import HookContext, Reason, Role
 from supervisor.core.lease import (
     EXCHANGE_MAX_S,
     INTERVAL_MIN_S,
@@ -344,6 +344,7 @@ def test_the_shown_parts_of_an_election_load(run: str, webhook: str, tmp_path: P
 def all_facts() -> dict[str, Any]:
     """Return all variables that a hook of either kind can get."""
     context = HookContext("lose", "app", "service/app/leader", Reason.SHUTDOWN, "id", rival_at=1.0)
+    context = replace(context, role=Role.LOSING)
     of_slot = facts(replace(context, kind="semaphore"), attempt=1, node="node1", now=0.0, at=0.0)
     of_leader = facts(context, attempt=1, node="node1", now=0.0, at=0.0)
     (holders,) = set(of_slot) - set(of_leader)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -228,6 +229,69 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
         until(running.exists, "the supervisor runs it")
         assert one.stop() == 0
     assert not twice.exists()
+
+
+@SHOWN.by(MOVING, "From Patroni's callbacks", "yaml")
+def test_an_observer_follows_the_key_of_patroni(
+    shared_agent: Agent, tmp_path: Path, unique: str, shown: str
+) -> None:
+    """Another program locks the key with its name, as Patroni does; the observer needs no session."""
+    callback, told, us = tmp_path / "callback", tmp_path / "told", socket.gethostname()
+    callback.write_text(f'#!/bin/sh\necho "$@" >>{told}\n')
+    callback.chmod(0o755)
+    key = f"service/{unique}/leader"
+    text = shown.replace("service/batman/leader", key).replace("/etc/patroni/callback", str(callback))
+    one = Supervisor(tmp_path, {"consul": {"address": shared_agent.url}, **yaml.safe_load(text)})
+    patroni = shared_agent.session_create(Name=unique)
+    try:
+        assert shared_agent.acquire(key, patroni, us.encode())
+        one.start()
+        until(lambda: told.exists() and "primary" in told.read_text(), "it is told that its member leads")
+        shared_agent.kv_put(key, b"another")
+        until(lambda: "replica" in told.read_text(), "it is told that another leads")
+        assert told.read_text() == "on_role_change primary batman\non_role_change replica batman\n"
+        assert one.stop() == 0
+    finally:
+        one.close()
+        shared_agent.session_destroy(patroni)
+
+
+AGENT = """#!/bin/sh
+echo "$1 $OCF_RESKEY_ip" >>LOG
+case $1 in
+    start) touch STATE ;;
+    stop) rm -f STATE ;;
+    monitor) [ -e STATE ] || exit 7 ;;
+    *) exit 3 ;;
+esac
+"""  # the rules of OCF: 0 for success, also of the stop of what does not run; 7 for what does not run
+
+
+@SHOWN.by(MOVING, "From Pacemaker's agents", "sh", "wrapper")
+@SHOWN.by(MOVING, "From Pacemaker's agents", "yaml", "file")
+def test_an_ocf_agent_becomes_hooks(
+    shared_agent: Agent, tmp_path: Path, unique: str, wrapper: str, file: str
+) -> None:
+    agent, script, log, state = (tmp_path / name for name in ("agent", "address", "log", "state"))
+    agent.write_text(AGENT.replace("LOG", str(log)).replace("STATE", str(state)))
+    script.write_text(wrapper.replace("/usr/lib/ocf/resource.d/heartbeat/IPaddr2", str(agent)))
+    for each in (agent, script):
+        each.chmod(0o755)
+    text = file.replace("/usr/local/sbin/address", str(script)).replace("sleep 10", "sleep 0.05")
+    elections = {unique: yaml.safe_load(text)["elections"]["address"] | {"key": unique}}
+    one = Supervisor(tmp_path / "one", {"consul": {"address": shared_agent.url}, "elections": elections})
+    try:
+        one.start()
+        one.wait_line("role", role="holding")
+        until(lambda: log.read_text().count("monitor") > 2, "the agent monitors what it has started")
+        state.unlink()
+        one.wait_line("role", role="losing", reason="run-exited")
+        until(lambda: "stop" in log.read_text(), "on_lose stops it")
+        calls = log.read_text().splitlines()
+        assert calls[0] == "start 10.0.0.9" and calls[-1] == "stop 10.0.0.9"
+        assert one.stop() == 0
+    finally:
+        one.close()
 
 
 @pytest.mark.long

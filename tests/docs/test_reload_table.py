@@ -179,7 +179,7 @@ def test_every_key_of_an_election_or_semaphore_is_in_a_row() -> None:
         ", but not ended yet (role: ",
         ", but in force only when Consul has confirmed it",
         ", but it waits until ",
-        "still runs with its previous settings",
+        "its new settings are not in force yet",
     ],
 )
 def test_a_later_effect_is_reported_in_the_documented_words(words: str) -> None:

@@ -320,22 +320,27 @@ def test_each_hook_that_cannot_start_is_a_warning_with_its_place(tmp_path: Path)
 @pytest.mark.parametrize(
     ("systemctl", "sum_"),
     [
-        ("echo WatchdogUSec=4s", "WatchdogSec 4s"),
-        ("echo WatchdogUSec=1min 30s", "WatchdogSec 90s"),
-        ("echo WatchdogUSec=infinity", "WatchdogSec 10s"),  # a unit that is not there
-        ("echo WatchdogUSec=4s; exit 1", "WatchdogSec 10s"),
-        ("echo TimeoutStartUSec=9s; echo WatchdogUSec=10s", "WatchdogSec 10s + RestartSec 1s + start 1s"),
+        ("echo 4s", "WatchdogSec 4s"),
+        ("echo 1min 30s", "WatchdogSec 90s"),
+        ("[ $1 = show ] && echo infinity", "WatchdogSec 10s"),  # a unit that is not there
+        # A unit that has never started, with a drop-in.
         (
-            "echo TimeoutStartUSec=1min 30s; echo WatchdogUSec=4s",
-            "RestartSec 1s + TimeoutStartSec 90s + RestartSec again 1s + start 1s",
+            r"[ $1 = show ] && echo infinity || printf 'WatchdogSec=9s\n#WatchdogSec=8s\nWatchdogSec=4sec\n'",
+            "WatchdogSec 4s",
         ),
+        (r"[ $1 = show ] && echo infinity || printf 'WatchdogSec = 1min 500ms\n'", "WatchdogSec 60.5s"),
+        (r"[ $1 = show ] && echo infinity || printf ' WatchdogSec=7\n'", "WatchdogSec 7s"),
+        ("echo 4s; exit 1", "WatchdogSec 10s"),
         ("exec sleep 60", "WatchdogSec 10s"),
     ],
 )
-def test_with_here_the_watchdog_is_that_of_the_unit(tmp_path: Path, systemctl: str, sum_: str) -> None:
+def test_with_here_the_watchdog_is_that_of_the_unit(
+    tmp_path: Path, systemctl: str, sum_: str, start: str = "3s"
+) -> None:
     """A program plays systemd. Without --here nobody asks it."""
     program = tmp_path / "systemctl"
-    program.write_text(f"#!/bin/sh\n{systemctl}\n")
+    start = f'[ "$2" != --property=TimeoutStartUSec ] || exec echo {start}'
+    program.write_text(f"#!/bin/sh\n{start}\n{systemctl}\n")
     program.chmod(0o755)
     file = tmp_path / "c.yaml"
     file.write_text(
@@ -344,6 +349,50 @@ def test_with_here_the_watchdog_is_that_of_the_unit(tmp_path: Path, systemctl: s
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     assert sum_ in command("check", str(file), "--here", environ=environ).stdout
     assert "WatchdogSec 10s" in command("check", str(file), environ=environ).stdout
+
+
+def test_with_here_a_start_that_systemd_kills_later_counts_as_well(tmp_path: Path) -> None:
+    later = "RestartSec 1s + TimeoutStartSec 90s + RestartSec again 1s + start 1s"
+    test_with_here_the_watchdog_is_that_of_the_unit(tmp_path, "echo 4s", later, "1min 30s")
+    none = "WatchdogSec 10s"  # systemd shows its own default for a unit that is not there
+    test_with_here_the_watchdog_is_that_of_the_unit(tmp_path, "exit 0", none, "1min 30s")
+
+
+@pytest.mark.parametrize(
+    ("watchdog", "why"),
+    [
+        ("{device: /nonexistent}", "cannot open /nonexistent: No such file or directory"),
+        ("{device: /etc/passwd}", "cannot open /etc/passwd: it is no device"),
+        ("{device: /nonexistent, required: false}", ""),
+        ("{device: /dev/null}", ""),
+    ],
+)
+def test_with_here_a_watchdog_that_cannot_be_used_is_an_error(
+    tmp_path: Path, watchdog: str, why: str
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"watchdog: {watchdog}\nelections: {{app: {{on_lose: [{{exec: ['true']}}]}}}}\n")
+    problems = [checked(str(file), "--here")[1]["errors"], checked(str(file))[1]["warnings"]]
+    for found in problems:
+        about = [(each["line"], each["path"], each["message"]) for each in found if "open" in each["message"]]
+        assert [each[:2] for each in about] == ([(1, "watchdog")] if why else [])
+        assert all(message.startswith(why) for *_, message in about)
+    assert checked(str(file), "--here")[0] == (CONFIGURATION if why else OK)
+
+
+def test_with_here_a_watchdog_that_the_unit_hides_is_an_error(tmp_path: Path) -> None:
+    """A program plays systemd."""
+    program, file = tmp_path / "systemctl", tmp_path / "c.yaml"
+    program.write_text('#!/bin/sh\n[ "$2" != --property=PrivateDevices,ProtectClock ] || echo no yes\n')
+    program.chmod(0o755)
+    file.write_text("watchdog: {device: /dev/null}\nelections: {app: {}}\n")
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = command("check", str(file), "--here", environ=environ)
+    assert (
+        f"{file}:1:1: watchdog: cannot open /dev/null: the unit hides it: install the drop-in" in done.stderr
+    )
+    assert done.returncode == CONFIGURATION
+    assert command("check", str(file), environ=environ).returncode == OK
 
 
 def test_with_here_each_hook_that_cannot_start_is_an_error(tmp_path: Path) -> None:

@@ -42,7 +42,14 @@ def text_of(event: Event) -> str:
         case "stopped":
             return "supervisor stopped" + ("" if event.get("clean") else ", not clean")
         case "started":
-            return f"supervisor started, pid {event.get('pid')}"
+            version = f", version {event['version']}" if event.get("version") else ""
+            return f"supervisor started{version}, pid {event.get('pid')}"
+        case "reloaded":
+            return f"configuration read again: {event.get('what', 'nothing has changed')}"
+        case "reload-refused":
+            return "configuration REFUSED" + _details(event, "why")
+        case "watchdog":
+            return f"watchdog {event.get('device')} {event.get('state')}" + _details(event, "why")
         case other:
             return str(other)
 

@@ -138,7 +138,8 @@ def _hook(item: Item, now: datetime) -> str:
     if hook is None:
         return "-"
     took = "" if hook["duration_s"] is None else f" {_exact(hook['duration_s'])}"
-    detail = f" ({hook['detail']})" if hook["result"] == "failed" and hook["detail"] else ""
+    is_told = hook["result"] == "failed" or ", " in hook["detail"]  # as behind exit 0: what it left running
+    detail = f" ({hook['detail']})" if is_told and hook["detail"] else ""
     result = "FAILED" if hook["result"] == "failed" else hook["result"]
     return escape(f"{result} {hook['hook']}{took}{detail}")
 

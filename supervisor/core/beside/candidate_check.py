@@ -5,7 +5,7 @@ row. An adopted tenure ends after ``fall`` failures, and not because this proces
 without a check is fit. The reducer and the scheduler decide what a contender does when it is unfit.
 """
 
-from supervisor.core.actions import Action, HookContext, KillHook, Reason, StartHook
+from supervisor.core.actions import Action, HookContext, KillHook, Reason, Role, StartHook
 from supervisor.core.events import HookEnded
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER
@@ -71,7 +71,7 @@ def new_health(settings: ItemSettings) -> Health:
 
 
 def advance(
-    health: Health, settings: ItemSettings, seen: View | None, instance: str, now: float
+    health: Health, settings: ItemSettings, seen: View | None, instance: str, role: Role, now: float
 ) -> tuple[Health, tuple[Action, ...]]:
     """Begin the next check if it is due: one interval after the last one began, and not before its end.
 
@@ -89,6 +89,7 @@ def advance(
         leader=None if seen is None else seen.leader,
         kind=settings.kind,
         holders=seen.holders if isinstance(seen, SlotsView) else (),
+        role=role,
     )
     start = StartHook(check.hook, 1, context)
     return replace(health, running=start, due_at=now + check.interval_s), (start,)

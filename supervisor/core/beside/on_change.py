@@ -5,7 +5,7 @@ wakes without a change starts nothing, and a leader that came and went while a h
 contender waits for on_change.
 """
 
-from supervisor.core.actions import Action, HookContext, KillHook, Reason
+from supervisor.core.actions import Action, HookContext, KillHook, Reason, Role
 from supervisor.core.events import HookEnded
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import LONG_AGO, NEVER
@@ -56,7 +56,9 @@ class Change:
         return replace(self, hooks=self.hooks.ended(event.ok))
 
 
-def advance(change: Change, settings: ItemSettings, now: float) -> tuple[Change, tuple[Action, ...]]:
+def advance(
+    change: Change, settings: ItemSettings, role: Role, now: float
+) -> tuple[Change, tuple[Action, ...]]:
     """Begin the next attempt, or the run for the newest state."""
     if change.context is not None:
         hooks = change.begun
@@ -70,7 +72,7 @@ def advance(change: Change, settings: ItemSettings, now: float) -> tuple[Change,
         change = _begin_run(change, settings)
     if change.context is None or not change.hooks.due(now):
         return change, ()
-    sequence, start = change.hooks.start(change.begun, change.context)
+    sequence, start = change.hooks.start(change.begun, replace(change.context, role=role))
     return replace(change, hooks=sequence), (start,)
 
 

@@ -210,7 +210,7 @@ def _advance_lock(contender: Contender, now: float) -> Begun:
 
 def _advance_change(contender: Contender, now: float) -> Begun:
     if not contender.winding_up:
-        change, actions = changes.advance(contender.change, contender.settings, now)
+        change, actions = changes.advance(contender.change, contender.settings, contender.role, now)
     elif has_let_go(contender):
         change, actions = changes.stop(contender.change)
     else:
@@ -224,7 +224,7 @@ def _advance_health(contender: Contender, now: float) -> Begun:
         return replace(contender, health=health, maintenance=contender.maintenance.stopped()), actions
     change = contender.change
     health, actions = healths.advance(
-        contender.health, contender.settings, change.newest, change.instance, now
+        contender.health, contender.settings, change.newest, change.instance, contender.role, now
     )
     maintenance, requests = maintenances.advance(contender.maintenance, contender.terms, now)
     return replace(contender, health=health, maintenance=maintenance), (*actions, *requests)

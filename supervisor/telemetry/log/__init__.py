@@ -23,7 +23,7 @@ from supervisor.core.outcomes import LockDelayed, LostRace, Outcome
 from supervisor.core.requests import Request
 from supervisor.filesystem.writing import NonBlockingWriter
 from supervisor.hooks.output import HookLine, LineBudget
-from supervisor.telemetry.facts import FAILURES, Fact, Trouble, context_fields
+from supervisor.telemetry.facts import CHECK, FAILURES, Fact, Trouble, context_fields
 from supervisor.telemetry.log.format import reaches_journal, writer
 from supervisor.telemetry.log.journald import JOURNAL, JournalWriter
 from supervisor.telemetry.log.notices import Notices
@@ -38,6 +38,8 @@ STANDARD_ERROR = 2
 KEPT: tuple[Name, ...] = (
     "started",
     "stopped",
+    "reloaded",
+    "reload-refused",
     "role",
     "hook-succeeded",
     "hook-failed",
@@ -49,7 +51,6 @@ KEPT: tuple[Name, ...] = (
 )
 # A device starves during each loss, mostly until on_lose has ended in time.
 LEVEL_OF_DEVICE: dict[str, Level] = {"failed": "error", "starves": "warning"}
-CHECK = "candidate_check"  # the name of that hook
 FOLLOW_ROLE: tuple[Name, ...] = ("hook-started", "hook-killed", "run-started", "run-stopping")
 # Of all hooks together in ten seconds. journald drops the lines of a service beyond 10,000 in 30 s
 # (RateLimitBurst= in journald.conf(5)), those of a failover as well as those of a chatty hook.
@@ -81,6 +82,7 @@ class Log:
         self._output = LineBudget(clock, OUTPUT_LINES_MAX)
         self._output_dropped = 0  # lines of hooks that are not reported yet
         self._tick_at = float("-inf")
+        self._leaves_running: set[str] = set()  # the items whose check has left processes running
         # Receives the name and the fields of each line of KEPT, whatever the level of the log.
         self.keep: Callable[[Name, dict[str, Any]], None] = lambda event, fields: None
 
@@ -115,7 +117,7 @@ class Log:
                 self.line(level, "watchdog", **about, why=device.why_not, reset_in_s=left_s)
         for level, name, fields in sorted(facts, key=lambda fact: fact.name in FOLLOW_ROLE):
             if fields.get("event_kind") == "check" and name in ("hook-succeeded", "hook-failed"):
-                self._checked(fields["item"], fields["detail"], ok=name == "hook-succeeded")
+                self._checked(level, name, fields)
             else:
                 self._write(level, name, fields)
         for action in actions:
@@ -174,12 +176,19 @@ class Log:
         if PRIORITIES[level] <= self._least:
             self._write_formatted(level, event, present)
 
-    def _checked(self, item: str, detail: str, *, ok: bool) -> None:
-        """Log a check only when its result has changed, because a check ends every few seconds."""
-        if ok:
-            self.recovered("check-failed", item)
-        else:
-            self.failed("check-failed", item, detail)
+    def _checked(self, level: Level, name: Name, fields: dict[str, Any]) -> None:
+        """Log a check only when its result has changed, because a check ends every few seconds.
+
+        What the check of an item leaves running is logged once.
+        """
+        item = fields["item"]
+        if name == "hook-failed":
+            self.failed("check-failed", item, fields["detail"])
+            return
+        self.recovered("check-failed", item)
+        if level == "warning" and item not in self._leaves_running:
+            self._leaves_running.add(item)
+            self._write(level, name, fields)
 
     def _answered(self, request: Request, outcome: Outcome) -> None:
         failure = FAILURES.get(type(outcome))

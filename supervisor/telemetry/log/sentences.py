@@ -19,7 +19,7 @@ _ENDED = "[ after {duration_s} s][, attempt {later_attempt}][: {detail}]"
 _WORKS = " again[, after {duration_s} s]"
 SENTENCES: dict[Name, str] = {
     # this process
-    "started": "Started: takes part in {items} elections and semaphores",
+    "started": "Started[ version {version}]: takes part in {counted}",
     "stopping": "Stopping: {reason}",
     "interrupted": "Interrupted: {why}",
     "stopped": "Stopped {cleanly}",
@@ -29,7 +29,7 @@ SENTENCES: dict[Name, str] = {
         "Read the configuration again[; the daemon: {process}][; changed: {changed}]"
         "[; restarted: {restarted}][; added: {added}][; removed: {removed}]"
     ),
-    "reload-refused": "Refused the new configuration: {why}",
+    "reload-refused": "Refused the configuration: {why}",
     "command-received": "[{item}: ]received {verb}[ --to {to}][ from {user}| from uid {uid}][: {note}]",
     "command": "[{item}: ]{verb}[ was refused: {why}| is done]",
     "control-socket": "Control socket: {why}",
@@ -83,7 +83,7 @@ SENTENCES: dict[Name, str] = {
     "journal-failed": f"[{{items_named}}: ]the record cannot be written{_FAILS}",
     "journal-recovered": f"[{{items_named}}: ]records can be written{_WORKS}",
     "copies-failed": f"[{{items_named}}: ]records are in memory only{_FAILS}",
-    "copies-recovered": f"[{{items_named}}: ]records are on disk, too{_WORKS}",
+    "copies-recovered": f"[{{items_named}}: ]records are on disk{_WORKS}",
     "events-failed": f"[{{items_named}}: ]events are kept in memory only{_FAILS}",
     "events-recovered": f"[{{items_named}}: ]events can be written{_WORKS}",
     "leftover-process": "Left behind by a crash: {why}",
@@ -109,6 +109,10 @@ def sentence(event: Name, fields: Mapping[str, Any]) -> str:
 def _derived(fields: Mapping[str, Any]) -> dict[str, str]:
     """Return what a sentence has instead of a field."""
     derived = {"cleanly": "in order" if fields.get("clean") else "and left something over"}
+    if (number := fields.get("items")) is not None:
+        derived["counted"] = (
+            "1 election or semaphore" if number == 1 else f"{number} elections and semaphores"
+        )
     if "item" in fields:
         derived["items_named"] = fields["item"]
     elif names := fields.get("names"):

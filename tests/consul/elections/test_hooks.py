@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.consul.elections.scene import TTL, Scene
-from tests.support.supervisor import until
+from tests.support.supervisor import command, until
 from tests.support.turns import first_now
 
 SLOW_TO_STOP = "trap 'sleep 0.3; exit 0' TERM; sleep 600 & wait"
@@ -103,6 +103,18 @@ def test_unusual_sessions_lead_and_hand_over(scene: Scene, session: dict[str, st
     scene.waiter("b", **how)
     assert a.stop() == 0
     assert scene.wait_leader() == "b"
+
+
+def test_a_lock_that_no_fit_node_takes_is_a_warning_with_the_cause(scene: Scene) -> None:
+    failing = {"shell": "echo replica is 40 s behind; exit 3", "interval": "1s", "rise": 1, "fall": 1}
+    a = scene.node("a", candidate_check=failing)
+    cause = "candidate_check failed: exit 3: replica is 40 s behind"
+    wanted = {
+        f"warning: {scene.name}: nobody leads",
+        f"warning: {scene.name}: not fit, so this node does not contend: {cause}",
+    }
+    status = ("status", "--socket", str(a.folder / "control.sock"))
+    until(lambda: wanted <= set(command(*status).stdout.splitlines()), "the command says so")
 
 
 @pytest.mark.long

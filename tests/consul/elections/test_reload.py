@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from supervisor import __version__
 from supervisor.daemon.operator import IN_FORCE_S
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_operator import operate
@@ -55,6 +56,23 @@ def test_a_changed_setting_of_the_process_is_reported_without_its_secrets(scene:
     assert a.wait_line("reloaded")["process"] == "; ".join(changed)
     assert "0b8a1c58" not in a.log_text and scene.calls("a") == ["acquire acquired"]
     assert reload(a) == (0, ["nothing has changed"])
+
+
+def test_a_reload_logs_only_what_is_new_and_is_an_event(scene: Scene) -> None:
+    """What an operator has decided, such as an address that others reach, is no warning of the log."""
+    a = scene.leader("a", session={"ttl": "3s", "lock_delay": "30s"})
+    port = free_ports(1)[0]
+    assert {line["level"] for line in a.lines("configuration")} == {"info"}
+    before = len(a.lines("configuration"))
+    a.rewrite(scene.config({scene.name: scene.item("a", session={"ttl": "3s", "lock_delay": "30s"})})
+              | {"http": {"listen": f"0.0.0.0:{port}"}})  # fmt: skip
+    assert reload(a)[0] == reload(a)[0] == 0
+    (line,) = a.lines("configuration")[before:]
+    assert line["level"] == "info" and "http.listen" in line["why"]
+    told = command("events", "--socket", str(a.folder / "control.sock")).stdout
+    assert f"configuration read again: http.listen: none -> 0.0.0.0:{port}" in told
+    assert "configuration read again: nothing has changed" in told
+    assert f"supervisor started, version {__version__}, pid {a.pid}" in told
 
 
 @pytest.mark.long

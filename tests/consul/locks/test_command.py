@@ -41,6 +41,26 @@ def test_a_program_that_cannot_run_is_reported_before_anything_is_locked(
     assert done.end() == (code, "", f"consul-supervisor: cannot run {program}: {why}\n")
 
 
+def test_a_script_that_the_kernel_cannot_start_is_reported_before_anything_is_locked(
+    lockers: Lockers, tmp_path: Path
+) -> None:
+    script = tmp_path / "script"
+    script.write_bytes(b"#!/bin/sh\r\n")
+    script.chmod(0o755)
+    code, out, error = lockers.start(argv=[str(script)], environ={"CONSUL_HTTP_ADDR": "127.0.0.1:1"}).end()
+    assert (code, out) == (126, "") and error.startswith(f"consul-supervisor: cannot run {script}: ")
+    assert rf"it is run by /bin/sh\r, which there is not: sed -i 's/\r$//' {script}" in error
+
+
+def test_what_the_command_leaves_running_is_named(lockers: Lockers) -> None:
+    done = lockers.start(argv=["/bin/sh", "-c", "sleep 60 & exit 3"])
+    assert done.end() == (
+        3,
+        "",
+        "consul-supervisor: the command ended, and what it left running was killed: sleep\n",
+    )
+
+
 def test_the_standard_streams_are_those_of_lock(lockers: Lockers) -> None:
     done = lockers.start(argv=["/bin/sh", "-c", "tr a-z A-Z; echo problem >&2"], stdin=subprocess.PIPE)
     out, error = done.process.communicate("some text", timeout=PATIENCE_S)

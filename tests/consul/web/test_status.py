@@ -13,6 +13,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.actions import HookContext, Reason, Role, StartHook
+from supervisor.core.beside.candidate_check import Health
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lease import lease_of
@@ -21,6 +22,7 @@ from supervisor.core.lock.election import ElectionLock, HolderSession
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
 from supervisor.formats.durations import format_duration
+from supervisor.hooks.output import HookLine
 from supervisor.http_server import HttpRequest
 from supervisor.telemetry.facts import Facts
 from supervisor.telemetry.formatting import DETAIL_CHARS_MAX, when
@@ -505,12 +507,50 @@ def test_a_resting_item_shows_until_when_and_the_command_that_ends_the_rest() ->
     told = "rests until 2027-01-15T08:01:50.000Z after step-down; `consul-supervisor resume n` ends the rest"
     assert Stage(rests_until=110.0).item["warnings"] == [told]
     assert Stage(rests_until=99.0).item["warnings"] == []
-    assert Stage(paused=True, rests_until=110.0).item["warnings"] == []
+    paused = ["paused: does not contend until resume"]
+    assert Stage(paused=True, rests_until=110.0).item["warnings"] == paused
 
 
-def test_the_time_of_the_next_attempt_is_shown_after_a_loss_of_our_own_making() -> None:
+def test_the_time_of_the_next_attempt_and_the_cause_are_shown_after_a_loss_of_our_own_making() -> None:
     stage = Stage(own_losses=1, rejoin_at=110.0)
-    assert stage.item["warnings"] == [
-        "does not contend before 2027-01-15T08:01:50.000Z, because its own hook, run or check ended the"
-        " last tenure"
-    ]
+    before = "does not contend before 2027-01-15T08:01:50.000Z, because"
+    assert stage.item["warnings"] == [f"{before} it ended the last tenure itself"]
+    stage.becomes(Role.LOSING, "run-exited")
+    stage.becomes(Role.WAITING)
+    assert stage.item["warnings"] == [f"{before} it ended the last tenure itself (run-exited)"]
+
+
+# --- what an operator should know -----------------------------------------------------------------
+
+
+def test_an_election_without_a_leader_says_so_and_why_this_node_does_not_contend() -> None:
+    """The cause is the last line of the check, without the trace of a shell and the secrets of a URL."""
+    stage = Stage(lock=replace(Stage().node.by_name["n"].lock, view=o.KeyView(5)), health=Health(fit=False))
+    stage.answers(o.KeyView(5))
+    unfit = "not fit, so this node does not contend: candidate_check"
+    assert stage.item["warnings"] == ["nobody leads", f"{unfit} has not succeeded yet"]
+    for wrote, told in {
+        "replica is 40 s behind": ": replica is 40 s behind",
+        "http://me:secret@h/x?token=secret timed out": ": http://…@h/x?… timed out",
+        "x" * 500: f": {'x' * 200}",
+        "+ curl -H secret": "",
+    }.items():
+        start = stage.begins("check")
+        for text in (wrote, "+ exit 1", " "):
+            stage.history.wrote(HookLine("n", "candidate_check", "t", "stderr", text))
+        stage.ends(start, ok=False, detail="exit 1")
+        assert stage.item["warnings"][1] == f"{unfit} failed: exit 1{told}"
+    stage.ends(stage.begins("check"))
+    assert stage.item["warnings"][1] == f"{unfit} has not succeeded yet"
+    stage.history.wrote(HookLine("n", "on_lose[0]", "t", "stdout", "another hook's"))
+    stage.change(health=Health(fit=True), ineligible=True)
+    stage.happens(e.Answered(r.CreateSession("n", 1.0, 3.0, SessionSettings("n")), o.Ineligible("disk")), [])
+    assert stage.item["warnings"] == ["nobody leads", "not fit, so this node does not contend: disk"]
+
+
+def test_a_failed_hook_and_a_holder_that_nobody_knows_are_warnings() -> None:
+    stage = Stage()
+    stage.ends(stage.begins("change"), ok=False, detail="exit 7")
+    stage.answers(o.Unknown("refused"))
+    since = when(NOON + 100.0)
+    assert stage.item["warnings"] == [f"who holds is unknown since {since}", "on_acquire[0] failed: exit 7"]

@@ -250,7 +250,24 @@ async def test_processes_left_in_a_hooks_group_are_killed_before_its_end_is_repo
         ended = await one.end(one.start(text))
         left = [int(line) for line in one.text()]
         assert len(left) == 2 and not any(map(alive, left))
-        assert ended.detail == "exit 0"
+        assert (ended.detail, ended.left) == ("exit 0, killed what it left running: sleep", "sleep")
+
+
+async def test_a_process_that_ends_soon_after_its_hook_keeps_its_output_and_is_not_named() -> None:
+    """As a tee does that copies the output of the whole script."""
+    async with trial() as one:
+        ended = await one.end(one.start("(sleep 0.05; seq 1000) & exit 0"))
+        assert (ended.detail, ended.left) == ("exit 0", "")
+        await one.says("1000")
+
+
+async def test_what_a_hook_leaves_running_is_killed_within_its_timeout() -> None:
+    async with trial() as one:
+        now = asyncio.get_running_loop().time
+        begun_at = now()
+        ended = await one.end(one.start("sleep 0.35; exec 2>&-; sleep 60 & exit 0", timeout_s=0.4))
+        assert isinstance(ended, HookEnded) and now() - begun_at < PATIENCE_S
+        assert ended.detail in ("exit 0, killed what it left running: sleep", "timed out after 0.4s")
 
 
 async def test_after_term_the_whole_group_has_kill_after_to_end_in_order() -> None:

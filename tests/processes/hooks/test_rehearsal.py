@@ -99,6 +99,7 @@ def test_each_kind_of_hook_gets_its_event_as_variables_and_on_standard_input(
     has_session = event != "check" and (section, event) != ("semaphores", "change")
     assert facts["session"] == (SESSION if has_session else "")
     assert ("time_left" in facts) is event.startswith("lose")
+    assert facts.get("role") == {"change": "holding", "check": "waiting"}.get(event)
     leads = event in ("acquire", "change")
     if section == "semaphores":
         assert [each["session"] for each in facts["holders"]] == ([SESSION] if leads else [])

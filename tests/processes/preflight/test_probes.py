@@ -79,8 +79,8 @@ def test_each_reason_why_a_hook_cannot_start_is_reported(program: Path, tmp_path
         ("#!/no/such/python", "is run by /no/such/python, which cannot be executed here"),
         ("#! /usr/bin/env nosuchpython", f"is run by nosuchpython, which is in no folder of PATH, {PATH}"),
         ("#!/usr/bin/env sh", ""),
-        ("#!", ""),
-        ("\x7fELF", ""),
+        ("#!", "names no program behind #! in its first line"),
+        ("\x7fELF", "is damaged, or a program for another kind of machine"),
     ],
 )
 def test_a_script_without_its_interpreter_cannot_start(program: Path, line: str, why: str) -> None:
@@ -121,6 +121,39 @@ def test_a_folder_of_authorities_is_checked_as_a_folder(tmp_path: Path) -> None:
     why = f"cannot read {missing}: No such file or directory"
     assert [*faults[0][0]] == ["CONSUL_CAPATH", why, "make it, or correct CONSUL_CAPATH"]
     assert faults[1][0][1] == f"cannot read {file}: it is not a folder" and faults[2] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ('/opt/stop --fast "$X" 2>&1 | logger', "/opt/stop"),
+        ("  ./stop\nexit 0", "./stop"),
+        ("/opt/stop || true", ""),
+        ("$HOME/stop", ""),
+        ("'/opt/stop'", ""),
+        ("exec /opt/stop", ""),
+        ("A=/opt/x stop", ""),
+        ("A=b/c", ""),
+        ("/opt/stop;true", ""),
+        ("~/stop", ""),
+    ],
+)
+def test_a_program_that_a_shell_begins_with_is_looked_at(text: str, script: str) -> None:
+    hook = Hook("h", Command(("/bin/sh", "-c", text)), 1.0)
+    item = ElectionSettings("a", "k", b"", SessionSettings("n"), on_lose=(hook,))
+    assert [probe.script for probe in probes_of((item,), {}).probes if isinstance(probe, ProgramProbe)] == [
+        script
+    ]
+
+
+def test_a_shell_starts_what_it_would_take_for_a_text(program: Path) -> None:
+    program.write_text("exit 0\n")
+    missing = str(program.with_name("missing"))
+    assert (
+        found(program="/bin/sh", script=str(program)) == [] == found(program=str(program), dies_with_us=True)
+    )
+    assert found(program=str(program)) == [f"{program} names no program behind #! in its first line"]
+    assert found(program="/bin/sh", script=missing) == [f"no such program: {missing}"]
 
 
 def test_a_probe_that_hangs_does_not_delay_the_other_probes(

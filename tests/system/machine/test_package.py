@@ -108,7 +108,13 @@ def test_an_upgrade_to_a_version_that_refuses_the_configuration_restarts_nothing
     done = bare.machine.sh(INSTALL.replace("--yes", "--yes --reinstall"))
     assert done.returncode == 0, done
     assert f"{CONFIG}:1:19: elections.app.kee: " in done.stdout
-    assert "Correct it, then run systemctl restart consul-supervisor" in done.stdout
+    assert "a reboot would keep what this node holds" in done.stdout
+    bare.machine.did(f"systemctl restart {UNIT}")  # as the text and `status` say
+    assert bare.wait_holds() == session
+    before = bare.pid
+    bare.machine.did("mv /var/lib/consul-supervisor/accepted.json /var/tmp")
+    done = bare.machine.sh(INSTALL.replace("--yes", "--yes --reinstall"))
+    assert "would leave what this node holds without a supervisor" in done.stdout
     assert (bare.pid, bare.holder()) == (before, session)
     bare.machine.write(CONFIG, good)
     bare.machine.did(f"systemctl restart {UNIT}")

@@ -91,6 +91,14 @@ def test_the_table_shows_every_item_at_a_glance() -> None:
     ]
 
 
+def test_the_table_shows_what_a_hook_left_running() -> None:
+    told = item("a", last_hook=hook("ok", detail="exit 0, killed what it left running: app"))
+    assert (
+        "ok on_acquire[0] 120ms (exit 0, killed what it left running: app)"
+        in lines(status(told), None, colours=False)[3]
+    )
+
+
 def test_another_version_than_the_installed_one_is_a_warning() -> None:
     """An upgrade that was refused leaves the former process running."""
     older = {**USUAL, "daemon": {**USUAL["daemon"], "version": "0.0.9"}}

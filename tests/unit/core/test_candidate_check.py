@@ -40,6 +40,14 @@ def leading() -> p.Play:
     return play
 
 
+def test_each_check_is_told_the_role_in_which_it_begins() -> None:
+    play = leading()
+    play.passes(10.0)
+    starts = [start.context for _, start in play.log if isinstance(start, a.StartHook)]
+    roles = [context.role for context in starts if context.event == "check"]
+    assert roles == [a.Role.INELIGIBLE, a.Role.INELIGIBLE, a.Role.HOLDING]
+
+
 def test_a_free_key_is_not_taken_before_the_check_has_risen() -> None:
     play = leading()
     assert play.times(p.ACQUIRE) == [5.2]
@@ -66,7 +74,9 @@ def test_an_unfit_waiter_has_no_session_until_its_check_rises_again() -> None:
 def test_a_check_that_a_reload_adds_begins_at_once() -> None:
     """Without a run of the check an adopted holder would be unfit for ever once it has lost."""
     bare, with_check = healths.new_health(p.contender()), p.contender(candidate_check=CHECK)
-    health, begun = healths.advance(healths.new_health(with_check).after(bare), with_check, None, "i", 7.0)
+    health, begun = healths.advance(
+        healths.new_health(with_check).after(bare), with_check, None, "i", a.Role.WAITING, 7.0
+    )
     assert [type(action) for action in begun] == [a.StartHook] and health.due_at == 12.0
     assert healths.new_health(p.contender()).after(health).deadline == NEVER
 

@@ -129,6 +129,21 @@ def test_a_win_of_this_node_is_a_change_that_delays_nothing() -> None:
     play.hears(0.5, e.StopAsked(), "kill up, losing")
 
 
+def test_each_attempt_is_told_the_role_in_which_it_begins() -> None:
+    play = waiting(on_change=(hook("told", retries=1),))
+    play.does(0.2, WATCH, FREE, "acquire s, start told#1: initial, watch 5")
+    first = play.last(a.StartHook)
+    play.does(0.3, ACQUIRE, WON, "start up#1: acquired, acquiring")
+    up = play.last(a.StartHook)
+    play.hears(0.4, e.HookEnded(first, ok=True), "start told#1: leader-changed")
+    second = play.last(a.StartHook)
+    play.hears(0.5, e.HookEnded(up, ok=True), "holding")
+    play.hears(0.6, e.HookEnded(second, ok=False), "")
+    play.does(1.6, "start told#2: leader-changed")
+    roles = [start.context.role for start in (first, second, up, play.last(a.StartHook))]
+    assert roles == [a.Role.WAITING, a.Role.ACQUIRING, None, a.Role.HOLDING]
+
+
 def test_a_stop_kills_a_running_on_change_and_begins_no_other() -> None:
     play = observer()
     play.on(0.1, p.WATCH, p.RIVAL)

@@ -27,6 +27,7 @@ from tests.support.supervisor import PATIENCE_S
 
 DERIVED = {
     "cleanly": "clean",
+    "counted": "items",
     "items_named": "item",
     "later_attempt": "attempt",
 }  # and the field it comes from
@@ -206,6 +207,12 @@ def test_a_sentence_with_all_of_its_fields_has_no_gap(event: Name) -> None:
     ("event", "fields", "said"),
     [
         ("started", {"items": 3, "pid": 7}, "Started: takes part in 3 elections and semaphores"),
+        (
+            "started",
+            {"items": 1, "version": "2.0"},
+            "Started version 2.0: takes part in 1 election or semaphore",
+        ),
+        ("copies-recovered", {"item": "a"}, "a: records are on disk again"),
         ("stopped", {"clean": True}, "Stopped in order"),
         ("stopped", {"clean": False}, "Stopped and left something over"),
         ("role", {"item": "app", "role": "waiting", "former_role": "losing"}, "app: waiting, was losing"),

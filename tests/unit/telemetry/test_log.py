@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -114,6 +115,19 @@ def test_the_line_of_a_stuck_item_has_the_reason_and_the_remedy() -> None:
     assert line["remedy"] == remedy
     written.on_step(Tick(), [Finished("app", clean=False)])
     assert written.lines()[-1]["remedy"] == remedy.replace(", then", ", start the supervisor again, then")
+
+
+def test_what_a_hook_leaves_running_is_a_warning_and_for_a_check_a_single_one() -> None:
+    written = Written("warning")
+    detail = "exit 0, killed what it left running: app"
+    checks = replace(CONTEXT, event="check")
+    for context in (CONTEXT, checks, checks, replace(checks, name="other")):
+        written.on_step(HookEnded(StartHook(LOSE, 1, context), True, detail, left="app"), [])
+        written.on_step(HookEnded(StartHook(LOSE, 1, context), ok=True, detail="exit 0"), [])
+    told = [(line["event_kind"], line["item"], line["detail"]) for line in written.lines()]
+    assert told == [
+        (kind, item, detail) for kind, item in (("lose", "app"), ("check", "app"), ("check", "other"))
+    ]
 
 
 def test_the_kind_of_a_request_is_logged_in_words() -> None:

@@ -143,7 +143,7 @@ def test_of_a_hundred_items_only_those_in_trouble_stand_out(browser: Browser, da
     now = datetime.now(UTC)
     calm = [item(now, f"calm-{n:02d}", "waiting", 60, leader="vm1") for n in range(98)]
     redis = said(daemon)["items"][2]
-    said(daemon)["items"] = [*calm, redis, item(now, "empty", "waiting", 60)]
+    said(daemon)["items"] = [*calm, redis, item(now, "empty", "waiting", 60, warnings=["nobody leads"])]
     opened(browser, daemon.url)
     assert names(browser)[:3] == ["redis", "empty", "calm-00"] and len(names(browser)) == 100
     assert browser.run("[...document.querySelectorAll('#list > li > details[open]')].length") == 1

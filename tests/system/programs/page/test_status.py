@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from docs.page import status, transition
+from docs.page import item, status, transition
 from supervisor.consul.maintenance import shown as shown_maintenance
 from supervisor.core.outcomes import InMaintenance
 from supervisor.core.requests import ReadMaintenance
@@ -74,11 +74,8 @@ def test_a_warning_of_the_daemon_is_shown_although_all_else_is_well(
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"leader": None}, "nobody leads"),
-        ({"leader_unknown_since": "2026-11-21T14:40:41.123Z"}, "who holds is unknown since"),
+        ({"leader_unknown_since": "2026-11-21T14:40:41.123Z", "warnings": ["unknown"]}, "unknown since"),
         ({"warnings": ["the limit differs"]}, "the limit differs"),
-        ({"paused": True, "role": "paused"}, "paused: does not contend"),
-        ({"role": "ineligible"}, "not fit: does not contend"),
         ({"role": "resting", "warnings": ["rests until noon"]}, "rests until noon"),
     ],
 )
@@ -106,13 +103,100 @@ def test_an_error_that_is_over_is_shown_in_the_past_and_then_dropped(
 ) -> None:
     told = said(daemon)
     began, over = (datetime.now(UTC) - timedelta(seconds=ago_s) for ago_s in (400, 10))
-    error = {"at": began.isoformat(), "text": "Consul did not answer: refused", "over_at": over.isoformat()}
+    error = {"at": iso(began), "text": "Consul did not answer: refused", "over_at": iso(over)}
     told["items"][1]["last_error"] = error
     summary = f"{row('activemq')}.querySelector('summary').innerText"
     page.wait(f"{summary}.includes('Consul did not answer')")
+    assert f"{local(page, began)}, over {local(page, over)}: Consul did not answer" in page.run(summary)
     assert page.run(f"{row('activemq')}.dataset.mood") == "calm"  # as the command, which says healthy
-    told["items"][1]["last_error"] = {**error, "over_at": began.isoformat()}
+    told["items"][1]["last_error"] = {**error, "over_at": iso(began)}
     page.wait(f"!{summary}.includes('Consul did not answer')")
+
+
+def iso(time: datetime) -> str:
+    """The time as the daemon writes it."""
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def local(page: Browser, time: datetime) -> str:
+    """The time as the page shows it."""
+    return str(page.run(f"clock({json.dumps(time.isoformat())})"))
+
+
+def test_the_warnings_are_those_of_the_daemon_and_no_others(page: Browser, daemon: CannedDaemon) -> None:
+    """So the page and `consul-supervisor status` never disagree."""
+    said(daemon)["items"][1] |= {"leader": None, "role": "ineligible", "paused": True, "command": None}
+    page.wait(f"{row('activemq')}.dataset.role === 'ineligible'")
+    assert page.run(f"{row('activemq')}.dataset.mood") == "calm"
+    said(daemon)["items"][1]["warnings"] = ["nobody leads", "not fit: exit 1"]
+    page.wait(f"{row('activemq')}.dataset.mood === 'attention'")
+    notes = f"[...{row('activemq')}.querySelectorAll('[data-is=notes] > span')].map((each) => each.innerText)"
+    assert page.run(notes) == ["▲ nobody leads", "▲ not fit: exit 1"]
+
+
+def outage(items: int, now: datetime, *, over: bool = False) -> dict[str, Any]:
+    told = status(now)
+    told["items"] = [item(now, f"db-{n:02d}", "waiting", 60, leader="vm1") for n in range(items)]
+    silent = "cannot be taken over: Consul's servers have not answered for more than 20s"
+    told["troubles"] = [] if over else [f"{one['name']} {silent}" for one in told["items"]]
+    told["healthy"] = over
+    for number, one in enumerate(told["items"]):
+        at = iso(now - timedelta(seconds=60 + number))
+        one["warnings"] = [] if over else [f"who holds is unknown since {at}"]
+        one["last_error"] = {"at": at, "text": "Consul did not answer", "over_at": at if over else None}
+    return told
+
+
+ABOVE = "[...document.querySelectorAll('#troubles-list li')].map((each) => each.innerText)"
+OPENED = "document.querySelectorAll('#list > li > details[open]').length"
+
+
+def test_one_cause_of_many_items_is_told_once_above_them(browser: Browser, daemon: CannedDaemon) -> None:
+    """No row is opened for it, and each row tells it when it is opened."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    daemon.status = outage(54, now)
+    opened(browser, daemon.url)
+    trouble, unknown, error = browser.run(ABOVE)
+    assert trouble == "✕ 54 items: cannot be taken over: Consul's servers have not answered for more than 20s"
+    first, last = (local(browser, now - timedelta(seconds=ago_s)) for ago_s in (113, 60))
+    assert unknown == f"▲ 54 items: who holds is unknown since {first} to {last}"
+    assert error == f"▲ 54 items: {first} to {last}: Consul did not answer"
+    summary = f"{row('db-07')}.querySelector('summary').innerText"
+    assert browser.run(OPENED) == 0 and "taken over" not in browser.run(summary)
+    assert browser.run(f"{row('db-07')}.dataset.mood") == "trouble"
+    browser.run(f"{row('db-07')}.querySelector('summary').click()")
+    assert "taken over" in browser.run(summary) and "unknown since" in browser.run(summary)
+    said(daemon)["troubles"].append("db-03 is stuck: on_lose[0] failed: exit 1")
+    browser.wait(f"{row('db-03')}.querySelector('details').open")
+    assert browser.run(OPENED) == 2
+    daemon.status = outage(54, now, over=True)
+    browser.wait("document.getElementById('troubles').dataset.mood === 'calm'")
+    assert browser.run(ABOVE) == [
+        f"● 54 items: {first} to {last}, over {first} to {last}: Consul did not answer"
+    ]
+
+
+def test_a_cause_of_three_items_stays_with_them(browser: Browser, daemon: CannedDaemon) -> None:
+    daemon.status = outage(3, datetime.now(UTC))
+    opened(browser, daemon.url)
+    assert browser.run(ABOVE) == [] and browser.run(OPENED) == 3
+
+
+def test_times_are_those_of_the_browser_and_in_one_piece(browser: Browser, daemon: CannedDaemon) -> None:
+    """Also within texts of the daemon, on a phone, and never within a value of Consul."""
+    at = "2025-01-26T11:54:36.071Z"
+    told = said(daemon)
+    told["troubles"].append(f"this process runs by the configuration of {at}, because the file is broken")
+    one = told["items"][1]
+    one |= {"warnings": [f"rests until {at} after step-down"], "leader": at, "since": at}
+    one["last_error"] = {"at": at, "text": "broken", "over_at": None}
+    browser.resize(390, 800, phone=True)
+    opened(browser, daemon.url)
+    browser.run(OPEN_ALL)
+    text, shown = browser.text(), local(browser, datetime.fromisoformat(at))
+    assert f"rests until {shown} after step-down" in text and f"the configuration of {shown}, because" in text
+    assert shown.startswith("Jan\u00a026\u00a0") and text.count(shown) >= 5
+    assert text.count(at) == 2  # the leader's own value, in the row and among the facts
 
 
 def links(browser: Browser, name: str) -> list[list[str]]:
@@ -436,10 +520,25 @@ def test_events_are_read_when_they_are_looked_at_and_when_there_is_one_more(
     polled = page.run(POLLED)
     page.wait(f"{POLLED} > {polled + 1}")
     assert page.run(asked) == 1
-    daemon.events.append({"time": time, "event": "stopped", "clean": True})
+    daemon.events += [
+        {"time": time, "event": "started", "pid": 7, "version": "0.1.0"},
+        {"time": time, "event": "reloaded", "what": "changed: redis; added: kafka"},
+        {"time": time, "event": "reload-refused", "why": "a.yaml:1:1: cannot"},
+        {"time": time, "event": "watchdog", "device": "/dev/watchdog", "state": "armed"},
+        {"time": time, "event": "started", "pid": 8, "version": "0.2.0"},
+        {"time": time, "event": "stopped", "clean": True},
+    ]
     said(daemon)["last_event"] = "2026-11-22T15:01:07.612Z"
-    page.wait(f"{EVENTS}.querySelectorAll('li').length === 4")
-    assert page.run(LISTED)[0].endswith("supervisor stopped")
+    page.wait(f"{EVENTS}.querySelectorAll('li').length === 9")
+    texts = f"[...{EVENTS}.querySelectorAll('li > bdi')].map((each) => each.textContent)"
+    assert page.run(texts)[:6] == [
+        "supervisor stopped",
+        "supervisor started, version 0.2.0, pid 8",
+        "watchdog /dev/watchdog armed",
+        "✕ configuration refused (a.yaml:1:1: cannot)",
+        "configuration read again: changed: redis; added: kafka",
+        "supervisor started, version 0.1.0, pid 7",
+    ]
 
 
 def test_a_hostile_event_stays_text(page: Browser, daemon: CannedDaemon) -> None:

@@ -7,12 +7,14 @@ process 1 can reap every child without taking an exit status away from that work
 import os
 import signal
 
+SI_USER = 0  # a process has sent the signal, and not the kernel: see sigaction(2)
+_OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH}  # the kernel sends these to the child as well
 _NOT_PASSED_ON = {
     signal.SIGSEGV,  # a fault of this process itself
     signal.SIGBUS,
     signal.SIGFPE,
     signal.SIGILL,
-    signal.SIGTSTP,  # the terminal sends these to the child as well
+    signal.SIGTSTP,  # as _OF_TERMINAL
     signal.SIGTTIN,
     signal.SIGTTOU,
     signal.SIGCONT,
@@ -33,11 +35,11 @@ def stay_as_init() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return
     while True:
-        number = signal.sigwait(handled)
-        if number == signal.SIGCHLD:
+        received = signal.sigwaitinfo(handled)
+        if received.si_signo == signal.SIGCHLD:
             _reap(child)
-        else:
-            os.kill(child, number)
+        elif received.si_signo not in _OF_TERMINAL or received.si_code <= SI_USER:
+            os.kill(child, received.si_signo)
 
 
 def _reap(child: int) -> None:
