@@ -21,6 +21,7 @@ from supervisor.check.findings import AgentFacts, Finding, Level
 from supervisor.check.servers import of_servers
 from supervisor.config import Config, ConsulSettings
 from supervisor.consul import permissions
+from supervisor.consul.codec import TOKEN
 from supervisor.consul.command_requests import ReadSessions
 from supervisor.consul.query import OneOffClient
 from supervisor.consul.responses import MalformedResponse, error_text, json_of, why
@@ -139,18 +140,30 @@ class _Checker:
             response = await self._exchange(self._codec.question("txn", write))
             rule = f'give the token: service "{name}" {{ policy = "write" }}'
             found.append(findings.of_write(settings, f"the service {name}", why(response), rule))
+            found.append(findings.of_dns(settings, await self._dns_sees(name, node)))
         if settings.candidate_check is not None and settings.candidate_check.maintenance:
             found.append(findings.of_maintenance(settings, node, await self._sees_checks(node)))
         return found
 
-    async def _sees_checks(self, node: str) -> bool | None:
+    async def _dns_sees(self, service: str, node: str) -> bool | None:
+        """Return whether a request without a token, as DNS sends it, may read the service and this node."""
+        request = self._codec.question(f"agent/health/service/name/{quote(service, safe='')}")
+        request.headers.pop(TOKEN, None)
+        denied = (await self._exchange(request)).status_code == 403
+        return False if denied else await self._sees_checks(node, as_dns=True)
+
+    async def _sees_checks(self, node: str, *, as_dns: bool = False) -> bool | None:
         """Return whether the token may read the checks of this node, of which there is always one.
 
+        as_dns: whether to ask without the token.
         None: the name of the node is not known, or Consul's answer does not show it.
         """
         if not node:
             return None
-        response = await self._exchange(self._codec.question(f"health/node/{quote(node, safe='')}"))
+        request = self._codec.question(f"health/node/{quote(node, safe='')}")
+        if as_dns:
+            request.headers.pop(TOKEN, None)
+        response = await self._exchange(request)
         try:
             return bool(json_of(response, list)) if response.status_code == 200 else None
         except MalformedResponse:

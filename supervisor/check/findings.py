@@ -197,6 +197,9 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
     if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.is_foreign:
         text = f"{key} belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
         return _right(settings, Level.ERROR, text, "give the election another key, or delete this one")
+    if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.was_never_locked:
+        text = f"{key} has a value of {len(outcome.value)} bytes, and was never locked: a lock writes over it"
+        return _right(settings, Level.WARNING, text, "give the election another key, or delete this one")
     if isinstance(outcome, KeyView):
         return _right(settings, Level.OK, f"may read {key}")
     if isinstance(outcome, Denied):
@@ -254,6 +257,22 @@ def of_maintenance(settings: ItemSettings, node: str, sees_checks: bool | None) 
         return _right(settings, Level.UNTOLD, text, rule)
     text = "may not see the maintenance mode: Consul hides the checks of this node"
     return _right(settings, Level.ERROR, text, rule)
+
+
+def of_dns(settings: ItemSettings, sees: bool | None) -> Finding:
+    """Return the finding about whether DNS, which asks with the agent's own token, may name the holder.
+
+    sees: whether a request without a token may read the service and the agent's node. None: nobody knows.
+    """
+    assert settings.service is not None
+    name = settings.service.name
+    rules = f'service "{name}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
+    remedy = f"if clients use DNS, give the agent's default token, or the anonymous one: {rules}"
+    if sees is None:
+        return _right(settings, Level.UNTOLD, f"whether DNS may name {name}", remedy)
+    if sees:
+        return _right(settings, Level.OK, f"DNS may name {name}")
+    return _right(settings, Level.WARNING, f"DNS may not name {name}", remedy)
 
 
 def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | None) -> Finding:

@@ -272,7 +272,8 @@ COMMANDS = {
             "the command ended with 1",
             UNREACHABLE: "Consul did not answer at the end of --wait",
             CONFIGURATION: "a CONSUL_ variable or the token file cannot be used, the token lacks a right, "
-            "the key belongs to another program, or the lock-delay is too short",
+            "the key belongs to another program or has a value and was never locked, or the lock-delay is "
+            "too short",
             NOT_EXECUTABLE: "the command cannot be started",
             NOT_FOUND: "there is no such program",
         },

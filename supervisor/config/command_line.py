@@ -13,7 +13,7 @@ from supervisor.config.lease_checks import room_sum
 from supervisor.config.schema import Defaults, document
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import ROOM_MIN_S, lease_of, sufficient_guard_s
-from supervisor.core.settings import Command, ItemSettings, Run
+from supervisor.core.settings import Command, ElectionSettings, ItemSettings, Run
 from supervisor.errors import OperatorError
 from supervisor.formats.durations import format_duration
 
@@ -50,6 +50,8 @@ def lock_settings(line: LockLine, environ: Mapping[str, str], hostname: str) -> 
     values = build.default_values(defaults, Variables(environ, hostname))
     full = apply_defaults(data, defaults, values, hostname)[section][line.key]
     built = build.election(full) if line.limit is None else build.semaphore(full)
+    if isinstance(built, ElectionSettings):
+        built = replace(built, only_locks=True)
     settings = replace(built, run=Run(Command(tuple(line.argv)), line.stop_timeout_s))
     lease = lease_of(settings)
     if lease.room_s < ROOM_MIN_S:

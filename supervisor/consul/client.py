@@ -31,10 +31,14 @@ from supervisor.core.events import Answered
 from supervisor.core.lock.slots import LOCK
 from supervisor.core.outcomes import Denied, Outcome, Unknown
 from supervisor.core.requests import (
+    DestroySession,
+    LeaveSemaphore,
     ReadKey,
     ReadSlots,
     Release,
+    RenewSession,
     Request,
+    Rewrite,
     ServiceRequest,
     Watch,
     WatchKey,
@@ -46,13 +50,16 @@ from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transpor
 
 START_SPACING_S = 0.005  # between the starts of two items: the time of a session, an acquire and a hook
 HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder, because our own watch of the release can wait
-CONCURRENT_MAX = 32  # requests in flight besides watches, which shared.WATCHES_MAX limits
+CONCURRENT_MAX = 16  # requests in flight that keep no lock, besides watches, which shared.WATCHES_MAX limits
+HOLDING_CONCURRENT_MAX = 16  # of those that keep or give back a lock, which never wait for what only begins
+LARGE_CONCURRENT_MAX = 2  # of reads of keys whose values were too large for a list: they wait for each other
 SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
 SERVICE_CONCURRENT_MAX = 8  # of requests about services, which no other request waits for
 READ_BYTES_MAX = 256 << 10  # of a list that holders repeat each few seconds; its decoding stops the loop
-LARGE_S = 60.0  # how long a list that was too large is not read again
+LARGE_S = 60.0  # how long a list that was too large is not read again, and a large key waits for others
+LARGE_BYTES = 128 << 10  # of the answer for one key; a holder's own value has at most 64 KiB
 TOO_LARGE_PAUSE_S = 2.0  # because Consul sends much of a list before its size is known to be too large
-NOT_SENT = Unknown(f"not sent: {CONCURRENT_MAX} requests were already in flight")
+NOT_SENT = Unknown("not sent: too many requests were already in flight")
 
 
 _Query = TypeVar("_Query", bound=SharedQuery)
@@ -119,8 +126,10 @@ class ConsulClient:
         self._codec = Codec(config.consul, endpoint.base_url, self.token)
         self._transport = Transport(endpoint, warn=partial(report, "error", "tls-files"))
         self._permits = Limiter(CONCURRENT_MAX)
+        self._holding_permits = Limiter(HOLDING_CONCURRENT_MAX)
         self._service_permits = Limiter(SERVICE_CONCURRENT_MAX)
-        self._large_until: dict[str, float] = {}  # by prefix whose list was too large
+        self._large_permits = Limiter(LARGE_CONCURRENT_MAX)
+        self._large_until: dict[str, float] = {}  # by prefix whose list, or by key whose value, was too large
         self._rates: dict[str, RateLimit] = {}  # by item, for its watch
         self._released_at: dict[str, float] = {}  # by item whose release has no answer yet
         self._watchers: dict[str, PrefixWatcher] = {}  # by prefix
@@ -161,12 +170,17 @@ class ConsulClient:
         if isinstance(request, Watch):
             wait_s = self._rates.setdefault(request.item, RateLimit()).wait_s(self._clock())
             return self._send_after(wait_s, request, deliver) if wait_s else self._send(request, deliver)
-        if self._permits_of(request).try_acquire():
-            return self._with_permit(request, self._send(request, deliver))
+        permits = self._permits_of(request)
+        if permits.try_acquire():
+            return self._with_permit(request, permits, self._send(request, deliver))
         return self._queued(request, deliver)
 
     def _permits_of(self, request: Request) -> Limiter:
-        return self._service_permits if isinstance(request, ServiceRequest) else self._permits
+        if isinstance(request, ServiceRequest):
+            return self._service_permits
+        if isinstance(request, ReadKey) and self._clock() < self._large_until.get(request.key, 0.0):
+            return self._large_permits
+        return self._holding_permits if _keeps_lock(request) else self._permits
 
     async def sessions(self) -> Outcome:
         """Return Consul's list of sessions, or why there is none."""
@@ -207,6 +221,8 @@ class ConsulClient:
     def _decoded(self, request: Request, response: requests.Response) -> Outcome:
         if isinstance(request, ReadSlots | WatchSlots):
             self._large_until.pop(request.prefix, None)
+        if isinstance(request, ReadKey) and len(response.content) > LARGE_BYTES:
+            self._large_until[request.key] = self._clock() + LARGE_S
         return self._codec.decode(request, response)
 
     async def _send_parts(self, request: ReadSlots, deliver: Deliver) -> None:
@@ -221,6 +237,8 @@ class ConsulClient:
 
         When the list of all keys is too large, a holder's own keys are read one by one.
         """
+        if isinstance(request, ReadKey) and failure.kind is FailureKind.TOO_LARGE:
+            self._large_until[request.key] = self._clock() + LARGE_S
         if failure.kind is not FailureKind.TOO_LARGE or not isinstance(request, ReadSlots | WatchSlots):
             return Unknown(str(failure))
         self._large_until[request.prefix] = self._clock() + LARGE_S
@@ -250,19 +268,22 @@ class ConsulClient:
         calm_until = self._released_at.get(request.item, float("-inf")) + HANDOVER_QUIET_S
         return max(lag_s, calm_until - self._clock())
 
-    async def _with_permit(self, request: Request, under_way: Coroutine[Any, Any, None]) -> None:
+    async def _with_permit(
+        self, request: Request, permits: Limiter, under_way: Coroutine[Any, Any, None]
+    ) -> None:
         try:
             await under_way
         finally:
-            self._permits_of(request).release()
+            permits.release()
             if isinstance(request, Release):
                 self._released_at.pop(request.item, None)
 
     async def _queued(self, request: Request, deliver: Deliver) -> None:
         """Send once a permit is free. When the request's time ends first, deliver NOT_SENT."""
         left_s = request.at + request.timeout_s - self._clock()
-        if await self._permits_of(request).acquire(left_s):
-            await self._with_permit(request, self._send(request, deliver))
+        permits = self._permits_of(request)
+        if await permits.acquire(left_s):
+            await self._with_permit(request, permits, self._send(request, deliver))
         else:
             deliver(Answered(request, NOT_SENT))
 
@@ -279,7 +300,8 @@ class ConsulClient:
 
     async def _single(self, request: WatchKey | ReadKey) -> Outcome:
         left_s = min(READ_S, request.at + request.timeout_s - self._clock())
-        alone = ReadKey(request.item, self._clock(), left_s, request.key)
+        holds = isinstance(request, ReadKey) and request.holds
+        alone = ReadKey(request.item, self._clock(), left_s, request.key, holds=holds)
         answers: list[Answered] = []
         await self._queued(alone, answers.append)
         [answered] = answers
@@ -290,12 +312,12 @@ class ConsulClient:
     async def _list(self, query: ListQuery) -> Listing | Unknown | Denied | None:
         if query.index is not None:
             return await self._listed(query)
-        if not await self._permits.acquire(query.timeout_s):
+        if not await self._holding_permits.acquire(query.timeout_s):
             return NOT_SENT
         try:
             return await self._listed(query)
         finally:
-            self._permits.release()
+            self._holding_permits.release()
 
     async def _listed(self, query: ListQuery) -> Listing | Unknown | Denied | None:
         try:
@@ -307,6 +329,15 @@ class ConsulClient:
         if query.index is None and len(response.content) > READ_BYTES_MAX:
             return None
         return self._codec.decode_list(query, response)
+
+
+def _keeps_lock(request: Request) -> bool:
+    """Return whether a lock that is held, or that another node waits for, depends on this request."""
+    if isinstance(request, RenewSession | ReadKey):
+        return request.holds
+    if isinstance(request, ReadSlots):
+        return bool(request.session)
+    return isinstance(request, Release | DestroySession | Rewrite | LeaveSemaphore)
 
 
 def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, ...]:

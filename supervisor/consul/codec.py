@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import requests
 
 from supervisor.config import ConsulSettings
-from supervisor.consul import permissions
+from supervisor.consul import permissions, services
 from supervisor.consul.calls import Call, as_json, get, key_path, put, transaction
 from supervisor.consul.endpoints import endpoint_of, outcome_of
 from supervisor.consul.responses import MalformedResponse, error_text, failed, unreadable, why
@@ -21,9 +21,10 @@ from supervisor.consul.shared.listing import Listing, listed
 from supervisor.consul.shared.query import ListQuery
 from supervisor.consul.token import Token
 from supervisor.core.outcomes import Denied, Outcome, Unknown
-from supervisor.core.requests import Acquire, ReadKey, Release, RenewSession, Request
+from supervisor.core.requests import Acquire, ReadKey, Release, RenewSession, Request, ServiceRequest
 from supervisor.transport import KeptRequest
 
+TOKEN = "X-Consul-Token"
 REPEATED_MAX = 512  # kept requests of some 3 KB; beyond some sixty elections one query reads many keys
 _Signature = tuple[type[Request], str, str, bytes, str | None]  # all that the bytes of a write depend on
 
@@ -42,6 +43,7 @@ class Codec:
         self._within = {name: value for name, value in within.items() if value is not None}
         self._template = requests.Request("GET", base_url, headers=_authorization(settings)).prepare()
         self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
+        self._registered: dict[str, str | None] = {}  # see ``services.by_token``
         self._repeated: dict[tuple[type[Request], str, str | None], KeptRequest] = {}
 
     def prepare(self, action: Acquire | Release) -> KeptRequest:
@@ -114,6 +116,9 @@ class Codec:
     def decode(self, action: Request, response: requests.Response) -> Outcome:
         """Return the outcome of this answer. Never raises, even for a malformed answer."""
         outcome = outcome_of(action, response)
+        if isinstance(action, ServiceRequest):
+            sent = response.request.headers.get(TOKEN)
+            outcome = services.by_token(self._registered, action, outcome, sent)
         if isinstance(outcome, Denied):
             words = outcome.why
             rule = endpoint_of(action).rule(action)
@@ -137,7 +142,7 @@ class Codec:
         request.url = f"{self._base_url}/v1/{call.path}" + (f"?{parameters}" if parameters else "")
         token = self._token.value()
         if token is not None:
-            request.headers["X-Consul-Token"] = token
+            request.headers[TOKEN] = token
         if body is not None:
             request.body = body
             # Consul ignores a body without Content-Length, and would create a session without a TTL.

@@ -12,7 +12,7 @@ import requests
 from supervisor.consul.calls import Call, put
 from supervisor.consul.responses import MalformedResponse, error_text, failed, json_of
 from supervisor.core.outcomes import Done, Instance, Outcome
-from supervisor.core.requests import RegisterService, ServiceRequest
+from supervisor.core.requests import PassService, ReadService, RegisterService, ServiceRequest
 
 OURS = {"managed-by": "consul-supervisor"}
 DEREGISTER_AFTER = "1m"  # the shortest time after which Consul removes an instance that is critical
@@ -24,9 +24,10 @@ def encode(method: Callable[[str], Call], path: str) -> Callable[[ServiceRequest
 
 
 def register(request: RegisterService) -> Call:
-    """Encode the registration of the instance with its check, which passes from the start."""
+    """Encode the registration of the instance with its check."""
     service, ttl = request.service, f"{round(request.ttl_s * 1000)}ms"
-    check = {"TTL": ttl, "Status": "passing", "DeregisterCriticalServiceAfter": DEREGISTER_AFTER}
+    status = "passing" if request.passing else "critical"
+    check = {"TTL": ttl, "Status": status, "DeregisterCriticalServiceAfter": DEREGISTER_AFTER}
     facts = {"Name": service.name, "Port": service.port, "Address": service.address, "Tags": service.tags}
     meta = {**dict(service.meta), **OURS}
     return put("agent/service/register", {"ID": service.id, **facts, "Meta": meta, "Check": check})
@@ -45,6 +46,26 @@ def unknown(request: ServiceRequest, response: requests.Response) -> Outcome:
         return Instance.ABSENT
     no_check = words.startswith("unknown check") or words.endswith("does not have associated ttl")
     return Instance.UNKNOWN if no_check else failed(response)
+
+
+def by_token(
+    registered: dict[str, str | None], request: ServiceRequest, outcome: Outcome, token: str | None
+) -> Outcome:
+    """Return the outcome, changed where the instance was not registered with the token of this request.
+
+    An agent tells its servers of an instance with the token of its registration, and answers 200 to a
+    deregistration that they refuse.
+    registered: by id, the token with which this process has registered the instance last.
+    """
+    id_ = request.service.id
+    match request, outcome:
+        case RegisterService(), Done():
+            registered[id_] = token
+        case ReadService(), Instance.OURS if (id_, token) not in registered.items():
+            return Instance.FORMER
+        case PassService(), Done() if (id_, token) not in registered.items():
+            return Instance.UNKNOWN
+    return outcome
 
 
 def done(request: ServiceRequest, response: requests.Response) -> Outcome:

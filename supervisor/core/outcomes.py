@@ -122,6 +122,7 @@ class KeyView:
     modify_index: int = 0
     lock_index: int = 0
     foreign_flags: int = 0  # the flags of another program's key. 0: the key has a lock's flags, or none
+    is_marked: bool = True  # the key has a lock's flags
 
     @property
     def present(self) -> bool:
@@ -134,6 +135,12 @@ class KeyView:
         A key that a session holds counts as a lock until that session is gone, even with other flags.
         """
         return not self.session and bool(self.foreign_flags)
+
+    @property
+    def was_never_locked(self) -> bool:
+        """Whether another program has put a value there, by a key without flags that nobody has locked."""
+        marked = self.is_marked or self.foreign_flags or self.session or self.lock_index
+        return bool(self.value) and not marked
 
     @property
     def leader(self) -> bytes | None:
@@ -305,6 +312,7 @@ class Instance(Enum):
     UNKNOWN = "unknown"
     ABSENT = "absent"
     OURS = "ours"
+    FORMER = "ours, but not registered by this process with the token that is in use now"
     FOREIGN = "another program's"
 
 

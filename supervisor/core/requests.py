@@ -46,6 +46,7 @@ class RenewSession(Request):
 
     session: str
     asked: SessionSettings
+    holds: bool = False  # a lock that is held depends on the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class RegisterService(ServiceRequest):
     """``PUT /v1/agent/service/register``, with a check that passes for ``ttl_s`` from now."""
 
     ttl_s: float
+    passing: bool = True  # False: the check is critical, because the instance is to go
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,7 @@ class ReadKey(Request):
 
     key: str
     prefix: str = ""  # the prefix of the semaphore that the key belongs to. Blank: it belongs to none
+    holds: bool = False  # a lock that is held depends on the answer
 
 
 @dataclass(frozen=True, slots=True)

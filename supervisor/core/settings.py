@@ -186,6 +186,7 @@ class ElectionSettings(ItemSettings):
 
     kind: ClassVar[str] = "election"
     acquire_delay_s: float = 0.0  # how long this node leaves a free key to other nodes
+    only_locks: bool = False  # a key with a value that was never locked is left alone, as ``lock`` does
 
 
 @dataclass(frozen=True, slots=True)

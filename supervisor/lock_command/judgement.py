@@ -52,7 +52,7 @@ def belongs_to_another_program(contender: Contender) -> bool:
     """Return whether the key, or the record of the slots, is not that of a lock."""
     view = contender.lock.view
     if isinstance(view, KeyView):
-        return view.is_foreign
+        return view.is_foreign or view.was_never_locked
     return isinstance(view, SlotsView) and view.lock is not None and view.lock.slot_record is None
 
 

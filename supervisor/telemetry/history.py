@@ -16,7 +16,7 @@ from supervisor.consul.permissions import UNKNOWN_TOKEN
 from supervisor.core.actions import Action, CannotStart, Reason, Role
 from supervisor.core.events import Answered, Event, RecordWritten
 from supervisor.core.outcomes import Denied, Ineligible, Outcome, Unknown, View
-from supervisor.core.requests import Answerer, Watch
+from supervisor.core.requests import Answerer, ServiceRequest, Watch
 from supervisor.hooks.output import HookLine
 from supervisor.telemetry.event_log import EventLog
 from supervisor.telemetry.facts import CHECK, FAILURES, Fact, Trouble
@@ -157,7 +157,7 @@ class History:
             history.unanswered, history.failed_at = True, now
         if isinstance(outcome, View):
             history.seen_at = now if isinstance(request, Watch) else request.at
-        if isinstance(outcome, Denied):
+        if isinstance(outcome, Denied) and not isinstance(request, ServiceRequest):  # the lock has its rights
             since = history.denied[kind].since if kind in history.denied else now
             history.denied[kind] = Denial(since, now, outcome.why)
         if isinstance(outcome, Ineligible):

@@ -39,7 +39,8 @@ class Exchange:
     unsent: bytes = field(init=False)  # the encoded request while a connection has not sent it
     head: h11.Response | None = field(init=False)  # the head of the answer. None: it has not arrived
     # The body of the answer as far as it has arrived.
-    body: bytearray = field(init=False)  # a list would need 40 bytes for a piece of one byte
+    # A list would need 40 bytes for a piece of one byte.
+    body: bytearray = field(init=False, default_factory=bytearray)
     pieces: int = field(init=False)  # the number of pieces in which the body has arrived
     informational: int = field(init=False)  # the number of interim answers
 

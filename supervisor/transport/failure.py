@@ -24,7 +24,7 @@ class FailureKind(StrEnum):
     RESET = "reset"  # the peer closed or reset the connection before its answer was complete
     TIMEOUT = "timeout"  # the deadline came first
     PROTOCOL = "protocol"  # the answer is not HTTP/1.1
-    TOO_LARGE = "too-large"  # the answer is larger than the limits
+    TOO_LARGE = "too-large"  # the answer is larger than the limits, or than what arrives in its time
 
 
 class ExchangeFailed(Exception):

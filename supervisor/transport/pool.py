@@ -98,7 +98,8 @@ class Transport:
             self._drop_idle()
             within = f"within {timeout_s:.3g} s" if timeout_s >= 0.001 else "in the time that was left"
             text = f"no answer from {self._endpoint.peer} {within}: still {progress.doing}"
-            raise ExchangeFailed(FailureKind.TIMEOUT, text) from None
+            kind = FailureKind.TOO_LARGE if exchange.body else FailureKind.TIMEOUT
+            raise ExchangeFailed(kind, text) from None
 
     @property
     def prepared(self) -> bool:

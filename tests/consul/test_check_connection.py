@@ -20,7 +20,7 @@ from supervisor.check.findings import (
     of_sessions,
 )
 from supervisor.check.servers import of_servers
-from supervisor.consul.client import CONCURRENT_MAX
+from supervisor.consul.client import CONCURRENT_MAX, HOLDING_CONCURRENT_MAX
 from supervisor.consul.shared.grouping import WATCHES_MAX
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
@@ -47,6 +47,9 @@ key "service/watched/leader" { policy = "read" }
 key_prefix "service/rebuild/" { policy = "write" }
 agent "NODE" { policy = "read" }
 """
+
+
+ANONYMOUS = "00000000-0000-0000-0000-000000000002"
 
 
 class Check:
@@ -125,6 +128,15 @@ def test_a_key_with_another_program_s_data_is_named(guarded: Guarded, tmp_path: 
     )
 
 
+def test_a_value_in_a_key_that_was_never_locked_is_a_warning(guarded: Guarded, tmp_path: Path) -> None:
+    secret = token(guarded, NEEDED)
+    assert guarded.call("PUT", "/kv/service/app/leader", b"max=500").status == 200
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
+    assert guarded.call("DELETE", "/kv/service/app/leader").status == 200
+    text = check.of("rights", "app", "warning")["text"]
+    assert check.code == OK and "a value of 7 bytes, and was never locked" in text
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("missing", "errors"),
@@ -199,7 +211,14 @@ def test_a_token_that_may_not_register_the_service_is_reported(guarded: Guarded,
     assert error.startswith("app: may not write the service app-leader") and error.endswith(rule)
     check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, NEEDED + rule)}", file)
     assert check.code == OK and not check.errors()
+    assert check.of("rights", "app", "warning")["text"] == "DNS may not name app-leader"
     assert guarded.call("GET", "/agent/services").json() == {}
+    rules = check.of("rights", "app", "warning")["remedy"].partition("anonymous one: ")[2]
+    policy = guarded.token_of(rules.replace("} ", "}\n")).policy
+    anonymous = {"Policies": [{"ID": policy}]}
+    assert guarded.call("PUT", f"/acl/token/{ANONYMOUS}", anonymous).status == 200
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, NEEDED + rule)}", file)
+    assert "DNS may name app-leader" in check.of("rights", "app", "ok")["text"]
 
 
 def test_a_token_that_consul_does_not_know_is_reported(guarded: Guarded, tmp_path: Path) -> None:
@@ -425,7 +444,7 @@ def test_too_few_connections_for_the_items_are_reported(tmp_path: Path) -> None:
 
 
 def test_the_number_of_connections_that_check_counts_is_the_daemons_limit() -> None:
-    assert CONCURRENT_MAX + IDLE_MAX == OTHERS_MAX
+    assert CONCURRENT_MAX + HOLDING_CONCURRENT_MAX + IDLE_MAX == OTHERS_MAX
     assert WATCHES_MAX + OTHERS_MAX == 120  # docs/configuration.md, "Limits"
 
 

@@ -4,23 +4,33 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.consul.client import READ_BYTES_MAX, ConsulClient, read_together, watched_together
+from supervisor.consul.client import (
+    CONCURRENT_MAX,
+    HOLDING_CONCURRENT_MAX,
+    LARGE_BYTES,
+    READ_BYTES_MAX,
+    ConsulClient,
+    read_together,
+    watched_together,
+)
 from supervisor.consul.rate import BURST, EVERY_S
 from supervisor.consul.shared.grouping import WATCHES_MAX
 from supervisor.consul.shared.reader import SHOWN_MAX
 from supervisor.core.events import Answered
-from supervisor.core.outcomes import Denied, KeyView, Outcome, Unknown
-from supervisor.core.requests import ReadKey, WatchKey
+from supervisor.core.outcomes import Denied, KeyView, Outcome, SessionGone, Unknown
+from supervisor.core.requests import CreateSession, ReadKey, RenewSession, Request, WatchKey
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from supervisor.runtime.clock import boottime
 from tests.support.consul import Agent
 from tests.support.guarded import Guarded
 from tests.support.patience import PATIENCE_S
 from tests.support.proxy import Proxy
+from tests.unit.transport.peer import HOLD, READ, Peer, send
 
 MANY = WATCHES_MAX + 10
 QUIET_S = 0.3
@@ -70,12 +80,12 @@ class Asker:
         self, key: str, index: int, timeout_s: float = 40.0, lag_s: float = 0.0
     ) -> "asyncio.Task[Outcome]":
         request = WatchKey("n", boottime(), timeout_s, key, index, 30.0, consistent=True, lag_s=lag_s)
-        return asyncio.create_task(self._outcome(request))
+        return asyncio.create_task(self.outcome(request))
 
-    async def read(self, key: str) -> Outcome:
-        return await self._outcome(ReadKey("n", boottime(), PATIENCE_S, key))
+    async def read(self, key: str, timeout_s: float = PATIENCE_S) -> Outcome:
+        return await self.outcome(ReadKey("n", boottime(), timeout_s, key, holds=True))
 
-    async def _outcome(self, request: WatchKey | ReadKey) -> Outcome:
+    async def outcome(self, request: Request) -> Outcome:
         answers: list[Answered] = []
         await self.exchanges.begin(request, answers.append)
         [answered] = answers
@@ -311,6 +321,53 @@ async def test_keys_beside_large_values_are_read_alone(
             outcomes = await asker.read_all(pair)
             assert all(isinstance(outcome, KeyView) for outcome in outcomes)
         assert len(targets(proxy, "recurse")) == 1
+
+
+async def test_a_list_that_does_not_arrive_in_its_time_is_not_read_again(
+    unique: str, pair: list[str]
+) -> None:
+    """Its size is not known before it has arrived, so a part of it must do."""
+    begun = b"HTTP/1.1 200 OK\r\nX-Consul-Index: 7\r\nContent-Length: 9000\r\n\r\n[" + b" " * 1000
+    with Peer([READ, send(begun), HOLD]) as peer:
+        async with played(config(unique, peer.url)) as asker:
+            await asyncio.gather(*(asker.read(key, 0.5) for key in pair))
+            await asyncio.gather(*(asker.read(key, 0.5) for key in pair))
+        asked = [line for _, line in peer.seen()]
+        assert sum("recurse" in line for line in asked) == 1 and f"GET /v1/kv/{pair[1]}?consistent=" in asked
+
+
+@pytest.mark.parametrize("holds", [True, False], ids=["held", "not held"])
+async def test_a_renewal_of_a_holder_waits_for_nothing_that_begins(
+    proxy: Proxy, unique: str, keys: list[str], holds: bool
+) -> None:
+    settings = SessionSettings("s")
+    proxy.hold("request", path="/v1/session/create")
+    async with played(config(unique, proxy.url)) as asker:
+        begins = [
+            asyncio.create_task(asker.outcome(CreateSession("n", boottime(), PATIENCE_S, settings)))
+            for _ in range(2 * CONCURRENT_MAX)
+        ]
+        await asyncio.sleep(0)
+        renewal = RenewSession("n", boottime(), 1.0, str(uuid4()), settings, holds)
+        assert isinstance(await asker.outcome(renewal), SessionGone if holds else Unknown)
+        for task in begins:
+            task.cancel()
+
+
+async def test_reads_of_large_keys_wait_for_each_other_alone(
+    shared_agent: Agent, proxy: Proxy, unique: str, pair: list[str]
+) -> None:
+    large = [f"{unique}/large/{number}" for number in range(2 * HOLDING_CONCURRENT_MAX)]
+    for key in large:
+        assert shared_agent.kv_put(key, b"x" * LARGE_BYTES)
+    async with played(config(unique, proxy.url)) as asker:
+        assert all(isinstance(each, KeyView) for each in await asker.read_all(large))
+        proxy.hold("request", path=f"{unique}/large")
+        reads = [asyncio.create_task(asker.read(key, PATIENCE_S)) for key in large]
+        await asyncio.sleep(0)
+        assert (await asker.view(pair[0])).value == b"0"
+        for task in reads:
+            task.cancel()
 
 
 async def test_a_key_that_changes_without_pause_wakes_subscribers_some_times_a_second(

@@ -186,7 +186,7 @@ def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
         case r.ReadService():
             return o.Instance.ABSENT if world.contender.service.registered is None else o.Instance.OURS
         case r.ReadKey() | r.WatchKey():
-            now = FREE if tenure is None else replace(OURS, session=tenure.session)
+            now = FREE if tenure is None else replace(OURS, session=tenure.session, value=tenure.leader)
             news = view is None or replace(view, index=now.index) != now
             asks = isinstance(request, r.ReadKey) or request.index == 0
             return now if news or asks else None
@@ -214,7 +214,13 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
         case r.ReadMaintenance():
             yield from (o.InMaintenance(), o.InMaintenance("upgrade"), o.Denied(""))
         case r.ReadService():
-            yield from (o.Instance.ABSENT, o.Instance.OURS, o.Instance.FOREIGN, o.Denied(""))
+            yield from (
+                o.Instance.ABSENT,
+                o.Instance.OURS,
+                o.Instance.FORMER,
+                o.Instance.FOREIGN,
+                o.Denied(""),
+            )
         case r.ServiceRequest():
             yield from (o.Done(), o.Instance.UNKNOWN, o.Denied(""))
         case r.ReadKey() | r.WatchKey():

@@ -345,6 +345,9 @@ def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -
         assert after.tenure is not None and after.tenure.believes, "a value is written without a tenure"
         assert monitor.written == (after.session.id, 1) or after.tenure.acquired
         assert monitor.kept.session == request.session == after.session.id
+        is_news = request.value != after.session.last_value or after.session.rewrite_at <= now
+        repairs = after.tenure.overwritten and after.tenure.repair_at <= now
+        assert is_news or repairs, "a value is written again without need, or too soon"
     name = type(request).__name__
     if after.final_attempt and after.tenure is None and (rank or isinstance(request, r.CreateSession)):
         assert name not in monitor.stop_writes, f"{name} is tried twice after the stop"
@@ -422,13 +425,14 @@ def _names_the_holder_alone(before: Contender, after: Contender, begun: tuple[a.
     """Check that only a holder is named, and that the end of its name comes before anything of the loss."""
     holds = after.tenure is not None and after.tenure.phase is Phase.HOLDING
     for action in begun:
-        assert holds or not isinstance(action, r.RegisterService | r.PassService), "named without holding"
+        passes = isinstance(action, r.RegisterService) and action.passing
+        assert holds or not (passes or isinstance(action, r.PassService)), "named without holding"
         adopts = after.tenure is not None and after.tenure.phase is Phase.ADOPTING
         assert not adopts or not isinstance(action, r.ServiceRequest), "the name changes amid an adoption"
     held = before.tenure is not None and before.tenure.phase is Phase.HOLDING
     named = before.service.found is out.Instance.OURS and before.service.exchange.pending is None
     if held and not holds and named:
-        assert isinstance(begun[0], r.DeregisterService), "something of the loss came before the name's end"
+        assert isinstance(begun[0], r.ReadService), "something of the loss came before the name's end"
 
 
 def _naming_changes_nothing_else(

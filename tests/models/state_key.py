@@ -17,7 +17,7 @@ from supervisor.core import requests as r
 from supervisor.core.actions import Record
 from supervisor.core.beside.candidate_check import Health
 from supervisor.core.beside.on_change import Change
-from supervisor.core.beside.service import Service
+from supervisor.core.beside.service import LOOK_TTLS, TTL_INTERVALS, Service
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock import election as keys
 from supervisor.core.lock import queue, semaphore, slots
@@ -32,6 +32,7 @@ Key = tuple[Any, ...]
 
 GRID_S = 1.0  # events happen at whole multiples only, so a due time of 0.5 is a due time of 1
 FREE_NEWS_OLD_S = 1.0
+REPAIR_SEEN_S = 2.0  # a minute would only make the walks longer
 
 
 class Naming:
@@ -234,6 +235,9 @@ _HOW: dict[tuple[type, str], How] = {
     (Lane, "due_at"): _due,
     (Service, "of"): lambda of, _, naming: of is not None,
     (Service, "contact"): lambda at, _, naming: naming.tenure is not None and at == naming.tenure.contact,
+    (Service, "looked_at"): lambda at, _, naming: naming.age(
+        at, LOOK_TTLS * TTL_INTERVALS * naming.lease.interval_s
+    ),
     (Sequence, "due_at"): _exact_due,
     (KeyView, "index"): _left_out,
     (KeyView, "session"): _session,
@@ -247,6 +251,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Tenure, "reason"): lambda reason, _, naming: reason in OUR_OWN_MAKING,
     (Tenure, "reason_deadline"): _due,
     (Tenure, "taken_at"): _taken_at,
+    (Tenure, "repair_at"): lambda at, _, naming: min(naming.due(at), REPAIR_SEEN_S),
     (Tenure, "fresh_since"): lambda at, _, naming: naming.age(at, naming.lease.fresh_s),
     (Record, "key"): _left_out,
     (Record, "session"): _session,
@@ -279,4 +284,5 @@ _REQUEST: dict[str, How] = {
     "value": _left_out,
     "wait_s": _left_out,
     "prefix": _left_out,
+    "holds": _left_out,
 }

@@ -31,7 +31,8 @@ class Guarded(Agent):
         folder: Path,
         *,
         key_list_policy: bool = False,
-        servers: "Guarded | None" = None,
+        servers: "Agent | None" = None,
+        agent_token: str = MASTER,
         **config: object,
     ) -> None:
         """Create the agent.
@@ -39,12 +40,13 @@ class Guarded(Agent):
         key_list_policy: whether lists of keys need a right of their own.
         servers: the server that this client agent uses, and that makes the tokens. None: the agent is a
             server.
+        agent_token: the token with which the agent itself asks its servers.
         """
         acl = {
             "enabled": True,
             "default_policy": "deny",
             "enable_key_list_policy": key_list_policy,
-            "tokens": {"master": MASTER, "agent": MASTER},
+            "tokens": {"master": MASTER, "agent": agent_token},
             "policy_ttl": "100ms",  # how long a client agent caches a token; by default 30 s
             "token_ttl": "100ms",
         }

@@ -29,6 +29,8 @@ def text_of(event: Event) -> str:
         case "role":
             former = f"{event['former_role']} -> " if event.get("former_role") else "-> "
             return f"{former}{event.get('role')}" + _details(event, "reason", "note", "why") + _token(event)
+        case "notice":
+            return "notice" + _details(event, "why")
         case "hook-succeeded":
             return f"{_hook(event)} ok" + _took(event)
         case "hook-failed":

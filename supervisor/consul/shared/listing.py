@@ -57,4 +57,5 @@ def view_of(entry: Any, index: int) -> KeyView:
         modify_index=number(entry, "ModifyIndex"),
         lock_index=number(entry, "LockIndex"),
         foreign_flags=0 if flags in OUR_FLAGS else flags,
+        is_marked=flags == LOCK_FLAGS,
     )

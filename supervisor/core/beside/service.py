@@ -3,17 +3,21 @@
 The lane compares what the agent is to have with its newest answer, and sends the one request that brings the
 two together. Nothing else waits for it or looks at its answers, so no fault of it can reach the lock. While
 this node holds, each contact lets the check pass, and tries again whatever has failed. The TTL of the check
-is the room of the lease, so after a crash the name stays no longer than the belief would have lasted.
+is TTL_INTERVALS intervals, so after a crash, or where the agent refuses to deregister it, the name stays no
+longer than that.
 
-An id of another program is left alone, so the agent is asked for the id before each registration. Some time
-after a deregistration it is asked once more, because a frozen agent may apply an earlier request late.
+An id of another program is left alone, so the agent is asked for the id before each registration and each
+deregistration, and now and then while this node holds. The agent tells its servers of an instance with the
+token of its registration, and does not say so when they refuse that token. So an instance that this process
+has not registered with the token in use is registered anew, also before its deregistration. Some time after
+a deregistration the agent is asked once more, because a frozen agent may apply an earlier request late.
 """
 
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
 from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
 from supervisor.core.machines.tenure import Phase, Tenure
-from supervisor.core.outcomes import Denied, Done, Instance, Outcome, Refused
+from supervisor.core.outcomes import Done, Instance, Outcome
 from supervisor.core.requests import (
     DeregisterService,
     PassService,
@@ -25,6 +29,8 @@ from supervisor.core.requests import (
 from supervisor.core.settings import ItemSettings, ServiceSettings
 
 AGAIN_S = 5.0  # a failure that lasts is rare in the log, and a request that was applied late is seen soon
+TTL_INTERVALS = 3  # of the holder's reads, so that a pass without an answer hides no holder
+LOOK_TTLS = 3  # between two looks of a holder, because a program takes an id over rarely
 
 Registration = tuple[ServiceSettings, float]
 """An instance, and the TTL of its check."""
@@ -40,6 +46,8 @@ class Service:
     found: Instance = Instance.UNKNOWN  # what the agent has under this id, by its newest answer
     registered: Registration | None = None  # what the agent confirmed last. None: it is to be sent again
     contact: float = LONG_AGO  # the newest contact for which the check was to pass
+    looked_at: float = LONG_AGO  # when the agent had our instance, by its own word
+    is_late: bool = False  # a registration may still be applied, so ABSENT is to be seen twice
     exchange: Lane = Lane()
 
     @property
@@ -59,26 +67,23 @@ class Service:
         """Process the end of an exchange; leave alone the end of an exchange that is not under way."""
         if request != self.exchange.pending:
             return self
-        found, registered, due_at = self.found, self.registered, NEVER
+        found, registered, looked_at, due_at = Instance.UNKNOWN, None, self.looked_at, now + AGAIN_S
+        is_late = self.is_late or isinstance(request, RegisterService)
+        pass_at = now if self.wanted is None else now + self.wanted[1] / 2  # a contact usually comes before
         match request, outcome:
-            case RegisterService(service=service, ttl_s=ttl_s), Done():
-                found, registered = Instance.OURS, (service, ttl_s)
+            case RegisterService(service=of, ttl_s=ttl_s, passing=passing), Done():
+                registered, looked_at, due_at = (of, ttl_s), now, pass_at
+                found = Instance.OURS if passing is (self.wanted is not None) else found  # as it was wanted
             case PassService(), Done():
-                pass
-            case DeregisterService(), Done():
-                found, registered, due_at = Instance.UNKNOWN, None, now + AGAIN_S
+                found, registered, due_at = self.found, self.registered, pass_at
+            case ReadService(), Instance.OURS:
+                found, registered, looked_at, due_at = outcome, self.registered, now, now
+            case DeregisterService() | ReadService(), Done() | Instance.ABSENT if is_late and not self.wanted:
+                is_late = False
             case _, Instance():
-                found, registered = outcome, None
-                due_at = now + AGAIN_S if outcome is Instance.FOREIGN else now
-            case RegisterService(), _ if not isinstance(outcome, Denied | Refused):
-                found, registered, due_at = (
-                    Instance.OURS,
-                    None,
-                    now + AGAIN_S,
-                )  # no answer: the agent may still apply it
-            case _:
-                found, registered, due_at = Instance.UNKNOWN, None, now + AGAIN_S
-        return replace(self, found=found, registered=registered, exchange=self.exchange.finish(due_at))
+                found, due_at = outcome, now + AGAIN_S if outcome is Instance.FOREIGN else now
+        service = replace(self, found=found, registered=registered, exchange=self.exchange.finish(due_at))
+        return replace(service, looked_at=looked_at, is_late=is_late)
 
 
 def advance(
@@ -91,33 +96,35 @@ def advance(
     of, phase = item.service or state.of, None if tenure is None else tenure.phase
     if of is None or phase is Phase.ADOPTING:
         return state, ()
-    wanted, contact = None, state.contact
+    wanted, contact, ttl_s = None, state.contact, min(lease.room_s, TTL_INTERVALS * lease.interval_s)
     if item.service is not None and tenure is not None and phase is Phase.HOLDING:
-        wanted, contact = (item.service, lease.room_s), tenure.contact
+        wanted, contact = (item.service, ttl_s), tenure.contact
     found, exchange = state.found, state.exchange
     if state.of is None or (wanted, contact) != (state.wanted, state.contact):
         exchange = exchange.schedule_at(now)
-        if found is Instance.ABSENT:  # that may be long ago, and another program may have the id now
-            found = Instance.UNKNOWN
+    if wanted != state.wanted or (found is Instance.OURS and now >= state.looked_at + LOOK_TTLS * ttl_s):
+        found = Instance.UNKNOWN  # another program may have the id now
     state = replace(state, of=of, wanted=wanted, contact=contact, found=found, exchange=exchange)
     if not exchange.ready(now):
         return state, ()
-    request = _next_request(state, (item.name, now, lease.exchange_s, of))
+    request = _next_request(state, (item.name, now, lease.exchange_s, of), ttl_s)
     exchange = exchange.schedule_at(NEVER) if request is None else exchange.begin(request)
     return replace(state, exchange=exchange), () if request is None else (request,)
 
 
-def _next_request(state: Service, frame: tuple[str, float, float, ServiceSettings]) -> ServiceRequest | None:
+def _next_request(
+    state: Service, frame: tuple[str, float, float, ServiceSettings], ttl_s: float
+) -> ServiceRequest | None:
     match state.found, state.wanted:
-        case Instance.UNKNOWN, _:
+        case (Instance.UNKNOWN, _) | (Instance.FOREIGN, (_, _)):
             return ReadService(*frame)
+        case Instance.FORMER, None:  # so that the agent has a token with which it can deregister it
+            return RegisterService(*frame, ttl_s, passing=False)
         case Instance.OURS, None:
             return DeregisterService(*frame)
         case _, None:
             return None
-        case Instance.FOREIGN, _:
-            return ReadService(*frame)
-        case _, wanted if wanted == state.registered:
+        case Instance.OURS, wanted if wanted == state.registered:
             return PassService(*frame)
-        case _, (_, ttl_s):
+        case _:
             return RegisterService(*frame, ttl_s)

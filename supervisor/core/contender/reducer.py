@@ -58,6 +58,7 @@ from supervisor.core.outcomes import (
 )
 from supervisor.core.requests import CreateSession, DestroySession, Request, Rewrite, ServiceRequest
 
+REPAIR_S = 60.0  # between two repairs of a value, so that two programs do not write in turns
 REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the holder, by up to a minute
 
 
@@ -270,7 +271,8 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
     if isinstance(outcome, LostRace | SessionGone):
         lock = lock.read_by(now)
     if isinstance(outcome, Done) and tenure is not None:
-        tenure = replace(tenure, leader=request.value)
+        repair_at = now + REPAIR_S if tenure.overwritten else tenure.repair_at
+        tenure = replace(tenure, leader=request.value, overwritten=False, repair_at=repair_at)
     return replace(contender, session=session, lock=lock, tenure=tenure)
 
 
@@ -314,13 +316,23 @@ def _observe_holding(contender: Contender, tenure: Tenure, observation: Observat
         return contender
     contender = observe(contender, observation, now)
     if not isinstance(verdict, Lost):
-        return contender
+        return _with_value_of(contender, observation)
     is_new = tenure.believes or (verdict.taken and tenure.taken_at is None)
     session = contender.session.verify_soon(now) if is_new else contender.session
     if verdict.taken:
         tenure = tenure.key_lost(now, observation.view.leader)
     tenure = tenure.lose(verdict.reason, now, reason_within_s=tenures.REASON_WITHIN_S)
     return replace(contender, tenure=tenure, session=session)
+
+
+def _with_value_of(contender: Contender, observation: Observation) -> Contender:
+    """Note whether another program has written over the value that this holder gave its key."""
+    tenure = contender.tenure
+    hold = observation.view.hold_of(contender.session.id)
+    if tenure is None or hold is None:
+        return contender
+    overwritten = hold.value not in (tenure.leader, contender.settings.value)
+    return replace(contender, tenure=replace(tenure, overwritten=overwritten))
 
 
 def _observe_waiting(contender: Contender, observation: Observation, now: float) -> Contender:

@@ -31,6 +31,7 @@ from supervisor.core.machines.session import Stage
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.requests import Acquire, Release, Request, Watch
 
+OVERWRITTEN = "another program has written over the value by which this node is named: that is written again"
 Begun = tuple[Contender, tuple[Action, ...]]
 
 
@@ -277,7 +278,8 @@ def _report_loss(contender: Contender, now: float) -> Begun:
 
 def _advance_notice(contender: Contender, now: float) -> Begun:
     watchdog = contender.unguarded and f"no watchdog: {contender.unguarded}"
-    notices = (watchdog, contender.maintenance.why, contender.lock.notice, contender.service.notice)
+    value = OVERWRITTEN if contender.tenure is not None and contender.tenure.overwritten else ""
+    notices = (watchdog, contender.maintenance.why, contender.lock.notice, value, contender.service.notice)
     notice = "; ".join(filter(None, notices))
     if notice == contender.last_notice:
         return contender, ()

@@ -93,7 +93,8 @@ class Contender:
         is_urgent = self.tenure is not None or self.session.stage is Stage.RELEASING
         retry_s = urgent_s if is_urgent else self.patient_retry_s
         read_s = min(exchange_s, self.lease.interval_s)
-        return Terms(settings.name, settings.key, session, exchange_s, retry_s, urgent_s, spread, read_s)
+        figures = (exchange_s, retry_s, urgent_s, spread, read_s, self.tenure is not None)
+        return Terms(settings.name, settings.key, session, *figures)
 
     @property
     def patient_retry_s(self) -> float:
@@ -207,7 +208,10 @@ class Contender:
             return NEVER
         if tenure is not None and tenure.phase not in (Phase.ACQUIRING, Phase.HOLDING):
             return NEVER
-        return session.rewrite_due_at(self.settings.value)
+        due_at = session.rewrite_due_at(self.settings.value)
+        if due_at == NEVER and tenure is not None and tenure.overwritten:
+            return tenure.repair_at
+        return due_at
 
     @property
     def deadline(self) -> float:

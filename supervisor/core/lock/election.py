@@ -62,6 +62,7 @@ class ElectionLock(Lock):
     attempt_probability: float = 1.0  # how likely this node tries at once when the key is free again
     hold_index: int = 0  # the index at which the newest hold began
     acquire_delay_s: float = 0.0  # how long each free key is left to other contenders, by the file
+    only_locks: bool = False  # that of ``ElectionSettings``
     # How long this node leaves the free key to other contenders before it tries. The sum contains
     # ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
     backoff_s: float = 0.0
@@ -77,7 +78,12 @@ class ElectionLock(Lock):
         """A warning about a key that no contender can take, because of its content or of false answers."""
         if self.refusals > 1:
             return "Consul shows the key as free and refuses the lock: does a proxy answer in its place?"
-        if self.view is None or not self.view.is_foreign:
+        if self.view is None:
+            return ""
+        if self.view.was_never_locked:  # no log shows the value, because it may be a secret
+            what = f"the key has a value of {len(self.view.value)} bytes, and was never locked"
+            return f"{what}: a lock writes over it; use another key, or delete this one if nobody needs it"
+        if not self.view.is_foreign:
             return ""
         whose = (
             f"the key belongs to another program and is left alone: its flags are {self.view.foreign_flags}"
@@ -88,7 +94,7 @@ class ElectionLock(Lock):
         """Go on by these settings; a new acquire_delay also counts for a key that is already free."""
         assert isinstance(settings, ElectionSettings)
         more_s = settings.acquire_delay_s - self.acquire_delay_s
-        key = replace(self, acquire_delay_s=settings.acquire_delay_s)
+        key = replace(self, acquire_delay_s=settings.acquire_delay_s, only_locks=settings.only_locks)
         if not self.is_free:
             return key
         return replace(key, backoff_s=max(0.0, self.backoff_s + more_s), try_at=self.try_at + more_s)
@@ -101,7 +107,7 @@ class ElectionLock(Lock):
             view = self.view  # so that nothing has changed when an answer only confirms
         if our_session is None:
             return replace(self, view=view)
-        if view.is_foreign:
+        if view.is_foreign or (self.only_locks and view.was_never_locked):
             return replace(self, view=view)._taken()
         if not view.session:
             return self._free(observation, view, our_session, now)
@@ -229,7 +235,7 @@ class ElectionLock(Lock):
     # --- reads -------------------------------------------------------------------------------------
 
     def _read_request(self, terms: Terms, now: float) -> ReadKey:
-        return ReadKey(terms.item, now, terms.read_s, terms.key)
+        return ReadKey(terms.item, now, terms.read_s, terms.key, holds=terms.holds)
 
     def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> WatchKey:
         lag_s = 0.0 if consistent or self.is_free else self._lag_s

@@ -107,6 +107,7 @@ class Terms:
     urgent_retry_s: float  # the pause after a renewal without an answer, which rate limits never prolong
     spread: float  # the contender's own number in [0, 1)
     read_s: float  # how long a read of the lock may take, so that silence delays no later one
+    holds: bool  # there is a tenure, which depends on renewals and reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +269,7 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
 
 
 def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
-    renewal = RenewSession(terms.item, now, terms.exchange_s, session.id, terms.settings)
+    renewal = RenewSession(terms.item, now, terms.exchange_s, session.id, terms.settings, terms.holds)
     return replace(session, renew=session.renew.begin(renewal)), renewal
 
 

@@ -121,6 +121,8 @@ class Tenure:
     # reason was given.
     note: str = ""
     guarded: bool = False  # the watchdog was asked to guard this tenure; nothing of it begins before
+    overwritten: bool = False  # another program has written over the value of this holder
+    repair_at: float = LONG_AGO  # when such a value is written again at the earliest
 
     @property
     def believes(self) -> bool:

@@ -41,6 +41,7 @@ KEPT: tuple[Name, ...] = (
     "reloaded",
     "reload-refused",
     "role",
+    "notice",
     "hook-succeeded",
     "hook-failed",
     "run-ended",

@@ -46,6 +46,14 @@ def test_a_semaphore_that_is_in_use_is_left_alone(scene: Scene, tmp_path: Path) 
         process.wait()
 
 
+def test_a_value_in_a_key_that_was_never_locked_is_taken_with_a_notice_without_it(scene: Scene) -> None:
+    """The guide's own curl makes such a key; the value may be a secret."""
+    scene.agent.kv_put(scene.key, b"max=500")
+    a = scene.leader("a")
+    assert "a value of 7 bytes, and was never locked" in a.wait_line("notice", item=scene.name)["why"]
+    assert "max=500" not in a.log_tail()
+
+
 @pytest.mark.long
 def test_data_of_another_program_is_left_alone_until_it_is_gone(scene: Scene) -> None:
     scene.agent.kv_put(scene.key, b"precious", flags=42)

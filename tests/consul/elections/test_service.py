@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -10,17 +10,21 @@ from typing import Any
 
 import pytest
 
-from tests.consul.elections.scene import LASTING, Scene
+from tests.consul.elections.scene import LASTING, ROOM_S, Scene
+from tests.consul.elections.test_handover import step_down
 from tests.consul.elections.test_reload import item
 from tests.consul.semaphores.scene import SlotScene
 from tests.support.consul import Agent, free_ports
 from tests.support.dns import addresses
+from tests.support.guarded import Guarded, Made, write
 from tests.support.proxy import Proxy, Rule
 from tests.support.supervisor import Supervisor, until
 from tests.support.turns import first_now
 
 NODES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3", "d": "10.0.0.4"}
-SLOW_S = 0.5  # of a busy machine, from `holding` to the name
+TTL_S = ROOM_S  # of the check, because three intervals of a second are longer
+LASTING_TTL_S = 5.0  # three intervals with LASTING
+ROUNDS = 4
 
 
 class Fleet:
@@ -29,15 +33,22 @@ class Fleet:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder, stack
         self.dns = free_ports(1)[0]
-        config = {"ports": {"dns": self.dns}}
-        self.server = stack.enter_context(Agent(folder / "server", persistent=True, config=config))
+        self.server = stack.enter_context(self.make_server())
         self.clients: dict[str, Agent] = {}
+
+    def make_server(self) -> Agent:
+        """Create the server."""
+        config = {"ports": {"dns": self.dns}}
+        return Agent(self._folder / "server", persistent=True, config=config)
+
+    def make_client(self, node: str) -> Agent:
+        """Create the client agent of this node."""
+        return Agent(self._folder / node, servers=self.server)
 
     def agent(self, node: str) -> Agent:
         """Return the client agent of this node."""
         if node not in self.clients:
-            client = Agent(self._folder / node, servers=self.server)
-            self.clients[node] = self._stack.enter_context(client)
+            self.clients[node] = self._stack.enter_context(self.make_client(node))
         return self.clients[node]
 
     def by_dns(self, name: str, kind: int = 1) -> list[str]:
@@ -208,6 +219,29 @@ def test_an_instance_of_another_program_is_left_alone(named: Named) -> None:
     until(lambda: why not in item(a)["warnings"], "the notice is over")
 
 
+def test_an_id_that_another_program_takes_over_is_left_alone_at_the_stop(named: Named) -> None:
+    """The check that the other program has not replaced goes on passing, so no answer to a pass tells."""
+    a = named.leader("a")
+    (theirs,) = named.ids("a")
+    agent = named.fleet.agent("a")
+    agent.call("PUT", "/agent/service/register", {"ID": theirs, "Name": "theirs", "Port": 1})
+    assert a.stop() == 0
+    assert agent.call("GET", f"/agent/service/{theirs}").json()["Service"] == "theirs"
+    agent.call("PUT", f"/agent/service/deregister/{theirs}")
+
+
+@pytest.mark.long
+def test_an_id_that_another_program_takes_over_is_reported(named: Named) -> None:
+    a = named.leader("a")
+    (theirs,) = named.ids("a")
+    agent = named.fleet.agent("a")
+    agent.call("PUT", "/agent/service/register", {"ID": theirs, "Name": "theirs", "Port": 1})
+    why = until(lambda: a.lines("notice"), "it is reported")[-1]["why"]
+    assert theirs in why and why in item(a)["warnings"]
+    agent.call("PUT", f"/agent/service/deregister/{theirs}")
+    named.wait([NODES["a"]])
+
+
 def test_two_elections_may_have_one_name(named: Named) -> None:
     other = f"{named.scene.name}x"
     items = {
@@ -335,3 +369,101 @@ def test_five_hundred_faults_of_the_service_cost_no_lock(shared_fleet: Fleet, ma
 def have_caught(rules: list[Rule], count: int) -> bool:
     """Return whether these rules have caught so many requests together."""
     return sum(len(rule.caught) for rule in rules) >= count
+
+
+class GuardedFleet(Fleet):
+    """Agents that deny by default, and tokens that are replaced."""
+
+    def make_server(self) -> Agent:
+        """Create the server."""
+        return Guarded(self._folder / "server")
+
+    def make_client(self, node: str) -> Agent:
+        """Create the client agent of this node, whose own token may not change services."""
+        assert isinstance(self.server, Guarded)
+        token = self.server.token_of('node_prefix "" { policy = "write" }').secret
+        return Guarded(self._folder / node, servers=self.server, agent_token=token)
+
+
+class Rotation:
+    """Nodes with a token of their own each, which is replaced in its file."""
+
+    def __init__(self, named: Named, folder: Path) -> None:
+        self.named, self._folder = named, folder
+        assert isinstance(named.fleet.server, Guarded)
+        self._server = named.fleet.server
+        self._tokens: dict[str, Made] = {}
+
+    def rotate(self, node: str) -> str:
+        """Give the node a new token, delete the former one at once, and return the path of the file."""
+        sessions = 'session_prefix "" { policy = "write" }'
+        service = f'service "{self.named.name}" {{ policy = "write" }}'
+        former = self._tokens.get(node)
+        made = self._tokens[node] = self._server.token_of(write(self.named.scene.key) + sessions + service)
+        file = self._folder / f"token-{node}"
+        file.with_suffix(".new").write_text(made.secret)
+        file.with_suffix(".new").rename(file)
+        if former is not None:
+            self._server.forget(former)
+        return str(file)
+
+    def start(self, node: str) -> Supervisor:
+        """Start a node with its token."""
+        how = self.named.how(node)
+        how["consul"] = {**how["consul"], "token_file": self.rotate(node)}
+        return self.named.scene.node(node, **how)
+
+    def wait_alone(self, node: str) -> None:
+        """Return when this node alone is named. Two names pass no longer than the TTL of a check."""
+        two_since = None
+        while (names := self.named.fleet.by_http(self.named.name)) != [NODES[node]]:
+            now = time.monotonic()
+            two_since = (two_since or now) if len(names) > 1 else None
+            assert two_since is None or now - two_since < LASTING_TTL_S, f"{names} pass"
+            time.sleep(0.01)
+
+
+@pytest.mark.long
+def test_a_rotation_of_tokens_leaves_one_name(tmp_path: Path, make_scene: Any) -> None:
+    """An old token is deleted at once, and then its node steps down, or is killed and comes back."""
+    with ExitStack() as stack:
+        fleet = GuardedFleet(tmp_path / "fleet", stack)
+        with make_scene(fleet.server) as scene:
+            rotate_and_lose(Rotation(Named(scene, fleet), tmp_path))
+
+
+def rotate_and_lose(rotation: Rotation) -> None:
+    """Replace all tokens, then let the leader step down or kill it, again and again."""
+    scene = rotation.named.scene
+    scene.lasting()
+    scene.restarts = True
+    nodes = {node: rotation.start(node) for node in "abc"}
+    for number in range(ROUNDS):
+        leader = leader_of(nodes)
+        rotation.wait_alone(leader)
+        for node in nodes:
+            rotation.rotate(node)
+        if number % 2:
+            scene.kill(leader)
+            rotation.rotate(leader)
+            before = tenures(nodes)
+            nodes[leader].start()
+            until(lambda: tenures(nodes) > before, "it goes on, or another node leads")  # noqa: B023
+        else:
+            assert step_down(scene, nodes[leader], "--for", "2s")[0] == 0
+    rotation.wait_alone(leader_of(nodes))
+
+
+def tenures(nodes: Mapping[str, Supervisor]) -> int:
+    """Return how many times a node has begun to hold, or gone on with it."""
+    return sum(len(each.lines("role", role="holding")) for each in nodes.values())
+
+
+def leader_of(nodes: Mapping[str, Supervisor]) -> str:
+    """Return the node that holds, as soon as one does."""
+
+    def holders() -> list[str]:
+        roles = {node: [line["role"] for line in each.lines("role")] for node, each in nodes.items()}
+        return [node for node, told in roles.items() if told[-1:] == ["holding"]]
+
+    return until(holders, "one leads")[0]

@@ -1,5 +1,7 @@
 """Three nodes and one key: the leader, the hooks at the end of a tenure, and the next leader."""
 
+from typing import Any
+
 import pytest
 
 from tests.consul.elections.scene import LOCK_DELAY_S, Scene, boottime
@@ -96,13 +98,21 @@ def test_a_key_that_an_operator_releases_is_free_for_other_nodes_at_once(scene: 
     assert [(line["level"], line["reason"]) for line in told[:1]] == [("warning", "released-by-operator")]
 
 
+def shown(scene: Scene, value: str) -> dict[str, Any]:
+    """Return the key if it has this value."""
+    entry = scene.agent.kv_get(scene.key)
+    return entry if entry is not None and entry["Value"] == value.encode() else {}
+
+
 @pytest.mark.long
 def test_a_plain_put_over_the_key_is_a_change_and_no_loss(scene: Scene) -> None:
     a, _, _ = scene.three()
     token = scene.wait(node="a", event="acquire").token
-    assert scene.agent.kv_put(scene.key, b"written by hand")
-    for node in "abc":
-        scene.wait_told(node, "value-changed written by hand")
+    before = scene.agent.kv_get(scene.key)
+    assert before is not None and scene.agent.kv_put(scene.key, b"written by hand")
+    back = until(lambda: shown(scene, "a"), "the holder has written its value again")
+    assert (back["Session"], back["Flags"]) == (before["Session"], before["Flags"])
+    assert "has written over the value" in a.wait_line("notice")["why"]
     assert scene.calls("a") == ["acquire acquired"]
     assert scene.agent.kv_put(scene.key, b"again")
     for node in "abc":

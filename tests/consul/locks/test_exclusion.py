@@ -112,6 +112,15 @@ def of_key(lockers: Lockers) -> list[str]:
     return [name for name in names if lockers.key in name]
 
 
+def test_a_value_in_a_key_that_was_never_locked_stays(lockers: Lockers) -> None:
+    """Consul's own client refuses such a key as well."""
+    lockers.agent.kv_put(lockers.key, b"max=500")
+    code, _, error = lockers.start(name="b").end()
+    assert code == 78 and "a value of 7 bytes, and was never locked" in error
+    entry = lockers.agent.kv_get(lockers.key)
+    assert entry is not None and entry["Value"] == b"max=500" and lockers.lines("b") == []
+
+
 @pytest.mark.long
 def test_a_semaphore_has_another_kind_of_key(lockers: Lockers) -> None:
     """Conflict of kinds: neither takes the key of the other for its own."""

@@ -37,6 +37,7 @@ class Reply:
         made.status_code = self.status
         made._content = self.body
         made.headers.update(self.headers)
+        made.request = requests.Request("GET", "http://h").prepare()
         return made
 
     def behind(self, hop: str) -> "Reply":

@@ -200,6 +200,8 @@ def is_named() -> Iterator[Play]:
     play.on(play.now, r.PassService, o.Done())
     play.happens(play.now, e.StepDownAsked("n", 5.0))
     yield play
+    play.on(play.now, r.ReadService, o.Instance.OURS)
+    yield play
 
 
 def is_throttled() -> Iterator[Play]:

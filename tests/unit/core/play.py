@@ -18,6 +18,7 @@ from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
+from supervisor.core.frozen import replace
 from supervisor.core.settings import Command, ElectionSettings, Hook, ItemSettings, Run, SessionSettings
 
 CREATE, RENEW, DESTROY, INFO = req.CreateSession, req.RenewSession, req.DestroySession, req.ReadSession
@@ -187,7 +188,10 @@ class Play:
             case req.ReadSlots():
                 return self.contender.lock.view or o.SlotsView(5)
             case req.ReadKey():
-                return self.contender.lock.view or ABSENT if tenure is not None else FREE
+                view = self.contender.lock.view or ABSENT
+                if tenure is None or not isinstance(view, o.KeyView):
+                    return FREE if tenure is None else view
+                return replace(view, value=tenure.leader) if view.session else view
             case _:
                 return o.Done()
 

@@ -1,12 +1,15 @@
 """How a waiter comes to hold the lock: news of the key, attempts, refusals, and the first hook."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
+from supervisor.core import requests as r
+from supervisor.core.contender.reducer import REPAIR_S
 from tests.unit.core import play as p
 
 FREE_AGAIN = o.KeyView(12, "", b"them", 3, 12, 3)
@@ -68,8 +71,70 @@ def test_a_key_that_a_rival_holds_is_a_lock_with_any_flags() -> None:
 def test_a_holder_goes_on_when_a_put_changes_the_flags_of_its_key() -> None:
     """A plain PUT changes the value and the flags of a key, and not its holder."""
     play = p.holding()
-    play.does(3.0, p.WATCH, o.KeyView(9, "s", b"put", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
+    play.does(3.0, p.WATCH, o.KeyView(9, "s", b"me", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
     assert play.role == "holding" and not play.contender.last_notice
+
+
+PUT = o.KeyView(9, "s", b"put", 3, 9, 0)
+
+
+def overwritten() -> p.Play:
+    """Another program has written over the value at 2, and a read shows it at 3.3."""
+    play = p.holding()
+    play.does(3.2, "read")
+    assert (
+        "rewrite s" in p.Play.says(play.on(3.3, p.READ, PUT)) and "written over" in play.contender.last_notice
+    )
+    return play
+
+
+def test_a_value_that_another_program_writes_is_replaced_at_most_once_a_minute() -> None:
+    play = overwritten()
+    assert "no notice" in p.Play.says(play.on(3.4, r.Rewrite, o.Done()))
+    play.on(3.5, p.WATCH, replace(PUT, index=10, modify_index=10))
+    assert "written over" in play.contender.last_notice
+    while len(play.times(r.Rewrite)) == 1:
+        play.happens(play.deadline, e.Tick())
+        for request in [each for each in play.under_way if isinstance(each, p.READ | p.RENEW)]:
+            play.on(play.now, type(request), PUT if isinstance(request, p.READ) else o.SessionAlive())
+    assert play.times(r.Rewrite) == [3.3, 3.4 + REPAIR_S] and play.role == "holding"
+
+
+def test_an_answer_that_began_before_the_repair_may_show_the_former_value() -> None:
+    play = p.holding()
+    play.does(3.2, "read")
+    play.on(3.3, p.WATCH, PUT)
+    play.on(3.4, r.Rewrite, o.Done())
+    play.on(3.5, p.READ, PUT)
+    play.passes(70.0)
+    assert not play.contender.last_notice and play.times(r.Rewrite) == [3.3]
+
+
+def test_a_repair_without_an_answer_is_repeated() -> None:
+    play = overwritten()
+    play.on(3.4, r.Rewrite, p.SILENCE)
+    assert not play.on(3.5, p.WATCH, replace(PUT, index=10, modify_index=10))[1:]
+    play.passes(6.0)
+    assert play.times(r.Rewrite)[1:] == [pytest.approx(3.9)] and not play.contender.last_notice
+
+
+NEVER_LOCKED = o.KeyView(12, "", b"max=500", 3, 12, 0, is_marked=False)
+
+
+@pytest.mark.parametrize("only_locks", [False, True], ids=["election", "lock"])
+def test_a_value_in_a_key_that_was_never_locked_is_reported_and_left_alone_by_lock(only_locks: bool) -> None:
+    play = p.Play(p.contender(only_locks=only_locks))
+    play.does(0.0, "create, watch 0 consistently")
+    play.on(0.1, p.CREATE, o.Created("s"))
+    assert ("acquire s" in p.Play.says(play.on(0.2, p.WATCH, NEVER_LOCKED))) is not only_locks
+    assert "a value of 7 bytes" in play.contender.last_notice and "max" not in play.contender.last_notice
+
+
+@pytest.mark.parametrize(
+    "change", [{"value": b""}, {"lock_index": 1}, {"is_marked": True}, {"session": "x"}], ids=str
+)
+def test_a_key_that_may_be_a_lock_is_no_value(change: dict[str, Any]) -> None:
+    assert NEVER_LOCKED.was_never_locked and not replace(NEVER_LOCKED, **change).was_never_locked
 
 
 def test_news_of_a_free_key_waits_for_the_session() -> None:

@@ -5,12 +5,12 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
-from supervisor.core import requests as r
-from supervisor.core.frozen import replace
 from tests.unit.core import play as p
 
 RELEASED = o.KeyView(9, "", b"me", 3, 9, 2)
 DELETED = o.KeyView(9)
+PUT = o.KeyView(9, "s", b"them", 3, 9, 0)
+OVERWRITTEN = "notice: another program has written over the value by which this node is named"
 CONTACT = 0.2
 
 
@@ -229,9 +229,9 @@ def test_a_key_that_was_acquired_again_in_between_is_a_loss(view: o.KeyView) -> 
 def test_a_plain_put_over_the_key_is_no_loss() -> None:
     """A plain PUT sets LockIndex to 0, and the tenure goes on with its token."""
     play = p.holding()
-    play.does(2.0, p.WATCH, o.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
+    play.does(2.0, p.WATCH, PUT, f"rewrite s, watch 9 consistently, {OVERWRITTEN}")
     play.does(3.2, "read")
-    play.does(3.3, p.READ, o.KeyView(9, "s", b"them", 3, 9, 0), "renew s")
+    play.does(3.3, p.READ, PUT, "renew s")
     assert play.role == "holding"
 
 
@@ -239,7 +239,7 @@ def test_a_read_overtaken_by_the_watch_of_a_plain_put_is_no_loss() -> None:
     """The ModifyIndex decides which answer is older, and the larger LockIndex does not."""
     play = p.holding()
     play.does(3.2, "read")
-    play.does(3.25, p.WATCH, o.KeyView(9, "s", b"them", 3, 9, 0), "watch 9 consistently")
+    play.does(3.25, p.WATCH, PUT, f"rewrite s, watch 9 consistently, {OVERWRITTEN}")
     play.does(3.3, p.READ, p.OURS, "renew s")
     assert play.role == "holding"
 
@@ -247,8 +247,8 @@ def test_a_read_overtaken_by_the_watch_of_a_plain_put_is_no_loss() -> None:
 def test_a_watch_overtaken_by_the_read_of_a_plain_put_is_no_loss() -> None:
     play = p.holding()
     play.does(3.2, "read")
-    play.does(3.25, p.READ, o.KeyView(9, "s", b"them", 3, 9, 0), "")
-    play.does(3.3, p.WATCH, p.OURS, "renew s, watch 7 consistently")
+    play.does(3.25, p.READ, PUT, f"rewrite s, {OVERWRITTEN}")
+    play.does(3.3, p.WATCH, p.OURS, "renew s, watch 7 consistently, no notice")
     assert play.role == "holding"
 
 
@@ -345,9 +345,3 @@ def test_ten_minutes_of_holding_reset_the_delay_after_a_loss() -> None:
         fail_to_acquire(play),
     ]
     assert delays == pytest.approx([10, 20, 10, 20], abs=0.1)
-
-
-def test_a_value_that_another_program_has_put_stays() -> None:
-    play = p.holding()
-    play.does(1.1, p.WATCH, replace(p.OURS, value=b"put", index=8), "watch 8 consistently")
-    assert r.Rewrite not in map(type, play.under_way)

@@ -130,10 +130,10 @@ def test_a_win_of_this_node_is_a_change_that_delays_nothing() -> None:
 
 
 def test_each_attempt_is_told_the_role_in_which_it_begins() -> None:
-    play = waiting(on_change=(hook("told", retries=1),))
-    play.does(0.2, WATCH, FREE, "acquire s, start told#1: initial, watch 5")
+    play = p.waiting(on_change=(p.hook("told", retries=1),))
+    play.does(0.2, p.WATCH, p.FREE, "acquire s, start told#1: initial, watch 5")
     first = play.last(a.StartHook)
-    play.does(0.3, ACQUIRE, WON, "start up#1: acquired, acquiring")
+    play.does(0.3, p.ACQUIRE, p.WON, "start up#1: acquired, acquiring")
     up = play.last(a.StartHook)
     play.hears(0.4, e.HookEnded(first, ok=True), "start told#1: leader-changed")
     second = play.last(a.StartHook)
@@ -162,4 +162,5 @@ def test_on_change_reports_a_value_that_another_program_put() -> None:
     play.ends(0.4, "")
     play.does(0.5, p.WATCH, p.OURS, "watch 7 consistently")
     play.does(3.2, "read")
-    play.does(3.25, p.READ, o.KeyView(8, "s", b"put", 3, 8, 0), "start told#1: value-changed")
+    begun = play.on(3.25, p.READ, o.KeyView(8, "s", b"put", 3, 8, 0))
+    assert "start told#1: value-changed" in p.Play.says(begun)

@@ -8,11 +8,13 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.beside.service import AGAIN_S
+from supervisor.core.beside.service import AGAIN_S, LOOK_TTLS, TTL_INTERVALS
+from supervisor.core.lease import lease_of
 from supervisor.core.settings import ServiceSettings
 from tests.unit.core import play as p
 
 SERVICE = ServiceSettings("consul-supervisor:host:n", "leader", 5432)
+TTL_S = TTL_INTERVALS * lease_of(p.contender()).interval_s
 LOOK, REGISTER, PASS, DEREGISTER = r.ReadService, r.RegisterService, r.PassService, r.DeregisterService
 RECORD = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
 
@@ -47,10 +49,16 @@ def contact(play: p.Play) -> list[a.Action]:
     return play.on(play.now, p.READ, p.OURS)
 
 
-def test_the_check_lasts_as_long_as_the_belief() -> None:
+def lost(play: p.Play, now: float) -> None:
+    """The node steps down, and the first act is to ask the agent whose instance it has."""
+    assert p.Play.says(play.happens(now, e.StepDownAsked("n", 60.0))).startswith("read service, start down")
+
+
+def test_the_check_lasts_for_three_intervals() -> None:
     play = named()
     request = play.pending(REGISTER)
-    assert isinstance(request, REGISTER) and (request.service, request.ttl_s) == (SERVICE, p.ROOM_S)
+    assert isinstance(request, REGISTER)
+    assert (request.service, request.ttl_s, request.passing) == (SERVICE, TTL_S, True)
 
 
 def test_each_contact_lets_the_check_pass() -> None:
@@ -61,33 +69,70 @@ def test_each_contact_lets_the_check_pass() -> None:
     assert len(play.times(REGISTER)) == 1
 
 
-def test_the_name_goes_first_of_all_and_is_looked_for_once_more() -> None:
+def test_the_check_passes_without_a_contact_as_long_as_the_node_believes() -> None:
     play = named()
-    said = p.Play.says(play.happens(2.0, e.StepDownAsked("n", 5.0)))
-    assert said.startswith("deregister service, start down")
-    play.on(2.1, DEREGISTER, o.Done())
-    assert play.times(LOOK)[-1] < 2.0
-    play.passes(2.1 + AGAIN_S)
-    assert play.times(LOOK)[-1] == 2.1 + AGAIN_S
+    while not play.times(PASS):
+        play.happens(play.deadline, e.Tick())
+    assert play.times(PASS) == [1.2 + TTL_S / 2]
+
+
+def test_the_name_goes_first_of_all_and_is_looked_for_twice_more() -> None:
+    """A frozen agent may apply the registration late."""
+    play = named()
+    lost(play, 2.0)
+    assert p.Play.says(play.on(2.1, LOOK, o.Instance.OURS)) == "deregister service"
+    play.on(2.2, DEREGISTER, o.Done())
+    play.passes(2.2 + AGAIN_S)
+    assert play.times(LOOK)[-1] == 2.2 + AGAIN_S
 
 
 def test_a_name_that_was_being_registered_goes_with_the_answer() -> None:
     play = holding()
     play.on(1.1, LOOK, o.Instance.ABSENT)
     assert "service" not in p.Play.says(play.happens(1.2, e.StepDownAsked("n", 5.0)))
-    assert p.Play.says(play.on(1.3, REGISTER, o.Done())) == "deregister service"
+    assert p.Play.says(play.on(1.3, REGISTER, o.Done())) == "read service"
+    assert p.Play.says(play.on(1.4, LOOK, o.Instance.OURS)) == "deregister service"
 
 
 @pytest.mark.parametrize("outcome", [p.SILENCE, o.Failed("500")], ids=["silence", "500"])
-def test_a_registration_without_an_answer_counts_as_made(outcome: o.Outcome) -> None:
-    """It may be applied yet, so it is repeated by a holder and removed at a loss."""
+def test_a_registration_without_an_answer_is_looked_for(outcome: o.Outcome) -> None:
+    """It may be applied yet, so its absence is to be seen twice."""
     play = holding()
     play.on(1.1, LOOK, o.Instance.ABSENT)
     play.on(1.2, REGISTER, outcome)
     assert not play.contender.service.is_registered
-    assert "register service" in p.Play.says(contact(play))
-    play.on(play.now, REGISTER, outcome)
-    assert p.Play.says(play.happens(play.now, e.StepDownAsked("n", 5.0))).startswith("deregister service")
+    lost(play, 1.5)
+    play.on(1.6, LOOK, o.Instance.ABSENT)
+    play.passes(1.6 + AGAIN_S)
+    assert play.times(LOOK)[-1] == 1.6 + AGAIN_S
+    play.passes(30.0)
+    assert play.times(LOOK)[-1] == 1.6 + AGAIN_S and not play.times(DEREGISTER)
+
+
+@pytest.mark.parametrize("loses", [False, True], ids=["holding", "losing"])
+def test_an_instance_with_another_token_is_registered_anew(loses: bool) -> None:
+    """The agent can deregister it only with a token that Consul still knows."""
+    play = named()
+    if loses:
+        lost(play, 2.0)
+    else:
+        contact(play)
+        assert p.Play.says(play.on(play.now, PASS, o.Instance.UNKNOWN)) == "read service"
+    assert "register service" in p.Play.says(play.on(play.now, LOOK, o.Instance.FORMER))
+    request = play.pending(REGISTER)
+    assert isinstance(request, REGISTER) and request.passing is not loses
+    assert p.Play.says(play.on(play.now, REGISTER, o.Done())) == ("deregister service" if loses else "")
+
+
+def test_an_id_that_another_program_takes_over_is_noticed_and_left_alone() -> None:
+    play, after = named(), 1.2 + LOOK_TTLS * TTL_S
+    while "pass service" in p.Play.says(contact(play)) and play.now < after + TTL_S:
+        play.on(play.now, PASS, o.Done())
+    assert after <= play.now == play.times(LOOK)[-1] < after + TTL_S
+    assert "notice" in p.Play.says(play.on(play.now, LOOK, o.Instance.FOREIGN))
+    play.happens(play.now, e.StepDownAsked("n", 60.0))
+    play.passes(play.now + 30.0)
+    assert play.times(DEREGISTER) == []
 
 
 @pytest.mark.parametrize("outcome", [p.FORBIDDEN, o.Refused("400")], ids=["403", "400"])
@@ -154,10 +199,12 @@ def test_a_reload_changes_the_instance() -> None:
     play = named()
     moved = replace(SERVICE, port=6432)
     play.happens(2.0, e.SettingsChanged("n", p.contender(service=moved)))
+    play.on(2.0, LOOK, o.Instance.OURS)
     request = play.last(REGISTER)
     assert play.times(REGISTER)[-1] == 2.0 and request.service == moved
     play.on(2.1, REGISTER, o.Done())
     play.happens(3.0, e.SettingsChanged("n", p.contender()))
+    play.on(3.0, LOOK, o.Instance.OURS)
     assert play.times(DEREGISTER) == [3.0] and play.role == "holding"
 
 
@@ -179,6 +226,6 @@ def test_the_stop_waits_for_no_answer_about_the_service() -> None:
     play = named()
     play.happens(2.0, e.StopAsked())
     play.happens(2.1, e.HookEnded(play.last(a.StartHook), ok=True))
-    play.under_way.remove(play.pending(DEREGISTER))
+    play.under_way.remove(play.pending(LOOK))
     play.passes(3.0)
-    assert play.role == "stopped" and play.times(DEREGISTER) == [2.0]
+    assert play.role == "stopped" and play.times(DEREGISTER) == []

@@ -5,6 +5,7 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from tests.unit.core import play as p
 
 
@@ -167,6 +168,7 @@ def test_a_release_leaves_the_value_that_the_key_has() -> None:
     """Another program has put its value over ours, and a release must not undo that."""
     play = p.holding(on_lose=(), on_acquire=())
     play.on(2.0, p.WATCH, o.KeyView(8, "s", b"theirs", 3, 8, 0))
+    play.on(2.1, r.Rewrite, o.LockDelayed())
     play.happens(3.0, e.StopAsked())
     assert play.last(p.RELEASE).value == b"theirs"
 

@@ -205,3 +205,9 @@ def test_a_holder_that_sees_only_its_own_keys_goes_on() -> None:
     play.happens(1.5, e.Stalled(5.0))
     told = Play.says(play.on(1.6, s.READ, s.view("s", at=s.lock("o1", "o2", "s", index=61), index=61)))
     assert "ask p/o1" in told and play.contender.has_lock
+
+
+def test_a_value_that_another_program_has_put_into_our_contender_key_is_replaced() -> None:
+    play, shown = s.holding(), s.view("s", at=s.lock("s", index=61), index=70)
+    begun = play.on(2.0, s.WATCH, replace(shown, contenders=(replace(s.key("s"), value=b"put"),)))
+    assert "rewrite s" in Play.says(begun) and "written over" in play.contender.last_notice

@@ -28,11 +28,13 @@ UNTIL_CLOSE = OK + b"\r\n"
 UNFINISHED = {
     "says nothing": [READ, HOLD],
     "trickles a head": [READ, send(OK), trickle(b"X-A: b\r\n")],
+    "stops in the head": [READ, send(OK), HOLD],
+    "says half a line": [READ, send(b"HTTP/1.1 2"), HOLD],
+}
+TOO_LARGE_FOR_ITS_TIME = {
     "trickles a body": [READ, send(LONG), trickle(b"x")],
     "trickles chunks": [READ, send(CHUNKED), trickle(b"1\r\nx\r\n")],
-    "stops in the head": [READ, send(OK), HOLD],
     "stops in the body": [READ, send(LONG + b"x" * 1000), HOLD],
-    "says half a line": [READ, send(b"HTTP/1.1 2"), HOLD],
 }
 TOO_LARGE = {
     "endless head": [READ, send(OK), flood(b"X-A: b\r\n")],
@@ -82,6 +84,7 @@ def cases(kind: FailureKind, timeout_s: float, scripts: dict[str, list[Step]]) -
 
 CASES = [
     *cases(FailureKind.TIMEOUT, DEADLINE_S, UNFINISHED),
+    *cases(FailureKind.TOO_LARGE, DEADLINE_S, TOO_LARGE_FOR_ITS_TIME),
     *cases(FailureKind.TOO_LARGE, PATIENT_S, TOO_LARGE),
     *cases(FailureKind.PROTOCOL, PATIENT_S, NOT_HTTP),
     *cases(FailureKind.RESET, PATIENT_S, HUNG_UP),
