@@ -5,6 +5,7 @@ process may have left a tenure whose on_lose is due. So stop signals are blocked
 """
 
 import gc
+import os
 import sys
 
 # The garbage collector hardly runs during the imports. ``lock`` and ``run`` set a lower limit afterwards.
@@ -18,9 +19,11 @@ def main() -> int:
     try:
         if sys.argv[1:2] == ["run"]:
             from supervisor.runtime import init, signals
+            from supervisor.runtime.notification import still_starting
 
             signals.block()
             init.stay_as_init()  # first, so that process 1 stays small
+            still_starting(os.environ)
         from supervisor.cli import main as command
 
         return command()

@@ -16,11 +16,12 @@ from itertools import product
 from supervisor.check.relied_on import LEADER_CHANGE_S, SERF_HEALTH, SERF_S, relied_on
 from supervisor.check.report import as_lines, lease_rows
 from supervisor.config.cross_checks import check_item
-from supervisor.config.lease_checks import TTL_MIN_S, WATCHDOG_S, Surroundings, return_s, watchdog_sum
+from supervisor.config.lease_checks import RESTART_S, TTL_MIN_S, Surroundings, return_s, watchdog_sum
 from supervisor.config.problems import Places, Problem, Report
 from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings, Watchdog
 from supervisor.formats.durations import format_duration
+from supervisor.runtime.notification import WATCHDOG_S
 
 STEPS_S = (1.0, 0.1)  # whole seconds, which read best; tenths only if no whole seconds meet the wishes
 TTL_MAX_S = 60.0  # a longer TTL changes nothing: the longest lock_delay then limits how long a cut may last
@@ -245,6 +246,7 @@ def _drop_in(around: Surroundings) -> Iterator[str]:
         yield f"stands still for {format_duration(around.watchdog_s)} is killed and started again"
         yield "  [Service]"
         yield f"  WatchdogSec={format_duration(around.watchdog_s)}"
+        yield f"  TimeoutStartSec={format_duration(around.watchdog_s - RESTART_S)}"
 
 
 def _cost_lines(cost: Cost, leader_change_s: float) -> str:

@@ -31,6 +31,7 @@ from supervisor.preflight.file_modes import audit
 
 TTL = ".session.ttl"  # ends the path of the warning about a TTL that Consul may refuse
 SYSTEMD_S = 2.0  # it answers within milliseconds
+TIMES_OF_UNIT = {"Watchdog": "WATCHDOG_USEC", "TimeoutStart": "TIMEOUT_START_USEC"}
 
 if TYPE_CHECKING:
     from supervisor.check.findings import Finding
@@ -110,17 +111,19 @@ def _check_one(path: Path, options: argparse.Namespace) -> int:
 
 
 def _environ(here: bool) -> Mapping[str, str]:
-    """Return the environment; for this machine with the WatchdogSec of its unit, where systemd knows one."""
-    if not here:
-        return os.environ
-    shown = _of_unit("show", "--property=WatchdogUSec", "--value")
-    if shown == "infinity":  # also of a unit that has never started
-        shown = "".join(re.findall(r"(?m)^\s*WatchdogSec\s*=\s*(.*?)\s*$", _of_unit("cat"))[-1:])
-    span = re.sub(r"\s|(?<=s)ec(onds?)?|(?<=m)in(utes?)?", "", shown)  # as in 1min 30s
-    with suppress(ValueError):
-        watchdog_s = float(span) if span.isdecimal() else parse_duration(span)
-        return {**os.environ, "WATCHDOG_USEC": f"{1e6 * watchdog_s:.0f}"}
-    return os.environ
+    """Return the environment; for this machine with the times of its unit, where systemd knows them."""
+    environ = {**os.environ}
+    for time, variable in TIMES_OF_UNIT.items() if here else ():
+        shown = _of_unit("show", f"--property={time}USec", "--value")
+        if shown == "infinity":  # also of a unit that has never started
+            shown = "".join(re.findall(rf"(?m)^\s*{time}Sec\s*=\s*(.*?)\s*$", _of_unit("cat"))[-1:])
+        span = re.sub(r"\s|(?<=s)ec(onds?)?|(?<=m)in(utes?)?", "", shown)  # as in 1min 30s
+        with suppress(ValueError):
+            time_s = float(span) if span.isdecimal() else parse_duration(span)
+            environ[variable] = f"{1e6 * time_s:.0f}"
+        if variable not in environ:  # there is no unit, for which systemd would show its own defaults
+            break
+    return environ
 
 
 def _of_unit(*question: str) -> str:

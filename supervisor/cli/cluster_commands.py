@@ -1,12 +1,9 @@
 """Requests to Consul about all nodes: members, sessions, wait, and status --cluster."""
 
 import argparse
-import os
-import socket
 from functools import partial
 
-from supervisor.cli.commands import DEFAULT_CONFIG
-from supervisor.cli.consul_commands import item_of, load_item
+from supervisor.cli.consul_commands import item_of, load_for, load_item
 from supervisor.cli.display.members import (
     ORPHANS,
     cluster_lines,
@@ -19,7 +16,7 @@ from supervisor.cli.display.members import (
 from supervisor.cli.display.text import escape, wrapped
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import columns, confirm, fail, run_async
-from supervisor.config import EVERY_ITEM, Config, load
+from supervisor.config import EVERY_ITEM, Config
 from supervisor.consul.endpoints import READS_SESSIONS
 from supervisor.consul.members import (
     Cluster,
@@ -48,9 +45,8 @@ def members(options: argparse.Namespace) -> int:
 
 def cluster(options: argparse.Namespace) -> int:
     """Print the members of each item of the configuration, or of one, and return the exit code."""
-    path = options.config or DEFAULT_CONFIG
-    config = load(path, os.environ, socket.gethostname(), asked=options.name or EVERY_ITEM)
-    items = config.items if options.name is None else [item_of(config, path, options.name)]
+    config = load_for(options.name or EVERY_ITEM, options.config)
+    items = config.items if options.name is None else [item_of(config, options.config, options.name)]
     found = run_async(cluster_now(config.consul, items)).items
     print(members_json(found) if options.json else "\n".join(cluster_lines(found, columns())))
     return DONE
@@ -60,7 +56,7 @@ def sessions(options: argparse.Namespace) -> int:
     """Print the sessions of supervisors, or destroy one of them, and return the exit code."""
     if why := _wrong_options(options):
         return fail(USAGE, why)
-    config = load(options.config, os.environ, socket.gethostname(), asked=EVERY_ITEM)
+    config = load_for(EVERY_ITEM, options.config)
     found = run_async(cluster_now(config.consul, config.items))
     if options.destroy is not None:
         return _destroy(options, config, found)

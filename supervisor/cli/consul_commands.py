@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from supervisor.cli.commands import DEFAULT_CONFIG
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import UnknownItem, fail, run_async
-from supervisor.config import load
+from supervisor.config import ConfigError, control_socket, load, state_dirs_of
 from supervisor.config.consul import from_environment
 from supervisor.config.problems import known_names
 
@@ -67,6 +67,26 @@ def limit(options: argparse.Namespace) -> int:
     return DONE
 
 
+def load_for(asked: str, path: Path | None) -> "Config":
+    """Load the configuration at ``path`` for a request to Consul about ``asked``, as ``load`` does.
+
+    Where it cannot be used, return the last accepted one, as the daemon goes on by it, and print a warning.
+    """
+    path = path or DEFAULT_CONFIG
+    try:
+        return load(path, os.environ, socket.gethostname(), asked=asked)
+    except ConfigError as error:
+        from supervisor.daemon import accepted
+
+        runtime = os.path.dirname(control_socket(None, os.environ)[0])
+        former = accepted.find(state_dirs_of(path, os.environ), runtime, path)
+        if former is None:
+            raise
+        instead = f"so this goes by the configuration of {former.time}, which the daemon has accepted last"
+        fail(DONE, f"warning: {error.in_short}; {instead}")
+        return former.config
+
+
 def load_item(path: Path | None, name: str, kind: str = ITEM) -> "tuple[Config, ItemSettings]":
     """Return the configuration, and its item of this name.
 
@@ -74,7 +94,7 @@ def load_item(path: Path | None, name: str, kind: str = ITEM) -> "tuple[Config, 
     kind: what the name should be.
     Raises ConfigError, and UnknownItem.
     """
-    config = load(path or DEFAULT_CONFIG, os.environ, socket.gethostname(), asked=name)
+    config = load_for(name, path)
     return config, item_of(config, path, name, kind)
 
 
@@ -102,5 +122,5 @@ def _key_of(options: argparse.Namespace, kind: str) -> "tuple[ConsulSettings, st
         return config.consul, item.key, item.kind
     if options.config is None:
         return from_environment(os.environ), options.key, ""
-    config = load(options.config, os.environ, socket.gethostname(), asked="")  # about no item
+    config = load_for("", options.config)  # about no item
     return config.consul, options.key, ""

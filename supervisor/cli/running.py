@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -22,15 +22,26 @@ from supervisor.config import (
     state_dir_without_file,
     state_dirs_of,
 )
-from supervisor.consul.token import TokenError
+from supervisor.consul.token import Token, TokenError, TokenHangs
 from supervisor.control import ControlError
 from supervisor.daemon import accepted
 from supervisor.filesystem.children import NoAnswer
 from supervisor.runtime import signals
+from supervisor.runtime.notification import still_starting
 
 NOTED = "state_dir"  # a file in the folder that systemd keeps, also when this process is killed
 START_WITHIN_S = 3.0  # time for the file system of another machine to answer after a boot
-RELOAD_WITHIN_S = 0.25  # the loop waits meanwhile; a file system that works answers in about ten milliseconds
+RELOAD_WITHIN_S = 0.25  # a file system that works answers in about ten milliseconds
+SIGN_OF_LIFE_S = 1.0  # between two notifications of systemd, which kills a start that stands still
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """The configuration with which a process starts."""
+
+    config: Config
+    refused: str = ""  # why the present files cannot be used. Blank: they are
+    passes: bool = False  # whether that may pass by itself
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,11 +49,11 @@ def run(options: argparse.Namespace) -> int:
     path, note = options.path, _note_file(options.path)
     reload = partial(_load, path, RELOAD_WITHIN_S)
     try:
-        config, refused = _load_or_go_on(path, note)
-        ended = _wind_up_former_state_dir(config, note)
+        start = _load_or_go_on(path, note)
+        ended = _wind_up_former_state_dir(start.config, note)
         if ended is not None:
             return ended
-        code = _daemon(config, reload, path, refused)
+        code = _daemon(start, reload, path)
         if code == DONE:
             note.unlink(missing_ok=True)
         return code
@@ -56,28 +67,41 @@ def run(options: argparse.Namespace) -> int:
         return code
 
 
-def _load_or_go_on(path: Path, note: Path) -> tuple[Config, str]:
-    """Load the configuration; where that cannot be done, take the last accepted one.
+def _load_or_go_on(path: Path, note: Path) -> _Start:
+    """Load the configuration; where it cannot be used, take the last accepted one, as a reload would.
 
-    Return it with blank, or with the sentence that says why this configuration runs. Raises ConfigError or
-    NoAnswer when none was ever accepted.
+    Raises ConfigError, NoAnswer or TokenError when none was ever accepted. Where a tenure may be on record, a
+    token file that cannot be used is forgiven even then.
     """
-    unusable: ConfigError | NoAnswer
+    unusable: ConfigError | NoAnswer | TokenError
+    config = None
     try:
-        return _load_at_start(path), ""
+        config = _load_at_start(path)
+        Token(config.consul, forgiven=TokenHangs).close()
+        return _Start(config)
     except NoAnswer as error:
         unusable, why = error, f"{path} cannot be read: {error.strerror}"
         folders = [state_dir_without_file(os.environ)]  # the files may hang whoever looks into them
+    except TokenError as error:
+        unusable, why = error, str(error)
+        folders = [] if config is None else [config.state_dir]
     except ConfigError as error:
         unusable, why = error, error.in_short
         folders = [*state_dirs_of(path, os.environ)]
     folders.insert(0, _noted_state_dir(note))
-    former = accepted.find(filter(None, folders), path)
-    if former is None:
-        raise unusable
-    if isinstance(unusable, ConfigError):
-        report(unusable)
-    return former.config, f"this process runs by the configuration of {former.time}, because {why}"
+    runtime, passes = os.environ.get("RUNTIME_DIRECTORY", ""), not isinstance(unusable, ConfigError)
+    former = accepted.find(filter(None, folders), runtime, path)
+    if former is not None:
+        if isinstance(unusable, ConfigError):
+            report(unusable)
+        runs = f"this process runs by the configuration of {former.time}"
+        return _Start(former.config, f"{runs}, because {why}", passes)
+    if config is not None:
+        from supervisor.daemon.records import config_of_records
+
+        if config_of_records(config.state_dir, os.environ) is not None:
+            return _Start(config, f"requests carry no token, because {why}", passes)
+    raise unusable
 
 
 def _load_at_start(path: Path) -> Config:
@@ -104,6 +128,10 @@ async def _load_beside_imports(path: Path) -> Config:
     await asyncio.sleep(0)  # so that the child begins
     from supervisor.daemon import loop as loop
 
+    while not loading.done():
+        still_starting(os.environ)
+        await asyncio.wait((loading,), timeout=SIGN_OF_LIFE_S)
+    still_starting(os.environ)
     return await loading
 
 
@@ -116,11 +144,11 @@ async def _load(path: Path, within_s: float) -> Config:
     # The child must find the loader and the schema in memory, because an upgrade may have replaced the files.
     from supervisor.config import loader as loader
     from supervisor.daemon.loading import load_in_child
-    from supervisor.filesystem.reading import await_answer
+    from supervisor.filesystem.reading import answered
 
-    await_answer(str(path), within_s)
+    await answered(str(path), within_s)
     schema_text()
-    return await load_in_child(partial(_load_here, path), path, keep=partial(accepted.keep, path))
+    return await load_in_child(partial(_load_here, path), path)
 
 
 def _load_here(path: Path) -> Config:
@@ -128,7 +156,8 @@ def _load_here(path: Path) -> Config:
 
     Raises ConfigError.
     """
-    return replace(load(path, os.environ, socket.gethostname()), places=None)
+    config = replace(load(path, os.environ, socket.gethostname()), places=None)
+    return replace(config, kept=accepted.content_of(path, config))
 
 
 def _wind_up_each(directories: Iterable[str], note: Path) -> None:
@@ -216,28 +245,30 @@ def _wind_up_records(directory: str) -> int | None:
     if config is None:
         return None
     print(f"winding up the tenures that an earlier run has left on record in {directory}", file=sys.stderr)
-    try:
-        return _daemon(config, None)
-    except TokenError:  # without a token Consul refuses the release, but on_lose has run
-        config = replace(config, consul=replace(config.consul, token_file=None))
-        return _daemon(config, None)
+    return _daemon(_Start(config))
 
 
 def _daemon(
-    config: Config,
-    load: Callable[[], Awaitable[Config]] | None = None,
-    path: Path | None = None,
-    refused: str = "",
+    start: _Start, load: Callable[[], Awaitable[Config]] | None = None, path: Path | None = None
 ) -> int:
     from supervisor.daemon.loop import Daemon
     from supervisor.runtime.clock import boottime
     from supervisor.telemetry.log import STANDARD_ERROR, Log, reaches_journal
 
-    journal = reaches_journal(STANDARD_ERROR, os.environ)
+    config, journal = start.config, reaches_journal(STANDARD_ERROR, os.environ)
     log = Log(config.log.level, config.log.format, boottime, journal=journal)
 
     async def daemon() -> int:
-        running = Daemon(config, socket.gethostname(), os.environ, log, load=load, path=path, refused=refused)
+        running = Daemon(
+            config,
+            socket.gethostname(),
+            os.environ,
+            log,
+            load=load,
+            path=path,
+            refused=start.refused,
+            reads_again=start.passes,
+        )
         collect_rarely()
         try:
             return await running.run()

@@ -11,12 +11,13 @@ from supervisor.core.frozen import dataclass
 from supervisor.core.lease import ROOM_MIN_S, guard_max_s, lease_of, lose_terms, sufficient_guard_s
 from supervisor.core.settings import ItemSettings, Watchdog
 from supervisor.formats.durations import format_duration
+from supervisor.runtime.notification import WATCHDOG_S
 
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
 SILENCE_SPARE_S = 0.5  # beyond a change of Consul's leader, because none takes equally long twice
 
-# With the unit that is shipped, a supervisor that hangs runs again after the sum of these.
-WATCHDOG_S = 10.0  # WatchdogSec
+# With the unit that is shipped, a supervisor that hangs runs again after the sum of these and of WatchdogSec.
+# A start that hangs does so no later, because RestartSec and TimeoutStartSec are no longer than WatchdogSec.
 RESTART_S = 1.0  # RestartSec
 START_S = 1.0  # Python, the file and the records
 
@@ -30,17 +31,12 @@ class Surroundings:
 
     leader_change_s: float  # how long a change of the leader of Consul's servers takes
     watchdog_s: float = WATCHDOG_S  # the unit's WatchdogSec
+    start_timeout_s: float = 0.0  # the unit's TimeoutStartSec. 0: not known, but short enough
 
     @property
     def silence_s(self) -> float:
         """The silence that a file should tolerate."""
         return self.leader_change_s + SILENCE_SPARE_S
-
-
-def watchdog_s(environ: Mapping[str, str]) -> float:
-    """Return WatchdogSec by systemd's variable WATCHDOG_USEC, else as in the unit that is shipped."""
-    given = environ.get("WATCHDOG_USEC", "")
-    return (int(given) if given.isascii() and given.isdigit() else 0) / 1e6 or WATCHDOG_S
 
 
 def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: Surroundings) -> None:
@@ -131,6 +127,9 @@ def return_s(settings: ItemSettings, around: Surroundings) -> float:
 
 def _return_terms(settings: ItemSettings, around: Surroundings) -> dict[str, float]:
     back = {"WatchdogSec": around.watchdog_s, "RestartSec": RESTART_S, "start": START_S}
+    if RESTART_S + around.start_timeout_s > around.watchdog_s:  # of a process that was killed
+        back = {"RestartSec": RESTART_S, "TimeoutStartSec": around.start_timeout_s}
+        back |= {"RestartSec again": RESTART_S, "start": START_S}
     return {**back, "lose_time": lease_of(settings).lose_time_s}
 
 
@@ -141,7 +140,7 @@ def _late_return(settings: ItemSettings, around: Surroundings) -> str:
     return (
         f"if this supervisor hangs, on_lose may end {late} after another node may {_hold(settings)}, because "
         f"{added} exceeds {settings.guard_name} {guard}: set {math.ceil(length_s)}s, shorten the timeouts, "
-        "or lower WatchdogSec in a drop-in"
+        f"or lower {'TimeoutStartSec' if 'TimeoutStartSec' in terms else 'WatchdogSec'} in a drop-in"
     )
 
 

@@ -23,6 +23,7 @@ from supervisor.config.schema import document as own_schema
 from supervisor.config.settings import Config, LogSettings
 from supervisor.config.validation import validate
 from supervisor.core.settings import ItemSettings
+from supervisor.runtime.notification import seconds_of, watchdog_s
 
 
 def load(
@@ -58,8 +59,8 @@ def load(
         values = {kind: {**value, "Url": url} for kind, value in values.items()}
     full = apply_defaults(valid, defaults, values, hostname)
     section = valid.get("consul", {})
-    watchdog_s = lease_checks.watchdog_s(environ)
-    around = lease_checks.Surroundings(consul.leader_change_s(section, defaults), watchdog_s)
+    unit = watchdog_s(environ), seconds_of("TIMEOUT_START_USEC", environ)
+    around = lease_checks.Surroundings(consul.leader_change_s(section, defaults), *unit)
     items = _items(full, report, around)
     _check_data(read, report, defaults, is_whole=asked is None)
     if not report.broken("consul"):

@@ -63,5 +63,6 @@ class Config:
     withheld: frozenset[str] = frozenset()  # the variables that hooks must not inherit
     control: ControlSettings | None = None  # None: no commands, as no file says who may send them
     http: HttpSettings | None = None  # None: the daemon does not listen over TCP
+    kept: bytes = field(default=b"", compare=False, repr=False)  # for a start that cannot use the files
     # Where each key and value is in the files. None: not needed any more.
     places: Places | None = field(default=None, compare=False, repr=False)

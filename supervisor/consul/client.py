@@ -25,7 +25,7 @@ from supervisor.consul.shared.listing import Listing
 from supervisor.consul.shared.query import ASK_SINGLY, ListQuery, SharedQuery
 from supervisor.consul.shared.reader import READ_S, PrefixReader
 from supervisor.consul.shared.watcher import PrefixWatcher
-from supervisor.consul.token import Token
+from supervisor.consul.token import Token, TokenError, TokenHangs
 from supervisor.core.actions import PrepareWrite
 from supervisor.core.events import Answered
 from supervisor.core.lock.slots import LOCK
@@ -103,17 +103,24 @@ class PendingAnswer:
 class ConsulClient:
     """The exchanges of one daemon with one Consul agent."""
 
-    def __init__(self, config: Config, report: Report, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        report: Report,
+        clock: Callable[[], float],
+        forgiven: type[TokenError] = TokenHangs,
+    ) -> None:
         """Read the token, and open no connection yet. Raises TokenError when the token file cannot be used.
 
         report: logs faults of the token file and of the files for TLS.
+        forgiven: the faults of the token file with which to begin without a token.
         """
         self._clock = clock  # the core's clock, in seconds
         self.token = Token(
             config.consul,
             warn=partial(report, "error", "token-file"),
             renewed=partial(report, "info", "token-renewed"),
-            patient=True,
+            forgiven=forgiven,
         )
         endpoint = Endpoint.of(config.consul.address, config.consul.tls)
         self._codec = Codec(config.consul, endpoint.base_url, self.token)

@@ -25,6 +25,10 @@ class TokenError(OperatorError):
     """A token file that cannot be used; the text names the file and the fault, never the content."""
 
 
+class TokenHangs(TokenError):
+    """A token file whose file system does not answer."""
+
+
 class Token:
     """The token to send."""
 
@@ -34,11 +38,11 @@ class Token:
         warn: Callable[[str], None] = lambda text: None,
         renewed: Callable[[str], None] = lambda text: None,
         *,
-        patient: bool = False,
+        forgiven: type[TokenError] | tuple[()] = (),
     ) -> None:
         """Read the token file, if the settings name one. Raises TokenError when it cannot be used.
 
-        patient: whether to begin without a token when the file system does not answer.
+        forgiven: the faults with which to begin without a token, until the file is good.
         """
         self._path = settings.token_file
         self._warn = warn  # called once for each new fault of the file
@@ -49,21 +53,22 @@ class Token:
         self._reader: FileReader | None = None
         self._read_at = -READ_EVERY_S
         if self._path is not None:
-            self._begin(self._path, patient)
+            try:
+                self._begin(self._path)
+            except forgiven as fault:
+                self._fault = str(fault)
+                self._warn(f"{fault}; requests carry no token until the file is good")
 
-    def _begin(self, path: str, patient: bool) -> None:
+    def _begin(self, path: str) -> None:
         if is_local(path):
             self._refresh(path)
             return
         self._read_at = time.monotonic()
         try:
-            self._take(path, read_within(path, TOKEN_BYTES_MAX + 1))
+            raw = read_within(path, TOKEN_BYTES_MAX + 1)
         except OSError as error:
-            fault = _unreadable(path, error)
-            if not (patient and isinstance(error, NoAnswer)):
-                raise fault from None
-            self._fault = str(fault)
-            self._warn(f"{fault}; requests carry no token until it does")
+            raise _unreadable(path, error) from None
+        self._take(path, raw)
 
     def change(self, settings: ConsulSettings) -> None:
         """Follow these settings from now on. Raises TokenError, and changes nothing, for an unusable file."""
@@ -154,4 +159,5 @@ class Token:
 
 
 def _unreadable(path: str, error: OSError) -> TokenError:
-    return TokenError(f"cannot read the token file {path}: {error.strerror}")
+    kind = TokenHangs if isinstance(error, NoAnswer) else TokenError
+    return kind(f"cannot read the token file {path}: {error.strerror}")

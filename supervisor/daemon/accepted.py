@@ -3,11 +3,13 @@
 A file that is broken when the daemon is restarted would otherwise end on every node what a refused reload
 leaves alone. The settings are kept with every default and variable filled in, a token of the file too: the
 copy is for its owner alone, as the records are. Consul's own variables keep their secrets: a start reads them
-anew. The copy is replaced whole or not at all.
+anew. Only the daemon keeps a configuration, once it goes by it. A copy that was changed, that another machine
+or host has made (a cloned disk), or that the checks of a file refuse counts as none.
 """
 
 import json
 import os
+import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,13 +17,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from supervisor.config import Config
+from supervisor.config import Config, ConfigError
+from supervisor.config.cross_checks import check_item
+from supervisor.config.lease_checks import Surroundings
+from supervisor.config.problems import Places, Report
 from supervisor.config.settings import ConsulSettings, ControlSettings, HttpSettings, LogSettings
 from supervisor.core.settings import Settings
-from supervisor.filesystem.reading import read_within
+from supervisor.filesystem.children import WITHIN_S
+from supervisor.filesystem.forked import forked, write
+from supervisor.journal import identity_here
+from supervisor.journal.copies import ACCEPTED, folder_of
 from supervisor.journal.serialize import from_plain, to_plain
 
-NAME = "accepted.json"
 _KINDS: dict[str, Any] = {
     "consul": ConsulSettings,
     "log": LogSettings,
@@ -30,6 +37,10 @@ _KINDS: dict[str, Any] = {
     "control": ControlSettings | None,
     "http": HttpSettings | None,
 }
+_UNUSABLE = (
+    *(OSError, ConfigError, RecursionError),
+    *(KeyError, ValueError, TypeError, AttributeError, StopIteration),  # of from_plain
+)
 BYTES_MAX = 64 * 1024 * 1024  # two thousand elections with all hooks that fit into a file take less
 
 
@@ -41,43 +52,68 @@ class Accepted:
     time: str
 
 
-def keep(path: Path, config: Config) -> None:
-    """Keep the configuration of the files at ``path`` in its state_dir. It may wait for the disk.
-
-    Raises OSError.
-    """
-    folder = Path(config.state_dir)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    head = {
+def content_of(path: Path, config: Config) -> bytes:
+    """Return what is to be kept of the configuration of the files at ``path``."""
+    here = identity_here()
+    content = {
         "path": str(path),
         "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "withheld": [*config.withheld],
+        "machine": here.machine,
+        "host": here.host,
+        "withheld": sorted(config.withheld),
     }
     config = replace(config, consul=_without_variables(config.consul))
-    content = json.dumps(head | {name: to_plain(getattr(config, name)) for name in _KINDS})
-    new = folder / f"{NAME}.{os.getpid()}"
-    try:
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with open(fd, "w", encoding="ascii") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(fd)
-        new.replace(folder / NAME)
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise
+    content |= {name: to_plain(getattr(config, name)) for name in _KINDS}
+    return json.dumps(content | {"checksum": _checksum(content)}).encode()
 
 
-def find(folders: Iterable[str], path: Path) -> Accepted | None:
-    """Return what was kept in the first of these folders for the files at ``path``. None: nothing usable."""
-    for folder in folders:
-        with suppress(OSError, KeyError, ValueError, TypeError, AttributeError):
-            kept = json.loads(read_within(f"{folder}/{NAME}", BYTES_MAX))
-            if kept["path"] == str(path):
-                parts = {name: from_plain(kind, kept[name]) for name, kind in _KINDS.items()}
-                parts["consul"] = _with_variables(parts["consul"])
-                return Accepted(Config(**parts, withheld=frozenset(kept["withheld"])), kept["time"])
+def find(state_dirs: Iterable[str], runtime: str, path: Path) -> Accepted | None:
+    """Return what was kept in the first of these state_dirs for the files at ``path``. None: nothing usable.
+
+    runtime: RUNTIME_DIRECTORY, where the newest records are. Blank: no folder in memory is known.
+    """
+    for state_dir in state_dirs:
+        with suppress(*_UNUSABLE):
+            return _accepted(_newest(state_dir, runtime), path)
     return None
+
+
+def _newest(state_dir: str, runtime: str) -> bytes:
+    """Return the newer one of the copies in memory and on disk, read by a child because the disk may hang."""
+    memory, disk = folder_of(runtime, state_dir) / ACCEPTED, Path(state_dir) / ACCEPTED
+    child = forked(state_dir, lambda out: write(out, _read_newest(memory, disk)), WITHIN_S)
+    try:
+        if child.within(WITHIN_S):
+            return child.result()
+        return b"" if memory == disk else _read_newest(memory)
+    finally:
+        child.close()
+
+
+def _read_newest(*copies: Path) -> bytes:
+    newest = max((each for each in copies if each.exists()), key=lambda each: each.stat().st_mtime_ns)
+    with newest.open("rb") as file:
+        return file.read(BYTES_MAX)
+
+
+def _accepted(copy: bytes, path: Path) -> Accepted:
+    """Return the configuration in this copy. Raises one of _UNUSABLE."""
+    kept, here = json.loads(copy), identity_here()
+    if kept.pop("checksum") != _checksum(kept):
+        raise ValueError("it was changed")
+    if (kept["path"], kept["machine"], kept["host"]) != (str(path), here.machine, here.host):
+        raise ValueError("it is of other files, another machine or another host")
+    parts = {name: from_plain(kind, kept[name]) for name, kind in _KINDS.items()}
+    parts["consul"] = _with_variables(parts["consul"])
+    report = Report(Places(str(path)))
+    for settings in parts["items"]:
+        check_item(settings, report, Surroundings(parts["consul"].leader_change_s))
+    report.raise_if_any()
+    return Accepted(Config(**parts, withheld=frozenset(kept["withheld"])), kept["time"])
+
+
+def _checksum(content: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content).encode())
 
 
 def _without_variables(consul: ConsulSettings) -> ConsulSettings:

@@ -5,8 +5,6 @@ sessions. The validator also stays out of the daemon's memory. The finished sett
 in memory.
 """
 
-import os
-import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,32 +15,21 @@ from supervisor.filesystem.forked import call_in_child
 WITHIN_S = 30.0  # two thousand elections take a second; a machine may be many times slower
 
 Load = Callable[[], Config]
-Keep = Callable[[Config], None]
 
 
-async def load_in_child(
-    load: Load, path: Path, within_s: float = WITHIN_S, keep: Keep | None = None
-) -> Config:
+async def load_in_child(load: Load, path: Path, within_s: float = WITHIN_S) -> Config:
     """Return the result of ``load`` for the configuration at ``path``, called in a child.
 
-    keep: called with the result in a process of its own, for whose end nobody waits.
     Raises ConfigError as ``load`` does, and everything that ``call_in_child`` raises.
     """
-    loaded = await call_in_child(str(path), partial(_loaded, load, keep), within_s)
+    loaded = await call_in_child(str(path), partial(_loaded, load), within_s)
     if isinstance(loaded, Config):
         return loaded
     raise ConfigError(loaded)
 
 
-def _loaded(load: Load, keep: Keep | None) -> Config | tuple[Problem, ...]:
+def _loaded(load: Load) -> Config | tuple[Problem, ...]:
     try:
-        config = load()
+        return load()
     except ConfigError as error:
         return error.problems
-    if keep is not None and os.fork() == 0:
-        signal.alarm(int(WITHIN_S))
-        try:
-            keep(config)
-        finally:
-            os._exit(0)
-    return config

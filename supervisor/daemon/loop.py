@@ -14,6 +14,8 @@ import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from supervisor import __version__
@@ -49,6 +51,7 @@ from supervisor.runtime import signals
 from supervisor.runtime.background import Background
 from supervisor.runtime.clock import boottime
 from supervisor.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_over
+from supervisor.runtime.notification import still_starting
 from supervisor.runtime.signal_callbacks import listen
 from supervisor.telemetry.facts import Facts
 from supervisor.telemetry.log import Level, Log
@@ -60,6 +63,7 @@ EXIT_BUG = 70
 WHY_CHARS_MAX = 4000  # of a file with many faults, in one line of the log
 DELIBERATE = ("http.listen", "session.ttl")  # what `check` warns of here is so on purpose, once it runs
 STOPPING = "cannot reload: the daemon is stopping"
+AGAIN_S = 5.0  # between two looks at files that a start could not read
 HANDOVER_QUIET_S = 0.005  # the time of an acquire and its answer, or until a hook runs
 HANDS_OVER = (Acquire, JoinSemaphore, TakeSlot, Release, LeaveSemaphore, StartHook, StartRun)
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -85,19 +89,25 @@ class Daemon:
         load: Callable[[], Awaitable[Config]] | None = None,
         path: Path | None = None,
         refused: str = "",
+        reads_again: bool = False,
     ) -> None:
         """Open the journal, end the hooks that a crashed process left running, and make all parts.
 
         load: reads the configuration again. None: none can be read, so the daemon only winds up the records.
-        Raises TokenError for the token file, and JournalError or JournalBusy for state_dir.
+        refused: why the configuration is not that of the present files. Blank: it is.
+        reads_again: whether that may pass by itself.
+        Raises JournalError or JournalBusy for state_dir.
         """
         self._log, self._environ = log, environ
-        self._config, self._load = config, load
+        self._load, self._reads_again = load, reads_again
+        self._config, self._kept = replace(config, kept=b""), config.kept
         self._log_warnings(config)
         self._client = ConsulClient(
-            config, lambda level, event, why: log.line(level, event, why=why), boottime
+            config, lambda level, event, why: log.line(level, event, why=why), boottime, TokenError
         )
+        still_starting(environ)
         self._records = Records(config, log, environ)
+        still_starting(environ)
         self._only_wind_up = load is None
         unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
         begun = self._records.start(wanted_of(config), boottime(), unwanted)
@@ -106,7 +116,9 @@ class Daemon:
         contenders = Contenders(begun.contenders, begun.successors)
         self._driver = Driver(contenders, self, self._effects())
         sessions = self._client.sessions
-        self._operator = Operator(contenders, self.dispatch, self._reload, sessions, node_name)
+        self._operator = Operator(
+            contenders, self.dispatch, self._reload, sessions, self._records.made, node_name
+        )
         self._listeners = Listeners(
             config, contenders, self._operator.execute, log, boottime, node_name=node_name, path=path
         )
@@ -115,7 +127,8 @@ class Daemon:
             contenders, environ, boottime, lambda why: log.line("warning", "systemd", why=why)
         )
         history, metrics = self._listeners.history, self._listeners.metrics
-        history.refused = refused  # why the last accepted configuration runs. Blank: the present one runs
+        history.refused = refused
+        self._records.told = partial(setattr, history, "uncopied")
         self._events = Events(
             self._records.folder,
             self._records.machine,
@@ -172,6 +185,8 @@ class Daemon:
             raise
         items = len(self._driver.contenders.by_name)
         self._log.line("info", "started", items=items, pid=os.getpid(), version=__version__)
+        self._records.keep(self._kept)
+        self._kept = b""
         if self._listeners.history.refused:
             self._refused(self._listeners.history.refused)
         self.dispatch(Tick())
@@ -182,6 +197,8 @@ class Daemon:
         else:  # after the first step, so that no adoption waits for the monitor
             loop.call_soon(self._start_monitor)
         self._background.start(self._events.restore())
+        if self._reads_again:
+            self._background.start(self._reload_until_good())
         await self._ended.wait()
         await self._close()
         clean = self._clean and not self._interrupted
@@ -308,6 +325,23 @@ class Daemon:
         with suppress(CannotReload):
             await self._reload()
 
+    async def _reload_until_good(self) -> None:
+        """Reload what a start could not read, because no person need have changed anything."""
+        history = self._listeners.history
+        while history.refused and not self._stopping:
+            await asyncio.sleep(AGAIN_S)
+            try:
+                async with self._reload_lock:
+                    if history.refused:
+                        self._follow(await self._present())
+            except CannotReload as error:
+                if error.faulty:
+                    history.refused = "; ".join((str(error), *error.lines[:1]))
+                    self._refused(history.refused)
+                    return
+            except TokenError:
+                continue
+
     async def _reload(self) -> Reloaded:
         """Reload the configuration and return the changes. A reload waits for the end of an earlier one.
 
@@ -322,18 +356,26 @@ class Daemon:
 
     async def _read_again(self) -> Reloaded:
         try:
-            if self._load is None or self._stopping:
-                raise CannotReload(STOPPING, faulty=False)
-            config = await read_again(self._load, self._config)
-            if self._stopping:  # a signal may have arrived meanwhile
-                raise CannotReload(STOPPING, faulty=False)
-            self._client.token.change(config.consul)
+            config = await self._present()
         except (CannotReload, TokenError) as error:
             self._refused("; ".join((str(error), *getattr(error, "lines", ()))))
             if isinstance(error, CannotReload):
                 raise
             raise CannotReload(f"cannot reload: {error}") from None
         return self._follow(config)
+
+    async def _present(self) -> Config:
+        """Return the configuration as it is now, with whose token requests go on.
+
+        Raises CannotReload or TokenError.
+        """
+        if self._load is None or self._stopping:
+            raise CannotReload(STOPPING, faulty=False)
+        config = await read_again(self._load, self._config)
+        if self._stopping:  # a signal may have arrived meanwhile
+            raise CannotReload(STOPPING, faulty=False)
+        self._client.token.change(config.consul)
+        return config
 
     def _refused(self, why: str) -> None:
         self._log.line("error", "reload-refused", why=why[:WHY_CHARS_MAX])
@@ -355,8 +397,9 @@ class Daemon:
         done = [f"{effect}: {names}" for effect, names in changed.items() if names and effect != "unchanged"]
         process, what = "; ".join(reloaded.process), "; ".join((*reloaded.process, *done))
         self._log.line("info", "reloaded", process=process, **changed, what=what)
-        self._config = config
+        self._config = replace(config, kept=b"")
         self._records.follow(config)
+        self._records.keep(config.kept)
         self._hooks.inherit(self._inherited())
         self._background.start(self._preload_users(config.items))
         if self._listeners.follow(config, {*contenders.by_name, *wanted}):

@@ -42,12 +42,14 @@ class Operator:
         dispatch: Callable[[Event], None],
         reload: Callable[[], Awaitable[Reloaded]],
         sessions: Callable[[], Awaitable[Outcome]],
+        on_disk: Callable[[], Awaitable[str]],
         hostname: str,
     ) -> None:
         self._contenders = contenders
         self._dispatch = dispatch
         self._reload = reload  # reads the configuration again and returns the changes. Raises CannotReload
         self._sessions = sessions  # requests the list of sessions from Consul
+        self._on_disk = on_disk  # returns blank once the records are on disk, or why they are not
         self._hostname = hostname  # the name of this host, which names of sessions may contain
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
@@ -67,8 +69,12 @@ class Operator:
         contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
         names = contending if command.name is None else [command.name]
         replies = [self._one(command.verb, name) for name in names]
-        done = Reply(Result.DONE, "", tuple(line for reply in replies for line in reply.lines))
-        return next((reply for reply in replies if reply.outcome is not Result.DONE), done)
+        if refused := next((reply for reply in replies if reply.outcome is not Result.DONE), None):
+            return refused
+        if why := await self._on_disk():
+            why = _forgotten(f"once this machine has booted: {why}")
+            return _cannot(command.verb, command.name or "all", why)
+        return Reply(Result.DONE, "", tuple(line for reply in replies for line in reply.lines))
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """Wake each command that this step has completed."""
@@ -87,9 +93,7 @@ class Operator:
         after = self._contenders.by_name.get(name)
         kept = None if after is None else after.record_keeper.kept
         if after is not None and (kept is None or kept.paused != after.paused):
-            return _cannot(
-                verb, name, "it is so now, but cannot be recorded: a restart forgets it (see the log)"
-            )
+            return _cannot(verb, name, _forgotten("because it cannot be recorded (see the log)"))
         return Reply(Result.DONE, "", (f"{name}: {_what_came_of(verb, before)}",))
 
     # --- commands that take time -----------------------------------------------------------------
@@ -214,8 +218,10 @@ class Operator:
         }
         await self._until(lambda: not any(self._is_under_way(*each) for each in changed.items()), IN_FORCE_S)
         items = (f"{name}: {effect}{self._pending(name, effect)}" for name, effect in changed.items())
-        lines = [*reloaded.process, *items]
-        return Reply(Result.DONE, "", tuple(lines) or ("nothing has changed",))
+        lines = [*reloaded.process, *items] or ["nothing has changed"]
+        if why := await self._on_disk():
+            lines.append(f"a start after a boot that cannot use the files will not go on by these: {why}")
+        return Reply(Result.DONE, "", tuple(lines))
 
     def _is_under_way(self, name: str, effect: ReloadEffect) -> bool:
         """Return whether a part of a reload is still to come that needs no operator."""
@@ -257,6 +263,10 @@ def _what_came_of(verb: Verb, before: Contender) -> str:
     if rests:
         return "its rest after step-down has ended"
     return "its pause has ended" if before.paused else "it was neither paused nor resting"
+
+
+def _forgotten(why: str) -> str:
+    return f"it is so now, but a restart forgets it, {why}"
 
 
 def _cannot(verb: Verb, name: str, why: str, outcome: Result = Result.IMPOSSIBLE) -> Reply:

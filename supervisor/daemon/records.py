@@ -5,7 +5,7 @@ interrupted. This module logs failures of the journal, and the core decides what
 """
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from supervisor.journal import (
     Recorded,
     UnreadableRecord,
 )
-from supervisor.journal.copies import SUFFIX, Copies, JournalBusy, folder_of
+from supervisor.journal.copies import ACCEPTED, SUFFIX, Copies, JournalBusy, folder_of
 from supervisor.telemetry.log import Log
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
@@ -50,6 +50,10 @@ class Records:
             folder=folder,
             wants_copy=self._copies.want,
         )
+        if not self._journal.is_locked:
+            self._copies.lock_first(self._journal.keep_lock)
+        self.made = self._copies.made  # returns blank once all is on disk, or why it is not
+        self.told: Callable[[str], None] = lambda why: None  # receives why copies fail. Blank: they do not
         self._groups: dict[Started, Group] = {}
 
     @property
@@ -64,6 +68,8 @@ class Records:
         records = dict(self._journal.recorded())
         for name in records:
             self._copies.want(f"{name}{SUFFIX}")
+        if Path(self.folder, ACCEPTED).exists():
+            self._copies.want(ACCEPTED)
         self._kill_leftovers(records)
         self.withheld |= {name for record in records.values() for name in record.withheld}
         for name, record in records.items():
@@ -128,6 +134,11 @@ class Records:
         self._log_result(write.item, why_not)
         return why_not
 
+    def keep(self, accepted: bytes) -> None:
+        """Keep the configuration that this process goes by from now on, for a start that cannot read it."""
+        if accepted:
+            self._copies.put(ACCEPTED, accepted)
+
     def follow(self, config: Config) -> None:
         """Use another configuration.
 
@@ -169,6 +180,7 @@ class Records:
             self._log.recovered("journal-failed", item)
 
     def _copied(self, why_not: str) -> None:
+        self.told(why_not)
         if why_not:
             self._log.failed("copies-failed", "", why_not)
         else:

@@ -50,29 +50,32 @@ def failure_of(child: Child) -> str | None:
     return f"ended with {code}: {why}"
 
 
-def forked(path: str, work: Callable[[int], object], within_s: float) -> Child:
+def forked(path: str, work: Callable[[int], object], within_s: float, *kept: int) -> Child:
     """Start a child that calls ``work`` with the descriptor for its result.
 
     All signals are blocked in the child, because a handler that it inherits would wake the loop of its
     parent. It ends by itself after twice ``within_s``, even if this process was killed meanwhile.
 
+    kept: descriptors of ours that the child needs. It closes all others.
     Raises OSError as Child does.
     """
-    return Child(path, partial(_fork, work, within_s))
+    return Child(path, partial(_fork, work, within_s, kept))
 
 
-def _fork(work: Callable[[int], object], within_s: float, out: int, err: int) -> int:
+def _fork(work: Callable[[int], object], within_s: float, kept: tuple[int, ...], out: int, err: int) -> int:
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         pid = os.fork()
         if pid == 0:
-            _be_child(work, within_s, out, err)
+            _be_child(work, within_s, kept, out, err)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return pid
 
 
-def _be_child(work: Callable[[int], object], within_s: float, out: int, err: int) -> NoReturn:
+def _be_child(
+    work: Callable[[int], object], within_s: float, kept: tuple[int, ...], out: int, err: int
+) -> NoReturn:
     """Do the work and end this process, so that it never runs the code of its parent."""
     code = 1
     try:
@@ -80,7 +83,7 @@ def _be_child(work: Callable[[int], object], within_s: float, out: int, err: int
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
         signal.alarm(int(2 * within_s) + 1)
-        _keep_only(out, err)
+        _keep_only(out, err, *kept)
         mounts.read_anew()
         gc.disable()  # a collection would write to all memory, and so copy it
         work(out)

@@ -57,6 +57,17 @@ async def read(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
         reader.close()
 
 
+async def answered(path: str, within_s: float) -> None:
+    """Wait as ``await_answer`` does, while the loop runs on. Raises NoAnswer when the time is up."""
+    try:
+        if not is_local(path):
+            await read(path, 1, within_s)
+    except NoAnswer:
+        raise
+    except OSError:
+        pass  # because an error is an answer
+
+
 class Pulse:
     """The check whether the file system of a path answers, by at most one child at a time."""
 

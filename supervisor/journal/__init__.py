@@ -82,6 +82,7 @@ class Journal:
         self._wants_copy = wants_copy  # receives each file whose record changes in more than its contact
         self._entries: dict[str, _Entry] = {}
         self._locks: list[int] = []
+        self.is_locked = False  # whether no other process can use ``state_dir``
         self._newest_ns = 0  # no file in the folder has a later time
         try:
             self._open()
@@ -101,7 +102,7 @@ class Journal:
         within_s = GOES_ON_S if suffices else START_WITHIN_S
         try:
             if answers(self._directory, self._folder, within_s):
-                self._locks.append(take_over(self._directory, self._folder))
+                self.keep_lock(take_over(self._directory, self._folder))
             elif not suffices:
                 what = f"its file system did not answer within {within_s:g} s"
                 raise JournalBusy(f"{what}; it belongs on a disk of this machine")
@@ -110,6 +111,11 @@ class Journal:
                 raise
         if self._folder != self._directory:
             self._newest_ns = max(each.lstat().st_mtime_ns for each in self._folder.iterdir())
+
+    def keep_lock(self, lock: int) -> None:
+        """Keep this lock of ``state_dir`` as long as the journal is open."""
+        self._locks.append(lock)
+        self.is_locked = True
 
     def follow(self, consul: ConsulSettings, withheld: Iterable[str]) -> None:
         """Use the Consul settings and withheld variables of another configuration.

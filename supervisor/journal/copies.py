@@ -10,12 +10,19 @@ a copy of ours is never newer. A copy that is newer was written by an earlier re
 ``state_dir`` alone. The time of COMPLETE stands for all records that are gone. Without COMPLETE every copy
 counts, because no process of this boot has taken over the copies yet. An orderly stop removes the records
 once all are copied.
+
+A process that knows ``state_dir`` alone ends a record by removing its copy. A copy may be gone for another
+reason (it was never made, or a disk was wiped), so that counts only where the child has noted the copy, and
+the events on disk show that another process has run since.
+
+The last accepted configuration is kept here as well, because it must outlast this process like a record.
 """
 
 import asyncio
 import fcntl
 import os
 import shutil
+import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -31,12 +38,15 @@ from supervisor.journal.record_file import read_content
 
 SUFFIX = ".journal"
 EVENTS = ("events.1", "events")  # copied with each record
+ACCEPTED = "accepted.json"  # the last accepted configuration
+NOTE = ".copied"  # behind the name of a record: a copy of it was made
 COMPLETE = "complete"
 DELAY_S = 0.05  # the hook that waits for the record begins first, and one child serves several records
 HUNG_S = 10.0  # after which a disk that does not answer is reported
 TRIES = 5  # at once, because a record that ends while it is copied fails a try
 RETRY_S = 10.0  # after that many failures in a row, such as on a full disk
 END_WITHIN_S = 2.0  # at an orderly stop, when everything else has ended
+KEPT_WITHIN_S = 3.0  # how long a command waits for its effect to be on disk
 # A copy takes the place of the former one when it is whole and on disk. A record that is gone has no copy.
 # The folder is synced last, because a loss of power could undo both else.
 _COPY = """
@@ -46,13 +56,22 @@ for name; do
   [ ! -e "$name" ] || set -- "$@" "$name"
 done
 for copy in "$to"/*.journal; do
-  [ -e "$from/${copy##*/}" ] || rm -f -- "$copy" || exit
+  [ -e "$from/${copy##*/}" ] || rm -f -- "$copy" "$from/${copy##*/}.copied" || exit
 done
 [ $# -gt 0 ] || exec sync -- "$to"
 [ "$from" != "$to" ] || exec sync --data -- "$@"
 [ -d "$new" ] || mkdir -m 700 "$new" || exit
-cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" -- "$@" && exec sync -- "$to"
+note() { for name; do true >"$from/$name.copied"; done; }
+cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" -- "$@" && note "$@" &&
+  exec sync -- "$to"
+why=$?
+read -r _ _ _ parent _ <"/proc/$$/stat"
+for name; do  # an outdated configuration would be used as the last accepted one
+  [ "$name" != accepted.json ] || [ "$parent" != "$PPID" ] || rm -f -- "$to/$name"
+done
+exit $why
 """
+ENVIRON = {"PATH": os.defpath, "LC_ALL": "C"}
 
 
 class JournalBusy(NotPossible):
@@ -94,9 +113,16 @@ def take_over(state_dir: Path, folder: Path) -> int:
     if folder == state_dir:
         return lock
     try:
+        used_since = any(_is_newer(state_dir / name, folder) for name in EVENTS)
         for copy in (*state_dir.glob(f"*{SUFFIX}"), *(state_dir / name for name in EVENTS)):
             with suppress(FileNotFoundError):
                 _compare(copy, folder)
+        for note in folder.glob(f"*{SUFFIX}{NOTE}") if used_since else ():
+            if not (state_dir / note.stem).exists():
+                note.with_suffix("").unlink(missing_ok=True)
+                note.unlink()
+        if _is_newer(state_dir / ACCEPTED, folder):
+            (folder / ACCEPTED).unlink(missing_ok=True)
         (folder / COMPLETE).touch()
     except OSError:
         os.close(lock)
@@ -107,8 +133,7 @@ def take_over(state_dir: Path, folder: Path) -> int:
 def _compare(copy: Path, folder: Path) -> None:
     """Take over a copy that is newer than its record, and remove one whose record is gone."""
     record, time = folder / copy.name, os.lstat(copy).st_mtime_ns
-    ours = (os.lstat(each).st_mtime_ns for each in (record, folder / COMPLETE) if each.exists())
-    if time <= next(ours, -1):
+    if not _is_newer(copy, folder):
         if not record.exists():
             with suppress(OSError):
                 copy.unlink()
@@ -122,6 +147,12 @@ def _compare(copy: Path, folder: Path) -> None:
     new.write_bytes(content)
     os.utime(new, ns=(time, time))
     new.replace(record)
+
+
+def _is_newer(copy: Path, folder: Path) -> bool:
+    """Return whether a copy is newer than its record, so that another process has made it."""
+    ours = (each.lstat().st_mtime_ns for each in (folder / copy.name, folder / COMPLETE) if each.exists())
+    return os.path.lexists(copy) and copy.lstat().st_mtime_ns > next(ours, -1)
 
 
 def locked(folder: Path) -> int:
@@ -147,19 +178,52 @@ def locked(folder: Path) -> int:
 
 
 class Copies:
-    """The copies of the records in ``folder``, which a child makes in the background."""
+    """The copies of the records in ``folder``, which a child makes in the background, one at a time."""
 
     def __init__(self, folder: Path, state_dir: str, result: Callable[[str], None]) -> None:
         self._folder, self._state_dir = folder.absolute(), Path(state_dir).absolute()
         self._result = result  # receives why the copies cannot be made; blank when they are
         self._wanted: set[str] = set()
+        self._unwritten: dict[str, bytes] = {}  # by name: what could not be written to ``folder`` yet
         self._task: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()  # ends a pause between two tries
+        self._outcome: asyncio.Future[str] | None = None  # of all that is wanted, for whoever waits for it
+        self._take: Callable[[int], None] | None = None
 
     def want(self, name: str) -> None:
         """Copy the record in this file soon, because it has changed or is gone."""
         self._wanted.add(name)
+        self._begin()
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write this file to the folder of the records, in the place of a former one, and copy it soon."""
+        self._unwritten[name] = content
+        self._write()
+        self.want(name)
+
+    def lock_first(self, take: Callable[[int], None]) -> None:
+        """Copy nothing before ``state_dir`` is locked, because its disk did not answer at the start.
+
+        take: receives the lock.
+        """
+        self._take = take
+        self._begin()
+
+    def _begin(self) -> None:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._make())
+
+    async def made(self) -> str:
+        """Return blank once everything that is wanted is on disk, or why it is not."""
+        if self._task is None:
+            return ""
+        if self._outcome is None:
+            self._outcome = asyncio.get_running_loop().create_future()
+        self._hurry.set()
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._outcome), KEPT_WITHIN_S)
+        except TimeoutError:
+            return self._cannot_copy(str(NoAnswer(str(self._state_dir), KEPT_WITHIN_S).strerror))
 
     async def finish(self) -> None:
         """Copy everything and remove the records, unless the disk takes longer than END_WITHIN_S."""
@@ -167,7 +231,7 @@ class Copies:
             async with asyncio.timeout(END_WITHIN_S):
                 if self._task is not None:
                     await self._task
-                everything = {path.name for path in self._folder.glob(f"*{SUFFIX}")}
+                everything = {ACCEPTED, *(path.name for path in self._folder.glob(f"*{SUFFIX}"))}
                 if self._folder != self._state_dir and not await self._copy(everything):
                     (self._folder / COMPLETE).unlink()  # first, because from now on the copies count
                     shutil.rmtree(self._folder, ignore_errors=True)
@@ -175,30 +239,80 @@ class Copies:
     async def _make(self) -> None:
         await asyncio.sleep(DELAY_S)
         failed = 0
-        while self._wanted:
+        while self._wanted or self._take is not None:
             names, self._wanted = self._wanted, set()
-            why = await self._copy(names)
+            self._hurry.clear()
+            why_not = self._write()
+            why = await self._copy(names) or why_not
             failed = failed + 1 if why else 0
             self._wanted |= names if why else set()
             if failed not in range(1, TRIES):
-                self._report(why)
+                self._result(why)
             if failed >= TRIES:
-                await asyncio.sleep(RETRY_S)
+                self._resolve(why)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._hurry.wait(), RETRY_S)
         self._task = None
+        self._resolve("")
+
+    def _resolve(self, why: str) -> None:
+        if self._outcome is not None:
+            self._outcome.set_result(why)
+        self._outcome = None
+
+    def _write(self) -> str:
+        """Write what could not be written yet. Return blank, or why that is not done.
+
+        A former file is emptied then, because an outdated configuration must not be used as the last one.
+        """
+        for name, content in tuple(self._unwritten.items()):
+            file, new = self._folder / name, self._folder / f"{name}.new"
+            try:
+                new.unlink(missing_ok=True)
+                new.touch(0o600)
+                new.write_bytes(content)
+                new.replace(file)
+            except OSError as error:
+                with suppress(OSError):
+                    file.write_bytes(b"")
+                    new.unlink(missing_ok=True)
+                return f"cannot write {file}: {error.strerror}"
+            del self._unwritten[name]
+        return ""
 
     async def _copy(self, names: Iterable[str]) -> str:
         """Copy these records and the events by a child. Return blank, or why that is not done."""
-        argv = ["/bin/sh", "-c", _COPY, "copy", str(self._folder), str(self._state_dir), *names, *EVENTS]
+        path = str(self._state_dir)
+        argv = ["/bin/sh", "-c", _COPY, "copy", str(self._folder), path, *names, *EVENTS]
         try:
-            child = Child(str(self._state_dir), partial(spawn, argv, {"PATH": os.defpath, "LC_ALL": "C"}))
+            why = await self._lock() if self._take is not None else ""
+            why = why or await self._end_of(Child(path, partial(spawn, argv, ENVIRON)))
         except OSError as error:
-            return str(error.strerror)
+            why = str(error.strerror)
+        return why and self._cannot_copy(why)
+
+    async def _lock(self) -> str:
+        """Lock ``state_dir`` by a child, which passes the lock on. Return blank, or why that is not done."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            send = partial(socket.send_fds, theirs, [b"."])
+            path = str(self._state_dir)
+            child = forked(path, lambda out: send([locked(self._state_dir)]), HUNG_S, theirs.fileno())
+            why = await self._end_of(child)
+            if not why and self._take is not None:
+                _, (lock,), *_ = socket.recv_fds(ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
+                self._take(lock)
+                self._take = None
+        return why.partition(": ")[2] or why  # without the name of the exception
+
+    async def _end_of(self, child: Child) -> str:
+        """Wait for the end of a child. Return blank, or the last line of its error."""
         try:
             while not await child.comes_to_end(HUNG_S):
-                self._report(str(NoAnswer(str(self._state_dir), HUNG_S).strerror))
-            return child.error() or "it was killed" if child.wait() else ""
+                self._result(self._cannot_copy(str(NoAnswer(child.path, HUNG_S).strerror)))
+            return child.error().rpartition("\n")[2] or "it was killed" if child.wait() else ""
         finally:
             child.close()
 
-    def _report(self, why: str) -> None:
-        self._result(why and f"cannot copy them to {self._state_dir}: {why}")
+    def _cannot_copy(self, why: str) -> str:
+        return f"cannot copy them to {self._state_dir}: {why}"

@@ -5,6 +5,7 @@
     background.py        the tasks that no other code awaits
     clock.py             the clock of the core
     init.py              process 1 of a container: passes signals on, and reaps
+    notification.py      a datagram to systemd, and the signs of life of a start
     signals.py           the signals that are handled, and their block before the loop runs
     signal_callbacks.py  signals as callbacks of the loop, of which none is lost
 

@@ -57,7 +57,8 @@ class History:
         self.began_at = wall()
         self.began = clock()
         self.answered_at: float | None = None
-        self.refused = ""  # why this process runs by the last accepted configuration. Blank: it does not
+        self.refused = ""  # why this process does not run by the present files. Blank: it does
+        self.uncopied = ""  # why the records are not on disk. Blank: they are
         self.events = EventLog(wall)  # the events of this node
         self._items: dict[str, ItemHistory] = {}
         self._running: dict[tuple[str, ...], tuple[Transition, Attempt]] = {}

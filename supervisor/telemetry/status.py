@@ -26,6 +26,7 @@ from supervisor.telemetry.item_history import Attempt, ItemHistory, LastError, T
 from supervisor.telemetry.stuck_texts import remedy
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
+_FORGETS = "a boot of this machine forgets what changes now (pauses, stuck items, tenures, the configuration)"
 VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
 
 
@@ -136,6 +137,7 @@ class Status:
             "daemon": self._daemon(),
             "healthy": not troubles,
             "troubles": troubles,
+            "warnings": [f"{_FORGETS}: {bounded(why)}"] if (why := self._history.uncopied) else [],
             "consul": self._consul(now),
             "last_event": self._history.events.newest_at,
         }

@@ -8,7 +8,6 @@ the next step.
 """
 
 import os
-import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -18,6 +17,7 @@ from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, StopAsked, Tick
 from supervisor.core.machines.lane import LONG_AGO
 from supervisor.core.machines.tenure import Phase
+from supervisor.runtime.notification import send, watchdog_s
 
 PINGS_PER_TIMEOUT = 3  # in the time that systemd waits for one, because two may be late or lost
 PING_INTERVAL_S = 3.0  # without a watchdog, because the time for on_lose is still extended
@@ -44,6 +44,7 @@ class SystemdNotifier:
         self._clock = clock
         self._warn = warn  # called once when systemd cannot be notified; again only after a datagram was sent
         self._ping_every_s = ping_interval_s(environ, os.getpid())
+        self._start_s = watchdog_s(environ)  # how long a start may stand still
         self._pinged_at = LONG_AGO
         self._unsent: dict[str, str] = {}
         self._answered: set[str] = set()
@@ -99,17 +100,18 @@ class SystemdNotifier:
             return
         self._pinged_at = now
         self._unsent |= {"WATCHDOG": "1"}
-        if (self._stopping or not self._ready) and any(is_losing(contender) for contender in contenders):
-            self._unsent |= {"EXTEND_TIMEOUT_USEC": str(round(EXTENSION_S * 1e6))}
+        if self._stopping or not self._ready:
+            loses = any(is_losing(contender) for contender in contenders)
+            extension_s = EXTENSION_S if loses else 0.0 if self._stopping else self._start_s
+            if extension_s:
+                self._unsent |= {"EXTEND_TIMEOUT_USEC": str(round(extension_s * 1e6))}
 
     def _send(self) -> None:
         if not self._unsent or not self._address:
             return
         text = "".join(f"{name}={value}\n" for name, value in self._unsent.items())
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagrams:
-                datagrams.setblocking(False)
-                datagrams.sendto(text.encode(), _path(self._address))
+            send(self._address, text)
         except (OSError, ValueError) as error:
             if not self._complained:
                 self._complained = True
@@ -117,11 +119,6 @@ class SystemdNotifier:
             return
         self._complained = False
         self._unsent.clear()
-
-
-def _path(address: str) -> str:
-    """Return the address for the socket call, with a zero in place of the @ of an abstract socket."""
-    return "\0" + address[1:] if address.startswith("@") else address
 
 
 def ping_interval_s(environ: Mapping[str, str], pid: int) -> float:

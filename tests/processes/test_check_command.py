@@ -334,10 +334,13 @@ def test_each_hook_that_cannot_start_is_a_warning_with_its_place(tmp_path: Path)
         ("exec sleep 60", "WatchdogSec 10s"),
     ],
 )
-def test_with_here_the_watchdog_is_that_of_the_unit(tmp_path: Path, systemctl: str, sum_: str) -> None:
+def test_with_here_the_watchdog_is_that_of_the_unit(
+    tmp_path: Path, systemctl: str, sum_: str, start: str = "3s"
+) -> None:
     """A program plays systemd. Without --here nobody asks it."""
     program = tmp_path / "systemctl"
-    program.write_text(f"#!/bin/sh\n{systemctl}\n")
+    start = f'[ "$2" != --property=TimeoutStartUSec ] || exec echo {start}'
+    program.write_text(f"#!/bin/sh\n{start}\n{systemctl}\n")
     program.chmod(0o755)
     file = tmp_path / "c.yaml"
     file.write_text(
@@ -346,6 +349,13 @@ def test_with_here_the_watchdog_is_that_of_the_unit(tmp_path: Path, systemctl: s
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     assert sum_ in command("check", str(file), "--here", environ=environ).stdout
     assert "WatchdogSec 10s" in command("check", str(file), environ=environ).stdout
+
+
+def test_with_here_a_start_that_systemd_kills_later_counts_as_well(tmp_path: Path) -> None:
+    later = "RestartSec 1s + TimeoutStartSec 90s + RestartSec again 1s + start 1s"
+    test_with_here_the_watchdog_is_that_of_the_unit(tmp_path, "echo 4s", later, "1min 30s")
+    none = "WatchdogSec 10s"  # systemd shows its own default for a unit that is not there
+    test_with_here_the_watchdog_is_that_of_the_unit(tmp_path, "exit 0", none, "1min 30s")
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,26 @@
 """The unit that is shipped: systemd understands each line, and the lines fit the program."""
 
+import os
 import shutil
+import signal
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from supervisor.cli.exit_codes import CONFIGURATION
-from supervisor.config.lease_checks import RESTART_S, WATCHDOG_S
+from supervisor.config.lease_checks import RESTART_S
+from supervisor.core.actions import Point, Record
 from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
+from supervisor.journal.format import state_line
+from supervisor.journal.identity import MachineIdentity
 from supervisor.runtime.driver import SLEEP_MAX_S
+from supervisor.runtime.notification import WATCHDOG_S
 from supervisor.telemetry.systemd import PINGS_PER_TIMEOUT
 from tests.support.captured import captured
+from tests.support.hung import hung, needs_root
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +51,8 @@ EXPECTED = {
         "RestartSec": ["1"],
         "RestartPreventExitStatus": ["78"],
         "WatchdogSec": ["10s"],
+        "TimeoutStartSec": ["9s"],
+        "TimeoutStartFailureMode": ["kill"],
         "WatchdogSignal": ["SIGKILL"],
         "OOMScoreAdjust": ["-100"],
         "OOMPolicy": ["continue"],
@@ -147,8 +158,46 @@ def test_check_computes_with_the_times_of_the_unit() -> None:
     service = settings(UNIT.read_text())["Service"]
     assert [f"{WATCHDOG_S:g}s"] == service["WatchdogSec"]
     assert [f"{RESTART_S:g}"] == service["RestartSec"]
+    assert service["TimeoutStartSec"] == [f"{WATCHDOG_S - RESTART_S:g}s"]
 
 
 def test_the_watchdog_of_the_unit_leaves_time_for_late_pings() -> None:
     """A ping is sent with the first step after its time, which comes one second later at most."""
     assert WATCHDOG_S / PINGS_PER_TIMEOUT + SLEEP_MAX_S < WATCHDOG_S / 2
+
+
+@needs_root
+def test_a_start_that_waits_shows_that_it_lives_and_one_that_is_frozen_does_not(tmp_path: Path) -> None:
+    """The file system of its file does not answer, which takes a start three seconds."""
+    far = tmp_path / "far"
+    far.mkdir()
+    environ = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "4000000"}
+    environ |= {"STATE_DIRECTORY": str(tmp_path / "state"), "RUNTIME_DIRECTORY": str(tmp_path)}
+    with hung(far), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(environ["NOTIFY_SOCKET"])
+        systemd.settimeout(PATIENCE_S)
+        argv = [sys.executable, "-m", "supervisor", "run", str(far / "c.yaml")]
+        start = subprocess.Popen(argv, cwd=ROOT, env=environ, stderr=subprocess.DEVNULL)
+        signs = [systemd.recv(100) for _ in range(3)]
+        assert signs == [b"EXTEND_TIMEOUT_USEC=4000000\n"] * 3
+        start.send_signal(signal.SIGSTOP)
+        systemd.settimeout(2.0)
+        with pytest.raises(TimeoutError):
+            while True:
+                systemd.recv(100)
+        start.kill()
+        assert start.wait() == -signal.SIGKILL
+
+
+@needs_root
+@pytest.mark.parametrize("step", [Point.STUCK, Point.LOSING])
+def test_a_removal_of_the_package_names_what_is_stuck(tmp_path: Path, step: Point) -> None:
+    folder = tmp_path / "consul-supervisor"
+    folder.mkdir()
+    identity = MachineIdentity("m", "h", "b")
+    lines = [state_line(Record(each, session="s"), (), identity, "t") for each in (Point.STUCK, step)]
+    (folder / "app.journal").write_bytes(b"".join(lines) + b" " * 100)
+    script = f"mount --bind {tmp_path} /var/lib && sh {ROOT}/debian/consul-supervisor.prerm remove"
+    done = captured(["unshare", "--mount", "sh", "-c", script])
+    assert done.returncode == 0
+    assert ("app is stuck: its on_lose has failed" in done.stderr) == (step is Point.STUCK), done.stderr

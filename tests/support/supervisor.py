@@ -237,5 +237,7 @@ def _is_own_child(process: psutil.Process) -> bool:
         command = process.cmdline()
     except psutil.Error:  # the process has ended
         return True
+    if not command:  # the process was killed, and is just ending
+        return True
     copies = any(word == "events" or word.endswith(SUFFIX) for word in command)
     return copies or command[1:4] == ["-m", "supervisor", "run"]

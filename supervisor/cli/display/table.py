@@ -101,6 +101,8 @@ def _notes(status: Status, now: datetime, *, with_errors: bool) -> Iterator[tupl
     if (runs := status["daemon"]["version"]) != __version__:
         how = "`systemctl restart consul-supervisor` starts it and keeps what this node holds"
         yield YELLOW, escape(f"warning: version {runs} runs, and {__version__} is installed: {how}")
+    for warning in status.get("warnings", ()):  # a daemon of an earlier version does not send them
+        yield YELLOW, escape(f"warning: {warning}")
     for item in status["items"]:
         for warning in item["warnings"]:
             yield YELLOW, escape(f"warning: {item['name']}: {warning}")

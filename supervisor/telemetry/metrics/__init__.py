@@ -89,6 +89,8 @@ class Metrics(Collector):
 
     def _of_daemon(self) -> Iterator[Metric]:
         yield single("healthy", "1 while /healthz answers 200.", not self._status.problems())
+        meaning = "1 while records cannot be copied to state_dir, so that a boot forgets them."
+        yield single("copies_failing", meaning, bool(self._history.uncopied))
         meaning = "0 from a refused reload to the next successful one."
         yield single("config_reload_success", meaning, self._load_succeeded)
         meaning = "When the configuration in force was read, as Unix time."

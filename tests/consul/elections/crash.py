@@ -71,4 +71,5 @@ def accepted_file(supervisor: Supervisor) -> Path:
 
 def forget_accepted(supervisor: Supervisor) -> None:
     """Leave a supervisor that was killed without any configuration that was ever accepted."""
-    accepted_file(supervisor).unlink()
+    for folder in (supervisor.state_dir, supervisor.records):
+        (folder / "accepted.json").unlink(missing_ok=True)

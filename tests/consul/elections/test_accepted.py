@@ -119,7 +119,7 @@ def test_status_without_a_daemon_says_why_the_last_one_ended(scene: Scene) -> No
     assert (last.returncode, last.stdout) == (69, "")
     assert f"the last event that it left in {a.records}: " in last.stderr
     assert "its configuration" not in last.stderr
-    accepted_file(a).unlink()
+    forget_accepted(a)
     a.config_path.write_text(spoilt(a.config_path.read_text(), "key"))
     a.start()
     assert a.wait() == 78

@@ -181,7 +181,8 @@ def test_a_start_after_a_boot_whose_state_dir_hangs_ends_and_winds_up_when_the_d
 ) -> None:
     scene.restarts = True
     a = scene.leader("a")
-    until(lambda: list(a.state_dir.glob("*.journal")), "the record is copied")
+    record = a.state_dir / f"{scene.name}.journal"
+    until(lambda: record.exists() and b'"step":"holding"' in record.read_bytes(), "the tenure is copied")
     scene.kill("a")
     shutil.rmtree(a.records)
     with hung(a.state_dir):

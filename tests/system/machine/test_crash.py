@@ -56,6 +56,19 @@ def test_a_frozen_supervisor_is_killed_and_goes_on_without_a_hook(node: Node) ->
     assert node.events() == ["acquire acquired"]
 
 
+def test_a_start_that_is_frozen_is_killed_and_begun_again(node: Node) -> None:
+    """Consul is silent, so the start is not over when it is frozen."""
+    session, before = node.start_holding(), node.pid
+    node.machine.did("systemctl kill -s STOP consul")
+    node.kill(signal.SIGKILL)
+    frozen = node.wait_new_process(before)
+    node.kill(signal.SIGSTOP)
+    assert node.show("ActiveState") == ["activating"]
+    until(lambda: node.pid not in (0, frozen), "systemd has killed what stood still", FROZEN_S)
+    node.machine.did("systemctl kill -s CONT consul")
+    assert node.wait_holds() == session or "lose crashed" in node.events()
+
+
 def test_a_frozen_supervisor_that_lost_meanwhile_runs_on_lose_when_it_is_back(node: Node) -> None:
     session, before = node.start_holding(), node.pid
     node.kill(signal.SIGSTOP)

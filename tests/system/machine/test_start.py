@@ -65,7 +65,7 @@ def test_a_start_waits_until_tenures_of_a_crash_are_wound_up(node: Node) -> None
     slow = {"shell": f"{record('begin')}; sleep 10; {record('end')}", "timeout": "13s"}
     node.start_holding(app=node.election(on_lose=[slow]))
     node.machine.write(CONFIG, "elections: 7\n")
-    node.machine.did("rm /var/lib/consul-supervisor/accepted.json")
+    node.machine.did("rm /var/lib/consul-supervisor/accepted.json /run/consul-supervisor/*/accepted.json")
     node.kill(signal.SIGKILL)
     until(lambda: node.show("ActiveState") == ["failed"], f"it has given up\n{node.log_text()}", 60.0)
     assert node.events()[1:] == ["begin shutdown", "end shutdown"]

@@ -25,10 +25,11 @@ from supervisor.check.report import Checked
 from supervisor.check.report import as_text as checked_text
 from supervisor.config import load
 from supervisor.config.cross_checks import check_item
-from supervisor.config.lease_checks import WATCHDOG_S, Surroundings, watchdog_sum
+from supervisor.config.lease_checks import Surroundings, watchdog_sum
 from supervisor.config.problems import Places, Report
 from supervisor.core.lease import lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
+from supervisor.runtime.notification import WATCHDOG_S
 from tests.support.configured import loaded
 from tests.support.supervisor import command
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import ConsulSettings
-from supervisor.consul.token import TOKEN_BYTES_MAX, Token, TokenError
+from supervisor.consul.token import TOKEN_BYTES_MAX, Token, TokenError, TokenHangs
 from tests.support.hung import hung, needs_root
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
@@ -168,8 +168,8 @@ def test_a_patient_start_goes_on_without_a_token_until_its_file_system_answers(f
     warned, renewed = Warned(), Warned()
     settings = ConsulSettings("http://h", token_file=str(file))
     with hung(file.parent):
-        current = Token(settings, warned.append, renewed.append, patient=True)
-        assert current.value() is None and "until it does" in warned[0]
+        current = Token(settings, warned.append, renewed.append, forgiven=TokenHangs)
+        assert current.value() is None and "until the file is good" in warned[0]
         with pytest.raises(TokenError, match="did not answer within 1 s"):
             Token(settings)
         with pytest.raises(TokenError, match="did not answer within 1 s"):

@@ -14,7 +14,7 @@ import pytest
 from supervisor import journal
 from supervisor.core.actions import EMPTY_RECORD, Point, Record, WriteRecord
 from supervisor.journal import Journal, JournalError, Recorded, UnreadableRecord
-from supervisor.journal.copies import COMPLETE, EVENTS, Copies, JournalBusy, folder_of
+from supervisor.journal.copies import ACCEPTED, COMPLETE, EVENTS, Copies, JournalBusy, folder_of
 from tests.support.hung import frozen, hung, local_disk, needs_root
 from tests.support.patience import PATIENCE_S
 from tests.unit.journal.test_journal import CONSUL, HERE, RECORD, SETTINGS, make_link, make_pipe
@@ -294,6 +294,49 @@ def test_two_processes_never_share_a_state_dir_whatever_their_folders_in_memory(
     for runtime in (str(node.run), str(tmp_path / "other"), ""):
         with pytest.raises(JournalBusy, match="another consul-supervisor"):
             node.start(runtime)
+
+
+def test_a_record_that_a_former_release_has_ended_is_gone_and_a_wiped_disk_ends_none(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    (node.memory / "events").touch()
+    node.copied()
+    node.crash()
+    wiped = {path.name: path.read_bytes() for path in node.disk.iterdir() if path.is_file()}
+    for name in wiped:
+        (node.disk / name).unlink()
+    assert node.found() == RECORD
+    for name, content in wiped.items():
+        (node.disk / name).write_bytes(content)
+    node.start_former_release()
+    node.write(EMPTY_RECORD)
+    (node.disk / "events").write_text("it has ended")
+    assert not node.copy.exists() and node.found() is None
+
+
+def test_a_record_without_a_copy_survives_a_former_release(node: Node) -> None:
+    node.start()
+    node.write(RECORD)
+    node.crash()
+    node.start_former_release()
+    (node.disk / "events").write_text("it has run")
+    assert node.found() == RECORD
+
+
+async def test_what_cannot_be_written_leaves_nothing_outdated_and_is_written_later(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.journal.copies.RETRY_S", 0.1)
+    node.start()
+    copies, obstacle = node.copies(), node.memory / f"{ACCEPTED}.new"
+    copies.put(ACCEPTED, b"first")
+    assert await copies.made() == "" and (node.disk / ACCEPTED).read_bytes() == b"first"
+    obstacle.mkdir()
+    copies.put(ACCEPTED, b"second")
+    assert f"cannot write {node.memory / ACCEPTED}: " in await copies.made()
+    assert (node.memory / ACCEPTED).read_bytes() == (node.disk / ACCEPTED).read_bytes() == b""
+    obstacle.rmdir()
+    assert await copies.made() == "" and (node.disk / ACCEPTED).read_bytes() == b"second"
 
 
 def test_records_of_another_state_dir_are_left_alone(node: Node, tmp_path: Path) -> None:

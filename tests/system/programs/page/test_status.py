@@ -60,6 +60,17 @@ def test_a_trouble_of_no_item_is_shown_above_all(page: Browser, daemon: CannedDa
     assert page.run("document.title") == "✕ 2 troubles · vm7"
 
 
+def test_a_warning_of_the_daemon_is_shown_although_all_else_is_well(
+    page: Browser, daemon: CannedDaemon
+) -> None:
+    well = status(datetime.now(UTC))
+    items = [one for one in well["items"] if one["name"] != "redis"]
+    daemon.status = well | {"healthy": True, "troubles": [], "warnings": ["the disk is full"], "items": items}
+    page.wait("document.getElementById('troubles').innerText.includes('the disk is full')")
+    assert page.run("document.title") == "▲ 1 warning · vm7"
+    assert page.run("document.getElementById('troubles').dataset.mood") == "attention"
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

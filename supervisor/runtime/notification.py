@@ -1,0 +1,41 @@
+"""A datagram to systemd, as in sd_notify(3). Nothing here waits."""
+
+import socket
+from collections.abc import Mapping
+
+WATCHDOG_S = 10.0  # WatchdogSec of the unit that is shipped
+
+
+def send(address: str, text: str) -> None:
+    """Send this text to systemd. Raises OSError or ValueError."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagrams:
+        datagrams.setblocking(False)
+        datagrams.sendto(text.encode(), _path(address))
+
+
+def _path(address: str) -> str:
+    """Return the address for the socket call, with a zero in place of the @ of an abstract socket."""
+    return "\0" + address[1:] if address.startswith("@") else address
+
+
+def watchdog_s(environ: Mapping[str, str]) -> float:
+    """Return WatchdogSec by systemd's variable WATCHDOG_USEC, else as in the unit that is shipped."""
+    return seconds_of("WATCHDOG_USEC", environ) or WATCHDOG_S
+
+
+def seconds_of(name: str, environ: Mapping[str, str]) -> float:
+    """Return the seconds of a variable that has microseconds. 0: it has none."""
+    given = environ.get(name, "")
+    return (int(given) if given.isascii() and given.isdigit() else 0) / 1e6
+
+
+def still_starting(environ: Mapping[str, str]) -> None:
+    """Have systemd wait for this start, as long as it would wait for a sign of life of a running process.
+
+    A start may be slow, because a file system or a disk is. One that stands still is killed.
+    """
+    if address := environ.get("NOTIFY_SOCKET", ""):
+        try:
+            send(address, f"EXTEND_TIMEOUT_USEC={watchdog_s(environ) * 1e6:.0f}\n")
+        except (OSError, ValueError):
+            pass  # the log reports it once the daemon runs
