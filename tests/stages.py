@@ -13,6 +13,7 @@ A stage that fails keeps no other from running. The whole output of each is in a
 the last lines name what failed, with its file. Exit 1: a stage failed, or something was left behind.
 """
 
+import argparse
 import os
 import re
 import signal
@@ -174,8 +175,17 @@ def play(first: Sequence[Stage], others: Sequence[Stage]) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for, and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.stages", description="Run every stage of a whole test run.", allow_abbrev=False
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--change", action="store_true", help="run `make test`, and what the change has to pass"
+    )
+    which.add_argument("--plan", action="store_true", help="print only what the change has to pass, and why")
+    asked = parser.parse_args(arguments)
     known = stages()
-    if not arguments:
+    if not (asked.change or asked.plan):
         return play([], known)
     turn = len(git("rev-list", "HEAD"))
     plan = list(planned(known, changed(), turn))
@@ -184,7 +194,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     for stage, why in plan:
         print(f"{'run ' if why else 'skip'}  {stage.run:70} {why}", flush=True)
-    if arguments == ["--plan"]:
+    if asked.plan:
         return 0
     return play([Stage("test")], [stage for stage, why in plan if why])
 

@@ -71,32 +71,6 @@ def test_the_terminal_is_restored_after_ctrl_c_and_after_term(socket: Path, end:
         assert "typed" not in terminal.text and "Traceback" not in terminal.text
 
 
-def test_a_resize_redraws_the_status_at_once(socket: Path) -> None:
-    with Daemon(socket), watching(socket, columns=200) as terminal:
-        terminal.wait_for("LAST ERROR")
-        for columns, rows in ((60, 24), (40, 5), (1, 1), (120, 50)):
-            terminal.resize(columns, rows)
-            until(lambda columns=columns: max(map(width, terminal.picture())) <= columns, "the picture fits")  # type: ignore[misc]
-            until(lambda rows=rows: len(terminal.picture()) <= rows, "the picture fits")  # type: ignore[misc]
-        until(lambda: "LAST ERROR" in "".join(terminal.picture()), "the picture is wide again")
-
-
-@pytest.mark.long
-def test_a_daemon_that_goes_away_is_shown_as_silent_until_it_is_back(socket: Path) -> None:
-    with watching(socket) as terminal:
-        terminal.wait_for("no answer from the daemon for ")
-        with Daemon(socket):
-            terminal.wait_for("* namenode")
-        since = len(terminal.text)
-        terminal.wait_for("no answer from the daemon for ", since)
-        until(lambda: "the last status:" in terminal.picture(), "the last status stays")
-        assert any(row.startswith("* namenode") for row in terminal.picture())
-        with Daemon(socket):
-            until(lambda: terminal.picture()[0].startswith("vm7: healthy"), "the daemon is back")
-        terminal.type(b"\x03")
-        assert terminal.ended() == 0
-
-
 def test_ctrl_z_restores_the_terminal_until_the_command_goes_on(socket: Path) -> None:
     with Daemon(socket), watching(socket) as terminal:
         terminal.wait_for("namenode")
@@ -120,14 +94,6 @@ def test_ctrl_c_ends_the_watch_while_a_daemon_does_not_answer(socket: Path) -> N
         assert terminal.ended() == 0
         assert time.monotonic() - begun < PATIENCE_S / 2
         assert terminal.text.endswith(LEAVE)
-
-
-def test_the_watch_of_one_item_says_when_the_daemon_does_not_have_it(socket: Path) -> None:
-    with Daemon(socket) as daemon, watching(socket, "backup") as terminal:
-        terminal.wait_for("backup")
-        assert "namenode" not in terminal.text
-        daemon.told = status(item("other"))
-        terminal.wait_for("backup: no such election or semaphore now")
 
 
 @pytest.mark.parametrize(

@@ -72,38 +72,6 @@ def first(text: str) -> str:
     return " ".join(text.split()[:3])
 
 
-def test_a_transition_shows_its_hooks_by_keyboard(page: Browser) -> None:
-    page.run(f"{row('redis')}.querySelectorAll('ol summary')[1].focus()")
-    page.press("Enter")
-    told = page.run(f"{row('redis')}.querySelectorAll('ol > li')[1].innerText")
-    assert "on_lose[1] (attempt 2) ✕ failed: no end within 5s from 6.4 s, for 5.01 s" in told
-
-
-def test_slash_filters_and_escape_ends_it(page: Browser) -> None:
-    assert page.run("document.getElementById('filter').labels[0].innerText") == "Filter"
-    page.press("/")
-    for letter in "rebu":
-        page.press(letter)
-    page.wait("document.getElementById('count').textContent === '1 of 4'")
-    assert names(page) == ["rebuild"]
-    assert page.run("location.hash") == "#filter=rebu"
-    page.press("Escape")
-    page.wait("document.getElementById('count').textContent === '4'")
-
-
-def test_a_filter_can_be_kept_as_a_bookmark(browser: Browser, daemon: CannedDaemon) -> None:
-    opened(browser, f"{daemon.url}#filter=waiting")
-    assert names(browser) == ["activemq"]
-
-
-def test_the_focus_stays_where_it_is_when_the_order_changes(page: Browser, daemon: CannedDaemon) -> None:
-    page.run(f"{row('rebuild')}.querySelector('summary').focus()")
-    said(daemon)["items"][3]["warnings"] = ["the limit differs"]
-    page.wait("document.querySelectorAll('#list > li')[1].dataset.mood === 'attention'")
-    assert names(page) == ["redis", "rebuild", "activemq", "namenode"]
-    assert page.run(f"document.activeElement === {row('rebuild')}.querySelector('summary')")
-
-
 def test_a_change_of_role_is_announced_and_a_tick_is_not(page: Browser, daemon: CannedDaemon) -> None:
     page.run(
         """window.told = [];

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from docs.page import item, status, transition
+from docs.page import item, status
 from supervisor.consul.maintenance import shown as shown_maintenance
 from supervisor.core.outcomes import InMaintenance
 from supervisor.core.requests import ReadMaintenance
@@ -86,16 +86,6 @@ def test_a_warning_is_shown_in_the_row_of_its_item(
     opened(browser, daemon.url)
     assert told in browser.run(f"{row('activemq')}.querySelector('summary').innerText")
     assert browser.run(f"{row('activemq')}.dataset.mood") == "attention"
-
-
-def test_a_lease_that_runs_out_is_hatched_and_no_error(page: Browser, daemon: CannedDaemon) -> None:
-    """The daemon decides what is healthy, so the page, the command and /healthz agree."""
-    told = {"lease_left_s": 4.0, "lease_runs_out": True, "warnings": ["its lease runs out: see there"]}
-    said(daemon)["items"][0].update(told)
-    page.wait(f"{row('namenode')}.dataset.mood === 'attention'")
-    assert "its lease runs out" in page.run(f"{row('namenode')}.innerText")
-    assert page.run(f"{row('namenode')}.querySelector('[data-is=lease]').hasAttribute('data-low')")
-    assert page.run("document.title") == "✕ 1 trouble · vm7"  # belongs to another item
 
 
 def test_an_error_that_is_over_is_shown_in_the_past_and_then_dropped(
@@ -245,14 +235,6 @@ def test_a_url_that_is_not_safe_is_no_link(browser: Browser, daemon: CannedDaemo
     assert links(browser, "activemq") == [] and browser.run("window.hurt") is None
 
 
-def test_the_roles_are_counted_at_the_top(page: Browser, daemon: CannedDaemon) -> None:
-    assert page.run("document.getElementById('roles').innerText") == "2 holding, 1 waiting, 1 stuck"
-    said(daemon)["items"][1]["role"] = "paused"
-    page.wait("document.getElementById('roles').innerText === '2 holding, 1 stuck, 1 paused'")
-    daemon.status = None
-    page.wait("document.getElementById('roles').innerText === ''")
-
-
 def command(name: str) -> str:
     """The command to copy that is seen in the row of an item; blank: none."""
     part = f"{row(name)}.querySelector('[data-is=command]')"
@@ -308,18 +290,6 @@ def test_a_command_is_copied_by_keyboard(page: Browser) -> None:
     page.wait(f"{COPY}.textContent === 'Copy the command'")
 
 
-@pytest.mark.parametrize("refused", ["async () => { throw new Error('denied') }", "undefined"])
-def test_a_command_is_selected_where_the_clipboard_is_refused(page: Browser, refused: str) -> None:
-    """The page polls meanwhile, and the selection stays."""
-    clipboard = f"{{ writeText: {refused} }}" if refused != "undefined" else refused
-    page.run(f"Object.defineProperty(navigator, 'clipboard', {{ value: {clipboard} }}); 0")
-    page.run(f"{COPY}.click()")
-    page.wait(f"{COPY}.innerText.startsWith('Selected')")
-    assert "Ctrl+C" in page.run("document.getElementById('news').textContent")
-    page.wait(f"{POLLED} > {page.run(POLLED) + 1}")
-    assert page.run(SELECTED) == "consul-supervisor recover redis"
-
-
 def test_the_lease_runs_down_between_two_answers(page: Browser) -> None:
     """The lease falls by the browser's own clock, so it is seen at places between two updates."""
     glides = page.run(
@@ -337,62 +307,7 @@ def test_the_lease_runs_down_between_two_answers(page: Browser) -> None:
     assert glides
 
 
-def test_without_motion_the_lease_steps(browser: Browser, daemon: CannedDaemon) -> None:
-    browser.prefer(reduced_motion="reduce")
-    opened(browser, daemon.url)
-    moving = "[...document.querySelectorAll('*')].filter((each) => each.getAnimations().length).length"
-    before = browser.run(f"{bar('namenode')}.style.transform")
-    browser.wait(f"{bar('namenode')}.style.transform !== {json.dumps(before)}")
-    assert browser.run(moving) == 0
-
-
 # --- the time line ------------------------------------------------------------------------------------
-
-
-def test_the_time_line_is_drawn_to_scale(page: Browser) -> None:
-    """All transitions of an item have one scale: 20 s when the longest lasted 11.4 s."""
-    bars = page.run(
-        f"""[...{row("redis")}.querySelectorAll('.bar')].map((bar) => {{
-          const track = bar.parentElement.getBoundingClientRect(), own = bar.getBoundingClientRect();
-          return [(own.left - track.left) / track.width, own.width / track.width];
-        }})"""
-    )
-    hooks = [(0.004, 1.9), (0.003, 0.35), (0.36, 5.01), (6.4, 5.01), (0.004, 2.1), (0.003, 0.2)]
-    for (left, width), (after_s, took_s) in zip(bars, hooks, strict=True):
-        assert left == pytest.approx(after_s / 20, abs=0.002)
-        assert width == pytest.approx(took_s / 20, abs=0.002)
-
-
-def test_a_failed_hook_is_marked_by_more_than_colour(page: Browser) -> None:
-    failed = f"{row('redis')}.querySelector('.bar[data-result=failed]')"
-    assert "✕" in page.run(f"{failed}.textContent")
-    assert page.run(f"getComputedStyle({failed}).backgroundImage").startswith("repeating-linear-gradient")
-    assert "✕ 2 failed" in page.run(f"{row('redis')}.innerText")
-
-
-def test_the_bar_of_a_running_hook_grows(page: Browser, daemon: CannedDaemon) -> None:
-    now = datetime.now(UTC)
-    running = transition(now, 2.1, "acquire", "acquired", ("on_acquire[0]", 0.0, 2.1, "running", ""))
-    said(daemon)["items"][1]["transitions"].insert(0, {**running, "duration_s": None})
-    said(daemon)["daemon"]["now"] = now.isoformat()
-    width = f"{row('activemq')}.querySelector('.bar[data-result=running]')?.offsetWidth"
-    page.wait(f"{width} !== undefined")
-    assert "running" in page.run(f"{row('activemq')}.innerText")
-    before = page.run(width)
-    said(daemon)["daemon"]["now"] = (now + timedelta(seconds=1)).isoformat()  # 3.1 of 4 s
-    page.wait(f"{width} > {before}")
-
-
-def test_of_twenty_transitions_five_are_shown_and_the_rest_on_demand(
-    page: Browser, daemon: CannedDaemon
-) -> None:
-    now = datetime.now(UTC)
-    many = [transition(now, 60.0 * n, "change", "leader-changed") for n in range(20)]
-    said(daemon)["items"][1]["transitions"] = many
-    steps = f"{row('activemq')}.querySelectorAll('ol > li').length"
-    page.wait(f"{steps} === 5")
-    page.run(f"{row('activemq')}.querySelector('[data-is=more]').click()")
-    assert page.run(steps) == 20
 
 
 # --- silence ------------------------------------------------------------------------------------------
@@ -410,29 +325,6 @@ def test_no_lease_is_shown_while_the_daemon_is_silent(page: Browser, daemon: Can
     daemon.status = answer
     page.wait("document.documentElement.dataset.state === 'live'")
     assert "was holding" not in page.text() and "has not answered" not in page.text()
-
-
-def test_an_answer_of_another_version_is_no_answer(page: Browser, daemon: CannedDaemon) -> None:
-    said(daemon)["version"] = 2
-    page.wait("document.body.innerText.includes('of another version than this page')")
-
-
-def test_a_hidden_page_sends_few_requests(page: Browser) -> None:
-    page.run(
-        """window.waits = [];
-        const real = setTimeout;
-        window.setTimeout = (call, ms) => { waits.push(ms); return real(call, ms) };
-        Object.defineProperty(document, 'hidden', { value: true, configurable: true })"""
-    )
-    page.wait("waits.includes(POLL_HIDDEN_MS)")
-    page.run("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
-    page.wait("waits.at(-1) === POLL_MS")
-
-
-def test_a_page_that_was_asleep_loads_the_status_before_it_shows(page: Browser) -> None:
-    """As after a laptop's sleep, an old status is not shown as current."""
-    page.run("clearTimeout(poll.timer); seen.wall -= FRESH_MS + 1; tick()")
-    assert page.run("document.documentElement.dataset.state") == "silent"
 
 
 # --- hostile values -----------------------------------------------------------------------------------
@@ -551,16 +443,3 @@ def test_a_hostile_event_stays_text(page: Browser, daemon: CannedDaemon) -> None
     page.run(f"{EVENTS}.querySelector('summary').click()")
     page.wait(f"{EVENTS}.querySelectorAll('li').length === {len(names)}")
     assert page.run("document.images.length") == 0 and page.run("window.hurt") is None
-
-
-def test_the_command_that_paused_an_item_is_told_once(browser: Browser, daemon: CannedDaemon) -> None:
-    given = {"at": "2026-11-22T15:01:07.612Z", "verb": "pause", "uid": 0, "user": "root", "note": "disk swap"}
-    warning = "paused by root (disk swap) since 2026-11-22T15:01:07.612Z: does not contend until resume"
-    said(daemon)["items"][1].update(
-        {"paused": True, "role": "paused", "command": given, "warnings": [warning]}
-    )
-    opened(browser, daemon.url)
-    text = browser.run(f"{row('activemq')}.querySelector('summary').innerText")
-    assert text.count("does not contend") == 1 and "disk swap" in text
-    browser.run(OPEN_ALL)
-    assert "pause by root (disk swap)" in browser.run(f"{row('activemq')}.innerText")
