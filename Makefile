@@ -48,7 +48,7 @@ help:
 	@echo "make deb       build the package for Debian 12 and 13 in dist/, as any user; installs nothing"
 	@echo "make lint      style and types only"
 	@echo "make answers   print what each answer of Consul is taken for, by request"
-	@echo "make mutants   break each rule of the core once: its tests must notice (MUTANTS=--minutes=4: fewer)"
+	@echo "make mutants   break each rule of the core and the driver once: its tests must notice (MUTANTS=--minutes=4: fewer)"
 	@echo "make bench     measure on this machine: one table, every figure with its limit (one row needs root)"
 	@echo "make dist      write a release to dist/: wheel, sdist, single file, requirements with hashes, checksums"
 	@echo "make zipapp    write only the single file, dist/consul-supervisor.pyz"

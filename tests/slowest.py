@@ -1,4 +1,4 @@
-"""Count the processor time of each test: ``make slowest`` prints the dearest ones.
+"""Count the processor time of each test: ``make slowest`` prints the most expensive ones.
 
 A plugin of pytest. The time is that of the worker and of the children that it has awaited, so what a test
 shares with others, such as an agent of the session, counts for the test that starts or ends it.

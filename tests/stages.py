@@ -23,6 +23,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,7 @@ LOGS = ROOT / ".cache" / "stages"
 AT_ONCE = 2  # one that computes beside one that mostly waits
 OTHERS = 3  # every third of the stages that the change does not touch
 STAGE_S_MAX = 2700.0  # one that hangs is ended, so that the others are told of
-CHANGE_S = 8 * 3600.0  # a change, its refusal and its repair
+CHANGE_S = 8 * 3600.0  # in a clone whose main branch is that of ``origin``
 CAUSES_MAX = 5  # lines of each stage that failed: all of them stay within a screen
 CAUSE_CHARS_MAX = 200
 LEAVES_S = 10.0  # a process that was killed may take a moment to end
@@ -43,6 +44,7 @@ CAUSE = re.compile(
     r"^(?:FAILED |ERROR |SURVIVED|broken|cannot |left behind|make\S*: \*\*\*|\S+: error: |.*; expected: ).*",
     re.M,
 )
+RUNNING: set[int] = set()  # the process groups of the stages that run
 SEED = re.compile(r"^seed \d+", re.M)
 SUMMARY = re.compile(r"^=+ .*(?:passed|failed|error).* =+$", re.M)
 COUNTED = re.compile(r"(\d+) (passed|failed|error)")
@@ -106,8 +108,10 @@ def git(*arguments: str) -> list[str]:
 
 
 def changed() -> set[str]:
-    """Return the files of the change."""
+    """Return the files of the change. SystemExit: git does not know the commit that BASE names."""
     base = os.environ.get("BASE") or "origin/main"
+    if os.environ.get("BASE") and not git("rev-parse", "--verify", "--quiet", f"{base}^{{commit}}"):
+        sys.exit(f"cannot find the change: git does not know BASE={base}; name a commit or a branch")
     ahead = git("diff", "--name-only", f"{base}...HEAD")
     if ahead or os.environ.get("BASE"):
         return set(ahead)
@@ -135,13 +139,23 @@ def run(stage: Stage) -> End:
     with stage.log.open("w") as log:
         argv = ["sh", "-c", f"exec make --no-print-directory {stage.run}"]
         made = subprocess.Popen(argv, cwd=ROOT, stdout=log, stderr=log, env=environ, start_new_session=True)
+        RUNNING.add(made.pid)
         try:
             code = made.wait(STAGE_S_MAX)
         except subprocess.TimeoutExpired:
             os.killpg(made.pid, signal.SIGKILL)
             code = made.wait()
             log.write(f"\ncannot go on: it ran for more than {STAGE_S_MAX / 60:g} minutes\n")
+        RUNNING.discard(made.pid)
     return End(stage, code, (time.monotonic() - began) / 60, stage.log.read_text(errors="replace"))
+
+
+def end(number: int, frame: object) -> None:
+    """End with the stages that run, at Ctrl-C or TERM."""
+    for group in tuple(RUNNING):
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGTERM)
+    os._exit(128 + number)
 
 
 def play(first: Sequence[Stage], others: Sequence[Stage]) -> int:
@@ -184,14 +198,14 @@ def main(arguments: Sequence[str]) -> int:
     )
     which.add_argument("--plan", action="store_true", help="print only what the change has to pass, and why")
     asked = parser.parse_args(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     known = stages()
     if not (asked.change or asked.plan):
         return play([], known)
     turn = len(git("rev-list", "HEAD"))
     plan = list(planned(known, changed(), turn))
-    print(
-        f"{turn} commits: of the stages that the change does not touch every third, from {turn % OTHERS} on"
-    )
+    print(f"{turn} commits. A change has to pass what it touches, and in turn a third of the other stages:")
     for stage, why in plan:
         print(f"{'run ' if why else 'skip'}  {stage.run:70} {why}", flush=True)
     if asked.plan:

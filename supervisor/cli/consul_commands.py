@@ -82,7 +82,9 @@ def load_for(asked: str, path: Path | None) -> "Config":
         former = accepted.find(state_dirs_of(path, os.environ), runtime, path)
         if former is None:
             raise
-        instead = f"so this goes by the configuration of {former.time}, which the daemon has accepted last"
+        instead = (
+            f"so this command uses the configuration of {former.time}, which the daemon has accepted last"
+        )
         fail(DONE, f"warning: {error.in_short}; {instead}")
         return former.config
 

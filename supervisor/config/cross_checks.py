@@ -26,7 +26,7 @@ KEY_CHARS_MAX = 512  # the schema refuses longer keys, so longer ones are not co
 _SOME_URL = "http://localhost/"  # in the place of a URL that is refused already
 _VALUE_DEPTH = 3  # elections.NAME.value
 _BODY_DEPTH = 5  # elections.NAME.on_change[0].body
-_HOST_NAME = re.compile(r"(?!.*(^|\.)[0-9]+\.?$)((?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!$)|\.?$))+")
+_HOST_NAME = re.compile(r"(?!.*(^|\.)[0-9]+\.?$)((?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!$)|\.?$))+")
 _OUR_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
 _SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 

@@ -46,13 +46,14 @@ def _in_shell(text: str) -> Iterator[str]:
         yield "a typographic quote or no-break space is a letter to the shell: type it anew"
     if _BACKGROUND.search(text):
         stays = "start what must stay by systemctl start or systemd-run, or as run"
-        yield f"what runs on behind the last & is killed when the shell ends: {stays}"
+        yield f"what runs on behind the last & is killed soon after the shell has ended: {stays}"
 
 
 def _in_exec(program: str, *words: str) -> Iterator[str]:
     operator = next(filter(_OPERATOR.fullmatch, words), None)
     if operator is not None and program.rpartition("/")[2] not in _TAKE_OPERATORS:
         yield f"{operator} is a word like any other, because no shell reads it: use shell"
-    variable = next(filter(None, map(_VARIABLE.search, words)), None)
-    if variable is not None and not any(map(_EXPANDS.fullmatch, words)) and not program.endswith("ssh"):
-        yield f"{variable[0]} is passed on as it is, because no shell reads it: use shell"
+    found = next((word for word in words if _VARIABLE.search(word)), None)
+    if found is not None and not any(map(_EXPANDS.fullmatch, words)) and not program.endswith("ssh"):
+        what = found if _VARIABLE.fullmatch(found) else "a variable"  # the rest of the word may be a secret
+        yield f"{what} is passed on as it is, because no shell reads it: use shell"

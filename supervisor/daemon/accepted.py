@@ -81,13 +81,14 @@ def find(state_dirs: Iterable[str], runtime: str, path: Path) -> Accepted | None
 def _newest(state_dir: str, runtime: str) -> bytes:
     """Return the newer one of the copies in memory and on disk, read by a child because the disk may hang."""
     memory, disk = folder_of(runtime, state_dir) / ACCEPTED, Path(state_dir) / ACCEPTED
-    child = forked(state_dir, lambda out: write(out, _read_newest(memory, disk)), WITHIN_S)
-    try:
-        if child.within(WITHIN_S):
-            return child.result()
-        return b"" if memory == disk else _read_newest(memory)
-    finally:
-        child.close()
+    newest = b""
+    with suppress(OSError):  # the disk fails, or no child can be started
+        child = forked(state_dir, lambda out: write(out, _read_newest(memory, disk)), WITHIN_S)
+        try:
+            newest = child.result() if child.within(WITHIN_S) else b""
+        finally:
+            child.close()
+    return newest or (b"" if memory == disk else _read_newest(memory))
 
 
 def _read_newest(*copies: Path) -> bytes:

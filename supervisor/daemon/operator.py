@@ -25,7 +25,7 @@ NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
 RELEASED_S = 600.0  # for an on_lose with all its retries, and for Consul to come back
 NEXT_TENURE = ", but in force only with its next tenure, because its watchdog changes"
-IN_FORCE_S = 90.0  # for an on_lose that ends in time and a release; the reply names changes that take longer
+IN_FORCE_S = 6.0  # within TimeoutStartSec=, which ends `systemctl reload`; the reply names what takes longer
 _EVENTS: dict[Verb, Callable[[str], Event]] = {
     Verb.RECOVER: RecoverAsked,
     Verb.PAUSE: PauseAsked,
@@ -72,7 +72,7 @@ class Operator:
         if refused := next((reply for reply in replies if reply.outcome is not Result.DONE), None):
             return refused
         if why := await self._on_disk():
-            why = _forgotten(f"once this machine has booted: {why}")
+            why = _forgotten(f" once this machine has booted: {why}")
             return _cannot(command.verb, command.name or "all", why)
         return Reply(Result.DONE, "", tuple(line for reply in replies for line in reply.lines))
 
@@ -93,7 +93,7 @@ class Operator:
         after = self._contenders.by_name.get(name)
         kept = None if after is None else after.record_keeper.kept
         if after is not None and (kept is None or kept.paused != after.paused):
-            return _cannot(verb, name, _forgotten("because it cannot be recorded (see the log)"))
+            return _cannot(verb, name, _forgotten(", because it cannot be recorded (see the log)"))
         return Reply(Result.DONE, "", (f"{name}: {_what_came_of(verb, before)}",))
 
     # --- commands that take time -----------------------------------------------------------------
@@ -220,7 +220,7 @@ class Operator:
         items = (f"{name}: {effect}{self._pending(name, effect)}" for name, effect in changed.items())
         lines = [*reloaded.process, *items] or ["nothing has changed"]
         if why := await self._on_disk():
-            lines.append(f"a start after a boot that cannot use the files will not go on by these: {why}")
+            lines.append(f"this is in force, but a start after a boot cannot fall back to it: {why}")
         return Reply(Result.DONE, "", tuple(lines))
 
     def _is_under_way(self, name: str, effect: ReloadEffect) -> bool:
@@ -266,7 +266,7 @@ def _what_came_of(verb: Verb, before: Contender) -> str:
 
 
 def _forgotten(why: str) -> str:
-    return f"it is so now, but a restart forgets it, {why}"
+    return f"it is done, but a restart forgets it{why}"
 
 
 def _cannot(verb: Verb, name: str, why: str, outcome: Result = Result.IMPOSSIBLE) -> Reply:

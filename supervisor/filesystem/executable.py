@@ -8,6 +8,7 @@ and execvp(3) run it as a text for ``/bin/sh``.
 import os
 import re
 import shlex
+import string
 import struct
 from contextlib import suppress
 from glob import glob
@@ -25,6 +26,7 @@ _ELF_HEADERS = {
 }
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _INTERPRETER = re.compile(rb"#![ \t]*([^ \t\0\n]*)[ \t]*([^\n]*)")
+_PLAIN = frozenset(string.ascii_letters + string.digits + "_./+-")
 _NO_CR = re.compile(r"(ba|da|k|z)?sh|python[\d.]*")  # programs that refuse a \r behind their options
 
 
@@ -85,7 +87,8 @@ def _check_argument(file: str, name: str, argument: str, path: str, cwd: str, de
     if _NO_CR.fullmatch(program) and argument.endswith("\r"):
         raise _windows(file, f"{name} {argument}")
     named = next(iter(argument[2:].split()), "") if argument.startswith("-S") else argument
-    if program == "env" and named and not named.startswith("-") and "=" not in named:
+    expands = argument.startswith("-S") and not _PLAIN.issuperset(named)  # env reads quotes and variables
+    if program == "env" and named and not named.startswith("-") and "=" not in named and not expands:
         candidates = [named] if "/" in named else [f"{folder}/{named}" for folder in path.split(":")]
         runner = _found(file, named, candidates, f"is in no folder of PATH, {path}", cwd)
         check_executable(runner, path, cwd, by_shell=True, depth=depth + 1)
@@ -104,7 +107,7 @@ def _found(file: str, name: str, candidates: list[str], why_not: str, cwd: str) 
 
 
 def _windows(file: str, name: str) -> CannotExecute:
-    why = f"{file} has Windows line ends, so it is run by {ascii(name)[1:-1]}, which there is not"
+    why = f"{file} has Windows line ends, so it is run by {ascii(name)[1:-1]}, which does not exist"
     return CannotExecute(why, rf"sed -i 's/\r$//' {shlex.quote(file)}")
 
 
@@ -118,7 +121,7 @@ def _unknown_format(file: str, head: bytes) -> tuple[str, str]:
         remedy = rf"save it as UTF-8 without one: sed -i '1s/^\xef\xbb\xbf//' {shlex.quote(file)}"
         return f"{file} begins with a byte order mark, so the kernel sees no #!", remedy
     remedy = "begin it with #!/bin/sh, or with another program that runs it"
-    return f"{file} names no program behind #! in its first line", remedy
+    return f"{file} does not begin with #! and the program that runs it", remedy
 
 
 def _loader_of(whole: str, head: bytes) -> tuple[str, str] | None:

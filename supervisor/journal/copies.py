@@ -19,6 +19,7 @@ The last accepted configuration is kept here as well, because it must outlast th
 """
 
 import asyncio
+import errno
 import fcntl
 import os
 import shutil
@@ -67,7 +68,8 @@ cp -p -t "$new" -- "$@" && cd "$new" && sync --data -- "$@" && mv -f -t "$to" --
 why=$?
 read -r _ _ _ parent _ <"/proc/$$/stat"
 for name; do  # an outdated configuration would be used as the last accepted one
-  [ "$name" != accepted.json ] || [ "$parent" != "$PPID" ] || rm -f -- "$to/$name"
+  [ "$name" != accepted.json ] || [ "$parent" != "$PPID" ] || cmp -s -- "$from/$name" "$to/$name" ||
+    rm -f -- "$to/$name"
 done
 exit $why
 """
@@ -300,8 +302,10 @@ class Copies:
             child = forked(path, lambda out: send([locked(self._state_dir)]), HUNG_S, theirs.fileno())
             why = await self._end_of(child)
             if not why and self._take is not None:
-                _, (lock,), *_ = socket.recv_fds(ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
-                self._take(lock)
+                _, locks, *_ = socket.recv_fds(ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
+                if not locks:
+                    return os.strerror(errno.EMFILE)
+                self._take(locks[0])
                 self._take = None
         return why.partition(": ")[2] or why  # without the name of the exception
 
@@ -315,4 +319,4 @@ class Copies:
             child.close()
 
     def _cannot_copy(self, why: str) -> str:
-        return f"cannot copy them to {self._state_dir}: {why}"
+        return f"cannot copy the records to {self._state_dir}: {why}"

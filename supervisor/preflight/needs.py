@@ -13,6 +13,8 @@ from supervisor.core.settings import HOOK_EVENTS, Command, ItemSettings, Tls, We
 from supervisor.preflight.probes import FileProbe, Probe, ProgramProbe
 
 DEFAULT_PATH = "/bin:/usr/bin"  # as execvp has it when PATH is not set
+_GOES_ON = re.compile(r"[;|&\n]")
+_JOINED = re.compile(r"&&|[<>]&|&>|;$")  # a command only if the former one has succeeded; streams
 _SCRIPT = re.compile(r"\s*([\w.,:+@%-]*/[\w./,:+@%-]*)(?!\S)")
 
 
@@ -80,9 +82,9 @@ def _probes_of(call: Command | Webhook, path: str, *, lives: bool) -> Iterator[P
 def _script_of(argv: tuple[str, ...]) -> str:
     """Return the program that a text for a shell begins with, if nothing of it is the shell's own.
 
-    Blank where another command follows if that program fails.
+    Blank where the text goes on although that program fails.
     """
-    if argv[:2] != ("/bin/sh", "-c") or "||" in argv[2]:
+    if argv[:2] != ("/bin/sh", "-c") or _GOES_ON.search(_JOINED.sub("", argv[2].strip())):
         return ""
     found = _SCRIPT.match(argv[2])
     return found[1] if found else ""

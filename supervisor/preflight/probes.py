@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from supervisor.filesystem.executable import CannotExecute, check_executable
+from supervisor.filesystem.mounts import is_local
 from supervisor.hooks.privileges import PrivilegesRefused, Rights, rights_of, setpriv, unknown
 
 Fault = tuple[str, str, str]  # the setting, the reason, and the remedy
@@ -69,7 +70,8 @@ def faults_of(probe: Probe, strict: bool) -> list[Fault]:
     except PrivilegesRefused as refused:
         faults.append((refused.setting, refused.why, refused.remedy))
     try:
-        by_execvp = rights.differ or probe.dies_with_us  # by setpriv
+        where = (probe.program, probe.cwd or "/")  # a launcher starts what another machine's disk has
+        by_execvp = rights.differ or probe.dies_with_us or not all(map(is_local, where))
         with _taken(rights):
             return faults + _gathered(lambda: _startable(probe, by_execvp=by_execvp, lenient=lenient))
     except PermissionError:

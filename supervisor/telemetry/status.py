@@ -237,8 +237,8 @@ class Status:
             yield "is being wound up: the configuration no longer declares it as its record does"
         if contender.next_settings is not None:
             yield (
-                "its new settings are not in force yet: they are once Consul confirms the lock, or when the"
-                " tenure ends"
+                "its new settings are not in force yet: they take effect when Consul confirms the lock, or"
+                " when the tenure ends"
             )
         given = self._command(contender.settings.name, contender)
         if contender.paused:

@@ -33,6 +33,19 @@ def test_every_block_of_the_first_pages_has_a_test() -> None:
     assert SHOWN.untested() == []
 
 
+@SHOWN.by(MOVING, "From keepalived", "yaml")
+def test_the_shown_notify_backup_leaves_a_node_alone_that_acts(shown: str) -> None:
+    script = yaml.safe_load(shown)["on_change"][0]["shell"].replace(
+        "/usr/local/sbin/notify-backup", "echo ran"
+    )
+    for role in Role:
+        environ = {"CONSUL_SUPERVISOR_ROLE": role}
+        said = subprocess.run(
+            ["/bin/sh", "-c", script], env=environ, check=True, capture_output=True, text=True
+        )
+        assert (said.stdout == "") == (role in ("acquiring", "holding", "losing", "stuck")), role
+
+
 def test_the_index_leads_to_every_page() -> None:
     linked = set(LINK.findall(INDEX.read_text()))
     assert {page.name for page in INDEX.parent.glob("*.md")} - {"README.md"} == {

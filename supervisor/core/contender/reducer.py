@@ -49,6 +49,7 @@ from supervisor.core.outcomes import (
     Done,
     Ineligible,
     InMaintenance,
+    KeyView,
     LockDelayed,
     LostRace,
     Outcome,
@@ -334,12 +335,16 @@ def _observe_holding(contender: Contender, tenure: Tenure, observation: Observat
 
 
 def _with_value_of(contender: Contender, observation: Observation) -> Contender:
-    """Note whether another program has written over the value that this holder gave its key."""
-    tenure = contender.tenure
-    hold = observation.view.hold_of(contender.session.id)
+    """Note whether another program has written over the value that this holder gave its key.
+
+    A key that it has also given flags of its own is left alone.
+    """
+    tenure, view = contender.tenure, observation.view
+    hold = view.hold_of(contender.session.id)
     if tenure is None or hold is None:
         return contender
-    overwritten = hold.value not in (tenure.leader, contender.settings.value)
+    is_foreign = isinstance(view, KeyView) and bool(view.foreign_flags)
+    overwritten = not is_foreign and hold.value not in (tenure.leader, contender.settings.value)
     return replace(contender, tenure=replace(tenure, overwritten=overwritten))
 
 

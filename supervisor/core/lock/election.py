@@ -82,7 +82,8 @@ class ElectionLock(Lock):
             return ""
         if self.view.was_never_locked:  # no log shows the value, because it may be a secret
             what = f"the key has a value of {len(self.view.value)} bytes, and was never locked"
-            return f"{what}: a lock writes over it; use another key, or delete this one if nobody needs it"
+            remedy = "use another key, or delete this one"
+            return f"{what}: another program may need it, and a lock writes over it; {remedy}"
         if not self.view.is_foreign:
             return ""
         whose = (

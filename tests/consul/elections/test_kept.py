@@ -19,7 +19,7 @@ from tests.support.hung import frozen, hung, local_disk, needs_root
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, command, until
 
 BROKEN = "elections: ["
-FORGETS = "a restart forgets it, once this machine has booted: cannot copy them to "
+FORGETS = "a restart forgets it once this machine has booted: cannot copy the records to "
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_full_disk_is_said_and_keeps_no_outdated_configuration(scene: Scene, d
         assert reload_with(scene, a, *(f"large{number}" for number in range(50))) == 0
         assert "No space left" in a.wait_line("copies-failed")["why"]
         told = status(a)
-        assert told["healthy"] and "cannot copy them to" in str(told["warnings"])
+        assert told["healthy"] and "cannot copy the records to" in str(told["warnings"])
         assert not accepted_file(a).exists()
         restart_broken(scene, a)
         assert not a.lines("role", role="holding", item="second")[1:]

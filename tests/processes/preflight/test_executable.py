@@ -32,6 +32,7 @@ FILES = {
     "env with two words": b"#!/usr/bin/env sh -e\nexit 0\n",
     "env -S": b"#!/usr/bin/env -S sh -e\r\nexit 0\n",
     "env -S with a variable": b"#!/usr/bin/env -S A=b sh\nexit 0\n",
+    "env -S with quotes": b'#!/usr/bin/env -S "sh" -e\nexit 0\n',
     "a byte order mark": b"\xef\xbb\xbf#!/bin/sh\nexit 0\n",
     "UTF-16": "\ufeff#!/bin/sh\nexit 0\n".encode("utf-16-le"),
     "nothing": b"",
@@ -112,7 +113,7 @@ def test_a_file_is_refused_if_it_does_not_really_start(
         (b"\xef\xbb\xbf#!/bin/sh\n", "begins with a byte order mark", r"sed -i '1s/^\xef\xbb\xbf//' "),
         (b"#!/opt/py\x1b[1m x\n", r"is run by /opt/py\x1b[1m, which cannot be executed here", "install it"),
         (b"#!/usr/bin/env sh -e\n", "is run by sh -e, which is in no folder of PATH", "write env -S sh -e"),
-        (b"exit 0\n", "names no program behind #! in its first line", "begin it with #!/bin/sh"),
+        (b"exit 0\n", "does not begin with #! and the program that runs it", "begin it with #!/bin/sh"),
         (
             TRUE.replace(LOADER, b"/lib64/gone".ljust(len(LOADER), b"\0"), 1),
             "is run by /lib64/gone",

@@ -79,7 +79,7 @@ def test_each_reason_why_a_hook_cannot_start_is_reported(program: Path, tmp_path
         ("#!/no/such/python", "is run by /no/such/python, which cannot be executed here"),
         ("#! /usr/bin/env nosuchpython", f"is run by nosuchpython, which is in no folder of PATH, {PATH}"),
         ("#!/usr/bin/env sh", ""),
-        ("#!", "names no program behind #! in its first line"),
+        ("#!", "does not begin with #! and the program that runs it"),
         ("\x7fELF", "is damaged, or a program for another kind of machine"),
     ],
 )
@@ -126,8 +126,11 @@ def test_a_folder_of_authorities_is_checked_as_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "script"),
     [
-        ('/opt/stop --fast "$X" 2>&1 | logger', "/opt/stop"),
-        ("  ./stop\nexit 0", "./stop"),
+        ('/opt/stop --fast "$X" >/dev/null 2>&1 && sync;\n', "/opt/stop"),
+        ("  ./stop -x\n", "./stop"),
+        ("./stop | logger", ""),
+        ("./stop\nexit 0", ""),
+        ("./notify & ./start", ""),
         ("/opt/stop || true", ""),
         ("$HOME/stop", ""),
         ("'/opt/stop'", ""),
@@ -152,7 +155,7 @@ def test_a_shell_starts_what_it_would_take_for_a_text(program: Path) -> None:
     assert (
         found(program="/bin/sh", script=str(program)) == [] == found(program=str(program), dies_with_us=True)
     )
-    assert found(program=str(program)) == [f"{program} names no program behind #! in its first line"]
+    assert found(program=str(program)) == [f"{program} does not begin with #! and the program that runs it"]
     assert found(program="/bin/sh", script=missing) == [f"no such program: {missing}"]
 
 

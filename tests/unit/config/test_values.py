@@ -302,9 +302,7 @@ def test_an_address_or_host_name_of_a_service_is_taken(file: Path, address: str)
     assert config(file, text).warnings == ()
 
 
-@pytest.mark.parametrize(
-    "address", ["1.2.3", "1.2.3.4.", "db:5432", "-db", "db-", "a..b", ".a", "0.0.0.0", "a_b"]
-)
+@pytest.mark.parametrize("address", ["1.2.3", "1.2.3.4.", "db:5432", "-db", "db-", "a..b", ".a", "0.0.0.0"])
 def test_anything_else_is_no_address_of_a_service(file: Path, address: str) -> None:
     with pytest.raises(ConfigError):
         config(file, f"elections: {{app: {{service: {{name: db, address: '{address}'}}}}}}")

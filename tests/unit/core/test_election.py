@@ -71,7 +71,7 @@ def test_a_key_that_a_rival_holds_is_a_lock_with_any_flags() -> None:
 def test_a_holder_goes_on_when_a_put_changes_the_flags_of_its_key() -> None:
     """A plain PUT changes the value and the flags of a key, and not its holder."""
     play = p.holding()
-    play.does(3.0, p.WATCH, o.KeyView(9, "s", b"me", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
+    play.does(3.0, p.WATCH, o.KeyView(9, "s", b"theirs", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
     assert play.role == "holding" and not play.contender.last_notice
 
 

@@ -262,7 +262,7 @@ def test_a_copy_that_cannot_be_made_is_reported_and_tried_again(
         while "" not in node.reported:
             await asyncio.sleep(0.01)
             if node.reported:
-                assert f"cannot copy them to {node.disk}: " in node.reported[0]
+                assert f"cannot copy the records to {node.disk}: " in node.reported[0]
                 if obstacle.is_file():
                     obstacle.unlink()
 
