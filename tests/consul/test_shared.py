@@ -327,7 +327,7 @@ async def test_a_list_that_does_not_arrive_in_its_time_is_not_read_again(
     unique: str, pair: list[str]
 ) -> None:
     """Its size is not known before it has arrived, so a part of it must do."""
-    begun = b"HTTP/1.1 200 OK\r\nX-Consul-Index: 7\r\nContent-Length: 9000\r\n\r\n[" + b" " * 1000
+    begun = b"HTTP/1.1 200 OK\r\nX-Consul-Index: 7\r\nContent-Length: 900000\r\n\r\n[" + b" " * 90_000
     with Peer([READ, send(begun), HOLD]) as peer:
         async with played(config(unique, peer.url)) as asker:
             await asyncio.gather(*(asker.read(key, 0.5) for key in pair))
