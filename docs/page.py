@@ -42,6 +42,7 @@ def status(now: datetime) -> Status:
         },
         "healthy": False,
         "troubles": [stuck],
+        "warnings": [],
         "consul": {"address": "http://127.0.0.1:8500", "answered_s_ago": 0.2, "token_refused": False},
         "last_event": _ago(now, 30),
         "items": [_namenode(now), _activemq(now), _redis(now), _rebuild(now)],
