@@ -170,12 +170,16 @@ class Round(SlotScene):
         ready = sorted(
             node
             for node in among & set(self._names)
-            if node not in self._start_at and now - self._touched_at[node] >= SETTLED_S
+            if node not in self._start_at and now - self._touched_at[node] >= SETTLED_S and self._is_up(node)
         )
         chosen = self._random.choice(ready) if ready else ""
         if chosen:
             self._touched_at[chosen] = now
         return chosen
+
+    def _is_up(self, node: str) -> bool:
+        """Whether its newest process has logged its start, for which a busy machine may take long."""
+        return len(self.nodes[node].lines("started")) >= self._starts[node]
 
     def _stop(self, node: str) -> bool:
         if not node or len(self._start_at) >= DOWN_MAX:
