@@ -25,7 +25,7 @@ NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
 RELEASED_S = 600.0  # for an on_lose with all its retries, and for Consul to come back
 NEXT_TENURE = ", but in force only with its next tenure, because its watchdog changes"
-IN_FORCE_S = 6.0  # within TimeoutStartSec=, which ends `systemctl reload`; the reply names what takes longer
+IN_FORCE_S = 5.0  # with 3 s for the disk within TimeoutStartSec=, which ends `systemctl reload`
 _EVENTS: dict[Verb, Callable[[str], Event]] = {
     Verb.RECOVER: RecoverAsked,
     Verb.PAUSE: PauseAsked,
