@@ -1,4 +1,4 @@
-"""Whether the kernel starts a file, by the little that execve(2) reads of it. Nothing is executed.
+"""A look at whether the kernel would start a file, by the little that execve(2) reads. Nothing is executed.
 
 A script names behind ``#!`` what runs it: blanks, tabs and NUL end that name, and a ``\\r`` belongs to it. A
 program for this machine may name its loader. The kernel refuses every other file (ENOEXEC), and then a shell

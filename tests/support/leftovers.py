@@ -1,4 +1,4 @@
-"""What no test may leave on the machine: an installed supervisor's files, network namespaces, processes."""
+"""The things that no test may leave on the machine: files of an installation, networks, processes."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which stages a change has to pass, and what is told of one that fails."""
+"""The choice of the stages that a change has to pass, and the report of one that fails."""
 
 import os
 from pathlib import Path

@@ -3,7 +3,6 @@
 import shutil
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from supervisor.journal.copies import HUNG_S
 from tests.consul.elections.crash import crash
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_operator import operate
-from tests.support.hung import frozen, hung, local_disk, needs_root
+from tests.support.hung import frozen, hung, needs_root
 from tests.support.supervisor import Supervisor, until
 
 pytestmark = needs_root
@@ -114,15 +113,6 @@ def test_a_reload_whose_configuration_hangs_is_refused_and_delays_no_election(
         a.signal(signal.SIGHUP)
         assert "did not answer within 0.25 s" in a.wait_line("reload-refused")["why"]
         hand_over(scene, a)
-
-
-@pytest.fixture
-def disk(scene: Scene) -> Iterator[Path]:
-    """Mount a local disk, which is the state_dir of node a."""
-    folder = scene.folder / "a" / "state"
-    folder.mkdir(parents=True)
-    with local_disk(folder):
-        yield folder
 
 
 def copied(a: Supervisor, disk: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is kept for a later process is what the daemon decided: its configuration, its pauses, its lock."""
+"""The daemon keeps for a later process what it has decided: its configuration, its pauses, its lock."""
 
 import json
 import os
@@ -15,20 +15,11 @@ from tests.consul.elections.test_accepted import HELD_AGAIN, holds_twice
 from tests.consul.elections.test_operator import operate
 from tests.consul.elections.test_unstartable import status
 from tests.support.captured import captured
-from tests.support.hung import frozen, hung, local_disk, needs_root
+from tests.support.hung import frozen, hung, needs_root
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, command, until
 
 BROKEN = "elections: ["
 FORGETS = "a restart forgets it once this machine has booted: cannot copy the records to "
-
-
-@pytest.fixture
-def disk(scene: Scene) -> Iterator[Path]:
-    """Mount a local disk, which is the state_dir of node a."""
-    folder = scene.folder / "a" / "state"
-    folder.mkdir(parents=True)
-    with local_disk(folder):
-        yield folder
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What newer versions of Consul do, played by a proxy before a real one."""
+"""Newer versions of Consul, each played by a proxy before a real one."""
 
 import pytest
 

@@ -178,7 +178,7 @@ class Round(SlotScene):
         return chosen
 
     def _is_up(self, node: str) -> bool:
-        """Whether its newest process has logged its start, for which a busy machine may take long."""
+        """Return whether the newest process of this node has logged its start, which may take long."""
         return len(self.nodes[node].lines("started")) >= self._starts[node]
 
     def _stop(self, node: str) -> bool:
