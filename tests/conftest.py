@@ -6,10 +6,12 @@ import gc
 import inspect
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,19 @@ make_our_own()  # each worker imports this before it collects a test
 is_local("/")  # its table stays open from the first call on, and would look like a leak of a test
 
 _before = files()
+_leave_child = subprocess.Popen.__exit__
+
+
+def _leave_child_of_a_test(
+    child: subprocess.Popen[Any], kind: type[BaseException] | None, *rest: Any
+) -> None:
+    """End a child whose test has failed, because ``with Popen(...)`` would wait for it without end."""
+    if kind is not None:
+        child.kill()
+    _leave_child(child, kind, *rest)
+
+
+subprocess.Popen.__exit__ = _leave_child_of_a_test  # type: ignore[method-assign]
 
 pytest_runtest_makereport = pytest.hookimpl(wrapper=True)(reported)
 

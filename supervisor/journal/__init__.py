@@ -172,11 +172,11 @@ class Journal:
         removed instead.
         """
         entry = self._entry(write.item)
-        known = entry.state
+        known, outdated = entry.state, entry.outdated or write.settings is not entry.settings
         why_not = self._write(entry, write.record, write.settings)
         if why_not and write.record.step is Point.SESSION and known.step in ENDED_FROM:
             why_not = self._forget(entry) and why_not
-        if not why_not and replace(known, contact=write.record.contact) != write.record:
+        if not why_not and (outdated or replace(known, contact=write.record.contact) != write.record):
             self._wants_copy(entry.file.path.name)
         return why_not
 

@@ -20,10 +20,10 @@ VARIABLES = {
 WARNED = {"haproxy": ("http.listen",)}
 """Intended warnings by folder: a load balancer on another machine must reach the listener."""
 
-_ABSENT_HERE = re.compile("cannot start here: |: cannot read /")
+_ABSENT_HERE = re.compile("cannot start here: |: cannot read /|: cannot open /dev/watchdog: No such")
 
 
 def warnings_in(checked: str) -> list[str]:
-    """List the warnings of `check`, except those of programs and secrets that this machine lacks."""
+    """List the warnings of `check`, except those of programs, devices and secrets that this machine lacks."""
     warnings = (line for line in checked.splitlines() if line.startswith("warning: "))
     return [line for line in warnings if not _ABSENT_HERE.search(line)]

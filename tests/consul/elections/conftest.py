@@ -10,7 +10,7 @@ from tests.support.hung import local_disk
 
 
 @pytest.fixture
-def disk(scene: Scene) -> Iterator[Path]:
+def state_disk(scene: Scene) -> Iterator[Path]:
     """Mount a local disk, which is the state_dir of node a."""
     folder = scene.folder / "a" / "state"
     folder.mkdir(parents=True)

@@ -5,7 +5,7 @@ import zlib
 from pathlib import Path
 
 from tests.consul.elections.scene import Scene
-from tests.support.supervisor import Supervisor
+from tests.support.supervisor import Supervisor, until
 
 
 def crash(scene: Scene, node: str) -> Supervisor:
@@ -69,7 +69,13 @@ def accepted_file(supervisor: Supervisor) -> Path:
     return supervisor.state_dir / "accepted.json"
 
 
+def crash_and_forget(scene: Scene, node: str) -> None:
+    """Kill a supervisor, and leave it without any configuration that was ever accepted."""
+    until(accepted_file(scene.nodes[node]).exists, "its configuration is kept: no child copies it later")
+    forget_accepted(crash(scene, node))
+
+
 def forget_accepted(supervisor: Supervisor) -> None:
-    """Leave a supervisor that was killed without any configuration that was ever accepted."""
+    """Remove the configuration that was accepted last."""
     for folder in (supervisor.state_dir, supervisor.records):
         (folder / "accepted.json").unlink(missing_ok=True)

@@ -75,7 +75,8 @@ def test_a_damaged_copy_counts_as_none(scene: Scene, content: bytes) -> None:
     a = scene.leader("a")
     until(accepted_file(a).exists, "the configuration is kept")
     crash(scene, "a")
-    accepted_file(a).write_bytes(content.replace(b"%s", bytes(a.config_path)))
+    for folder in (a.state_dir, a.records):
+        (folder / "accepted.json").write_bytes(content.replace(b"%s", bytes(a.config_path)))
     a.config_path.write_text("elections: [")
     a.start()
     assert a.wait() == 78

@@ -36,7 +36,7 @@ def warned(supervisor: Supervisor) -> str:
     ("edit", "said"),
     [
         (no_body, f"{NO_BODY}, node checks serfHealth instead of none"),
-        (changed(TTL="30s"), "TTL 30 s instead of 3 s"),
+        (changed(TTL="2s"), "TTL 2 s instead of 3 s"),
         (changed(Behavior="delete"), "behavior delete instead of release"),
     ],
     ids=["no body", "ttl", "behavior"],

@@ -7,8 +7,8 @@ import pytest
 
 from tests.consul.elections.crash import (
     crash,
+    crash_and_forget,
     flag_of,
-    forget_accepted,
     rewrite,
     session_in_force,
     spoil,
@@ -67,8 +67,7 @@ def test_processes_that_a_finished_on_acquire_left_are_left_alone_after_a_crash(
 def test_a_bad_file_at_the_restart_winds_up_by_the_record(scene: Scene, bad: str) -> None:
     a = scene.leader("a")
     scene.waiter("b")
-    crash(scene, "a")
-    forget_accepted(a)
+    crash_and_forget(scene, "a")
     a.config_path.write_text(f"{bad}\n")
     a.start()
     assert a.wait() == 78

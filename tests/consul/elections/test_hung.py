@@ -122,11 +122,11 @@ def copied(a: Supervisor, disk: Path) -> None:
 
 @pytest.mark.parametrize("frozen_s", [3, pytest.param(60, marks=pytest.mark.long)])
 def test_a_disk_that_freezes_costs_no_tenure_and_delays_no_loss(
-    scene: Scene, disk: Path, frozen_s: int
+    scene: Scene, state_disk: Path, frozen_s: int
 ) -> None:
     a, b = scene.leader("a"), scene.waiter("b")
-    copied(a, disk)
-    with frozen(disk):
+    copied(a, state_disk)
+    with frozen(state_disk):
         time.sleep(frozen_s)
         assert scene.calls("a") == ["acquire acquired"]
         assert operate(a, "step-down", scene.name)[0] == 0
@@ -135,18 +135,18 @@ def test_a_disk_that_freezes_costs_no_tenure_and_delays_no_loss(
         if frozen_s > HUNG_S:
             assert "did not answer within 10 s" in a.wait_line("copies-failed")["why"]
         assert not a.lines("event-loop-stalled") and not a.lines("journal-failed")
-    until(lambda: not list(disk.glob("*.journal")), "the end of the tenure is copied")
+    until(lambda: not list(state_disk.glob("*.journal")), "the end of the tenure is copied")
     if frozen_s > HUNG_S:
         a.wait_line("copies-recovered")
 
 
 @pytest.mark.long
-def test_a_restart_while_the_disk_is_frozen_adopts_the_tenure(scene: Scene, disk: Path) -> None:
+def test_a_restart_while_the_disk_is_frozen_adopts_the_tenure(scene: Scene, state_disk: Path) -> None:
     scene.lasting()
     a = scene.leader("a")
-    copied(a, disk)
+    copied(a, state_disk)
     session = scene.session_of("a")
-    with frozen(disk):
+    with frozen(state_disk):
         for holding in (2, 3):
             crash(scene, "a")
             a.start()

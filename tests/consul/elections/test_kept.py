@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.consul.elections.crash import accepted_file, crash, forget_accepted, refile, session_in_force
+from tests.consul.elections.crash import (
+    accepted_file,
+    crash,
+    crash_and_forget,
+    forget_accepted,
+    refile,
+    session_in_force,
+)
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_accepted import HELD_AGAIN, holds_twice
 from tests.consul.elections.test_operator import operate
@@ -89,12 +96,12 @@ def test_a_run_that_is_refused_keeps_nothing(scene: Scene, tmp_path: Path) -> No
 
 @pytest.mark.long
 @needs_root
-def test_a_full_disk_is_said_and_keeps_no_outdated_configuration(scene: Scene, disk: Path) -> None:
+def test_a_full_disk_is_said_and_keeps_no_outdated_configuration(scene: Scene, state_disk: Path) -> None:
     a = scene.leader("a")
     assert reload_with(scene, a, "second") == 0
     until(lambda: a.lines("role", role="holding", item="second"), "it holds both")
     until(lambda: b"second" in accepted_file(a).read_bytes(), "the configuration is kept")
-    with filled(disk):
+    with filled(state_disk):
         assert reload_with(scene, a, *(f"large{number}" for number in range(50))) == 0
         assert "No space left" in a.wait_line("copies-failed")["why"]
         told = status(a)
@@ -109,10 +116,10 @@ def test_a_full_disk_is_said_and_keeps_no_outdated_configuration(scene: Scene, d
 
 @pytest.mark.long
 @needs_root
-def test_the_newest_of_several_reloads_is_kept_after_a_freeze(scene: Scene, disk: Path) -> None:
+def test_the_newest_of_several_reloads_is_kept_after_a_freeze(scene: Scene, state_disk: Path) -> None:
     a = scene.leader("a")
     until(accepted_file(a).exists, "the configuration is kept")
-    with frozen(disk):
+    with frozen(state_disk):
         for number in range(3):
             assert reload_with(scene, a, f"n{number}") == 0
         assert sum(process.status() == "disk-sleep" for process in scene.processes()) <= 1
@@ -172,10 +179,10 @@ def test_a_clone_goes_by_no_copy(scene: Scene) -> None:
 
 
 @needs_root
-def test_a_pause_that_a_boot_would_forget_is_refused(scene: Scene, disk: Path) -> None:
+def test_a_pause_that_a_boot_would_forget_is_refused(scene: Scene, state_disk: Path) -> None:
     a = scene.leader("a")
-    until(lambda: list(disk.glob("*.journal")), "the record is copied")
-    with filled(disk):
+    until(lambda: list(state_disk.glob("*.journal")), "the record is copied")
+    with filled(state_disk):
         for words in (("pause", scene.name), ("pause", "--all")):
             code, why = operate(a, *words)
             assert code == 1 and FORGETS in why and "No space left on device" in why
@@ -184,7 +191,7 @@ def test_a_pause_that_a_boot_would_forget_is_refused(scene: Scene, disk: Path) -
         told = captured(["curl", "-s", "--unix-socket", str(metrics), "http://x/metrics"]).stdout
         assert "consul_supervisor_copies_failing 1.0" in told
     assert operate(a, "pause", scene.name) == (0, "")
-    with filled(disk):
+    with filled(state_disk):
         assert operate(a, "resume", scene.name)[0] == 1
     crash(scene, "a")
     scene.excuse("a")
@@ -195,18 +202,18 @@ def test_a_pause_that_a_boot_would_forget_is_refused(scene: Scene, disk: Path) -
 
 
 @needs_root
-def test_a_start_locks_its_state_dir_as_soon_as_the_disk_answers(scene: Scene, disk: Path) -> None:
+def test_a_start_locks_its_state_dir_as_soon_as_the_disk_answers(scene: Scene, state_disk: Path) -> None:
     a = scene.leader("a")
-    until(lambda: list(disk.glob("*.journal")), "the record is copied")
-    with frozen(disk):
+    until(lambda: list(state_disk.glob("*.journal")), "the record is copied")
+    with frozen(state_disk):
         crash(scene, "a")
         a.start()
         until(lambda: holds_twice(a), HELD_AGAIN)
-    until(lambda: (disk / "accepted.json").stat().st_mtime_ns, "the disk answers")
+    until(lambda: (state_disk / "accepted.json").stat().st_mtime_ns, "the disk answers")
     second = captured(
         [*COMMAND, "run", str(a.config_path)],
         cwd=ROOT,
-        env={**ENVIRON, "STATE_DIRECTORY": str(disk)},
+        env={**ENVIRON, "STATE_DIRECTORY": str(state_disk)},
         timeout=30,
     )
     assert second.returncode == 1 and "another consul-supervisor is using it" in second.stderr
@@ -249,8 +256,7 @@ def test_a_token_file_that_is_bad_at_a_restart_costs_nothing(scene: Scene, how: 
 def test_a_tenure_on_record_is_kept_without_a_token_even_if_no_configuration_is(scene: Scene) -> None:
     a = scene.leader("a")
     session = session_in_force(scene)
-    crash(scene, "a")
-    forget_accepted(a)
+    crash_and_forget(scene, "a")
     token = scene.folder / "token"
     refile(a, scene.config({scene.name: scene.item("a")}, {"token_file": str(token)}))
     a.start()
@@ -276,7 +282,8 @@ def test_a_file_that_answers_late_at_a_restart_is_read_again_by_itself(scene: Sc
     a.config_path = a.config_path.rename(far / "config.yaml")
     a.start()
     until(lambda: holds_twice(a), HELD_AGAIN)
-    until(lambda: str(far).encode() in accepted_file(a).read_bytes(), "the configuration is kept")
+    until(accepted_file(a).exists, "the configuration is kept")
+    until(lambda: str(far).encode() in accepted_file(a).read_bytes(), "by its new place")
     crash(scene, "a")
     with hung(far):
         a.start()

@@ -11,8 +11,8 @@ import pytest
 
 from tests.consul.elections.crash import (
     crash,
+    crash_and_forget,
     flag_of,
-    forget_accepted,
     refile,
     session_in_force,
     spoil,
@@ -35,8 +35,7 @@ def test_a_broken_file_with_a_state_dir_of_its_own_still_winds_up(scene: Scene, 
     a.state_dir = scene.folder / "own"
     a.start()
     a.wait_line("role", role="holding")
-    crash(scene, "a")
-    forget_accepted(a)
+    crash_and_forget(scene, "a")
     a.config_path.write_text(a.config_path.read_text() + broken)
     a.start()
     assert a.wait() == 78
@@ -84,8 +83,7 @@ def test_another_spelling_of_the_same_state_dir_keeps_the_tenure(scene: Scene, o
 @pytest.mark.long
 def test_records_in_a_former_state_dir_are_wound_up_even_if_the_file_is_bad(scene: Scene) -> None:
     a = scene.leader("a")
-    crash(scene, "a")
-    forget_accepted(a)
+    crash_and_forget(scene, "a")
     a.config_path.write_text(f"state_dir: {scene.folder / 'elsewhere'}\nelections: twice\n")
     a.start()
     assert a.wait() == 78

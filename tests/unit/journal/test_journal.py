@@ -476,9 +476,12 @@ def test_records_are_copied_to_disk_except_for_a_new_contact_alone(tmp_path: Pat
     journal = Journal(str(tmp_path / "state"), CONSUL, identity=HERE, wants_copy=wanted.append)
     keep(journal, RECORD)
     keep(journal, replace(RECORD, contact=20.0))
+    assert len(wanted) == 1
+    journal.write(WriteRecord("app", replace(RECORD, contact=21.0), replace(SETTINGS, value=b"n2")))
+    assert len(wanted) == 2
     keep(journal, replace(RECORD, step=Point.LOSING))
     journal.close()
-    assert len(wanted) == 2
+    assert len(wanted) == 3
 
 
 def make_pipe(path: Path) -> None:
