@@ -237,7 +237,7 @@ async def _why_no_slot(
 ) -> str:
     if view.slot_record is None:
         raise LookupFailed(f"cannot tell who has a slot below {prefix}: {view.lock.why if view.lock else ''}")
-    hold = view.hold_of(session)
+    hold = view.find_hold(session)
     if session in view.slot_record.holders and view.alive(session) is None:
         key = f"{prefix}/{session}"
         if (await consul.key(key)).present:

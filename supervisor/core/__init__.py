@@ -5,6 +5,7 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
 
     settings.py         the settings of the file, as values
     lease.py            the safety arithmetic: how long belief lasts after the newest contact
+    times.py            the two times that no clock shows
     watchdog.py         the rule by which the machine's watchdog is fed
     requests.py         every request to Consul
     outcomes.py         every meaning of an answer
@@ -17,6 +18,7 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     contender/          one item
     beside/             what the promise does not rest on; a first reading can skip it
     reload.py           the effect on each item when the file is read again
+    devices.py          the watchdog devices of all items, and what is due for each
     contenders.py       all contenders of this process: routes events, one earliest deadline
 
 Theory of operation
@@ -29,10 +31,43 @@ gave up on it.
 *A step.* ``step(contender, event, now)`` returns the new contender and a tuple of actions. A step has three
 parts, always in this order. First, a belief whose lease is over and a rest whose time has come end. Then the
 reducer applies the event. Last, the scheduler begins everything that is due. Belief ends before the event is
-looked at, so a late answer cannot
-prolong it. The scheduler looks at the contender and never at the event, so
+looked at, so a late answer cannot prolong it. The scheduler looks at the contender and never at the event, so
 only one place decides what begins. The shell carries the actions out in their order, and answers each request
 and each start by exactly one event.
+
+*A hand-over.* A waiter takes over from a rival, and steps down later. Each line is a step: an event, and the
+actions that follow. The record is written within the step that needs it, and ``recorded`` is the next one.
+
+    Tick -> CreateSession, WatchKey(0, consistent)
+    CreateSession: Created -> RenewSession s, record session s
+    recorded -> -
+    RenewSession: SessionAlive -> -
+    WatchKey: key of rival -> WatchKey(9), ReadSession rival
+    WatchKey: key of nobody -> Acquire s
+    Acquire: Won -> record tenure s
+    recorded -> start up#1, WatchKey(11, consistent), became acquiring
+    up ended well -> record holding s, became holding
+    recorded -> -
+    StepDownAsked -> record losing s, start down#1, became losing
+    recorded -> -
+    down ended well -> record session s
+    recorded -> Release s, became resting
+    Release: Done -> -
+    Tick -> DestroySession s
+    DestroySession: Done -> record none
+    recorded -> -
+
+*Words for "I hold".* Each is another question, from Consul's side to ours:
+
+    lock.has_entry(session)     does the newest answer show a key with this session? A place in line counts
+    view.find_hold(session)     does this answer show the lock with this session, and since which index?
+    contender.has_lock          is the lock still ours as far as this node knows? True also while it loses
+    tenure.believes             may this node still hold, so that its application need not stop?
+    contender.may_act(now)      is on_acquire done and the lease valid, so that the application may act?
+
+A *token* is the fencing token of a tenure; Consul's is always called its ACL token or ``consul.token``. A
+watchdog is *armed* for a tenure. What keeps a lock from rivals after its holder has vanished is its
+lock-delay or prune delay.
 
 *Three machines.* A contender has a session, a tenure while it holds, and a role.
 

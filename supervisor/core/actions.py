@@ -4,7 +4,7 @@ An action is a plain value. The shell carries out the actions of one step in the
 of a later step before. Each ``Request`` is answered by exactly one ``Answered`` event, and each ``StartHook``
 or ``StartRun`` by exactly one ``HookEnded`` or ``RunEnded``. The event carries the action that it completes,
 so it is matched by identity and not by order. Each ``WriteRecord`` is answered by one ``RecordWritten``
-before anything else happens, and each ``Arm`` by one ``WatchdogTried``.
+before anything else happens, and each ``Tend`` by one ``WatchdogTried``.
 """
 
 from enum import StrEnum
@@ -13,6 +13,7 @@ from math import inf
 from supervisor.core.frozen import dataclass
 from supervisor.core.requests import Acquire, Release, Request
 from supervisor.core.settings import Hook, ItemSettings, Run, Watchdog
+from supervisor.core.watchdog import Act, Device
 
 
 class Role(StrEnum):
@@ -182,11 +183,22 @@ class WriteRecord:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Open the watchdog, before anything of a tenure begins. ``WatchdogTried`` follows at once."""
+    """Let the watchdog be open before anything of a tenure begins. ``Devices`` makes a ``Tend`` of it."""
 
     item: str
     watchdog: Watchdog
     reset_by: float  # the device must not fire later than this
+
+
+@dataclass(frozen=True, slots=True)
+class Tend:
+    """Do this to a watchdog device. ``WatchdogTried`` follows at once."""
+
+    path: str
+    act: Act | None  # None: nothing is to be done, and the device is to be known as it is here
+    device: Device
+    item: str = ""  # whose ``Arm`` this is. Blank: nobody's
+    by: float = inf  # opened or fed later than this, the device would fire too late
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +256,7 @@ Action = (
     | StopRun
     | WriteRecord
     | Arm
+    | Tend
     | RoleChanged
     | NoticeChanged
     | CannotStart

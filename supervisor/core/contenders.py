@@ -7,10 +7,11 @@ of contenders that the event does not concern.
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
 
-from supervisor.core.actions import Action, Finished
+from supervisor.core.actions import Action, Arm, Finished
 from supervisor.core.contender.creation import contender_of, inherit
 from supervisor.core.contender.state import Contender, has_finished
 from supervisor.core.contender.step import decide
+from supervisor.core.devices import Devices
 from supervisor.core.events import (
     Answered,
     ConfigLoaded,
@@ -31,11 +32,9 @@ from supervisor.core.events import (
     WatchdogTried,
 )
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.reload import ReloadEffect, blockers_of, plan_reload
-from supervisor.core.settings import Watchdog
-from supervisor.core.watchdog import Device
+from supervisor.core.times import LONG_AGO, NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +57,7 @@ class Contenders:
         self._due: list[tuple[float, str]] = []
         self._queued: set[tuple[float, str]] = set()
         self._moved = dict.fromkeys(self.by_name)  # the contenders whose deadline may have moved
-        self.devices: dict[str, Device] = {}  # the watchdogs of all items, by their path
-        # The device of each guarded tenure and its ``reset_by``, by the item's name.
-        self.guards: dict[str, tuple[str, float]] = {}
-        self.guards_moved = False  # what is due for a device may have changed
+        self.devices = Devices()  # the watchdogs of all items
 
     @property
     def stopped(self) -> bool:
@@ -82,9 +78,9 @@ class Contenders:
         while self._due:
             due_at, name = self._due[0]
             if self._is_due(due_at, name):
-                return due_at
+                return min(due_at, self.devices.due_at)
             self._unqueue()
-        return NEVER
+        return self.devices.due_at
 
     def step(self, event: Event, now: float) -> list[Action]:
         return list(self.decide(event, now))
@@ -94,8 +90,16 @@ class Contenders:
 
         The event is dealt with when the last action has been yielded, so the caller must take all of them.
         A ``Tick`` concerns all contenders whose deadline has come, and a ``StopAsked`` concerns all
-        contenders. A ``ConfigLoaded`` becomes one event for each contender that it changes.
+        contenders. A ``ConfigLoaded`` becomes one event for each contender that it changes. What is due for
+        a watchdog comes last.
         """
+        if isinstance(event, WatchdogTried):
+            self.devices.tried(event)
+        yield from self._decide_each(event, now)
+        if self.devices.due_at <= now:
+            yield from self.devices.tend(self.by_name.values(), now)
+
+    def _decide_each(self, event: Event, now: float) -> Iterator[Action]:
         if isinstance(event, ConfigLoaded):
             yield from self._reload(event, now)
             return
@@ -117,36 +121,16 @@ class Contenders:
         self._moved[name], finished, former = None, False, self.by_name[name].settings.watchdog
         for contender, begun in decide(self.by_name[name], event, now):
             self.by_name[name] = contender
-            yield from begun
             for action in begun:
+                if isinstance(action, Arm):
+                    self.devices.want(action)
+                else:
+                    yield action
                 finished = finished or (isinstance(action, Finished) and action.clean)
-        if self.by_name[name].settings.watchdog is not None or name in self.guards:
-            self._note_guard(name, former, now)
+        if self.by_name[name].settings.watchdog is not None or name in self.devices.armed:
+            self.devices.note(self.by_name[name], former, now)
         if finished:
             self._end(self.by_name[name])
-
-    def _note_guard(self, name: str, former: Watchdog | None, now: float) -> None:
-        """Note until when the device of this item may be fed because of it."""
-        contender, before = self.by_name[name], self.guards.pop(name, None)
-        watchdog, tenure = contender.settings.watchdog, contender.tenure
-        if watchdog is not None:
-            device = self.devices.get(watchdog.device)
-            if device is None or (watchdog != former and not device.is_open):  # look at it anew
-                device = self.devices[watchdog.device] = Device(watchdog.timeout_s)
-                self.guards_moved = True
-            self.guards_moved |= contender.needs(watchdog.device, device)
-        if watchdog is not None and tenure is not None and tenure.guarded:
-            after = self.guards[name] = (watchdog.device, tenure.reset_by(contender.lease))
-            timeout_s = self.devices[watchdog.device].timeout_s  # of the tenure that opened it
-            may_wait = before is not None and now + timeout_s <= before[1] <= after[1]
-            self.guards_moved |= not may_wait
-        elif before is not None:
-            self.guards_moved = True
-
-    def guard_of(self, name: str) -> Device | None:
-        """Return the device that guards this item. None: none does."""
-        device = self.devices[self.guards[name][0]] if name in self.guards else None
-        return device if device is not None and device.is_open else None
 
     def _end(self, contender: Contender) -> None:
         """Begin each item that waited for this contender, and forget a contender that departs."""
@@ -237,9 +221,8 @@ class Contenders:
             case ConfigLoaded():
                 raise AssertionError("a file concerns all contenders")
             case WatchdogTried(path, device, item):
-                return [
-                    name for name, each in self.by_name.items() if name == item or each.needs(path, device)
-                ]
+                known = self.by_name.items()
+                return [name for name, each in known if name == item or each.needs(path, device)]
             case StopAsked() | Stalled():
                 return tuple(self.by_name)
             case Tick():

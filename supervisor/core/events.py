@@ -80,7 +80,7 @@ class RecordWritten:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogTried:
-    """A watchdog was opened or closed, must not be fed any more, or failed."""
+    """A ``Tend`` was carried out, or came too late, or failed."""
 
     path: str
     device: Device  # as it is now

@@ -153,7 +153,7 @@ class KeyView:
         """The leader's value; None without a Session, even if the key has a value."""
         return self.value if self.session else None
 
-    def hold_of(self, session: str) -> Hold | None:
+    def find_hold(self, session: str) -> Hold | None:
         if not session or self.session != session:
             return None
         return Hold(self.modify_index, self.create_index, self.lock_index, self.value)
@@ -250,7 +250,7 @@ class SlotsView:
         keys = (alive.get(session) for session in self.named)
         return tuple(Holder(key.name, key.value) for key in keys if key is not None)
 
-    def hold_of(self, session: str) -> Hold | None:
+    def find_hold(self, session: str) -> Hold | None:
         key, lock = self.alive(session), self.lock
         if key is None or lock is None or session not in self.named:
             return None

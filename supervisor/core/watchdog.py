@@ -1,20 +1,21 @@
 """The watchdog: until when the device that resets this machine may be fed, and what is due for it.
 
-A device fires ``timeout`` after it was fed last. It guards a tenure from before on_acquire until the end of
-the last on_lose is on record, and is fed only while ``now + timeout <= reset_by`` of every tenure that it
-guards. The newest feed decides when the device fires, so one feed comes just before the last moment at which
-the rule allows it.
+A device fires ``timeout`` after it was fed last. It is armed for a tenure from before on_acquire until the
+end of the last on_lose is on record, and is fed only while ``now + timeout <= reset_by`` of every tenure that
+it is armed for. The newest feed decides when the device fires, so one feed comes just before the last moment
+at which the rule allows it.
 """
 
 from enum import Enum
 
 from supervisor.core.frozen import dataclass
-from supervisor.core.machines.lane import LONG_AGO, NEVER
+from supervisor.core.times import LONG_AGO, NEVER
 
 FEED_EVERY_S = 1.0  # the loop wakes as often
 FEED_AHEAD_S = 0.1  # because a busy loop is late; half of the smallest margin has room for it
-RETRY_S = 1.0  # after a device that guards has failed
+RETRY_S = 1.0  # after a device that is armed has failed
 LOOK_AGAIN_S = 10.0  # after a look at a device that cannot be used
+TOO_LONG = "its timeout is longer than the lock leaves time for"
 
 Act = Enum("Act", "OPEN FEED CLOSE LOOK STARVE")  # LOOK opens it and closes it in order
 
@@ -44,11 +45,11 @@ class Device:
 def due(device: Device, until: float | None, now: float) -> tuple[float, Act]:
     """Return what is to be done next with the device, and when.
 
-    until: the earliest ``Tenure.reset_by`` of those that it guards. None: it guards none.
+    until: the earliest ``Tenure.reset_by`` of those that it is armed for. None: there are none.
     """
     if until is None:
         return (now, Act.CLOSE) if device.is_open else (device.try_at, Act.LOOK)
-    if now + device.timeout_s > until:
+    if now > until - device.timeout_s:
         return now, Act.STARVE
     if not device.is_open:
         return device.try_at, Act.OPEN

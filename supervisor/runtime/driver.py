@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from supervisor.core.actions import Action, Arm, WriteRecord
+from supervisor.core.actions import Action, Tend, WriteRecord
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import Event, RecordWritten, Stalled, Tick
+from supervisor.core.events import Event, RecordWritten, Stalled, Tick, WatchdogTried
 from supervisor.core.frozen import make_copiers
 from supervisor.core.requests import Request
 from supervisor.runtime.watchdogs import Kernel, Watchdogs
@@ -61,7 +61,7 @@ class Driver:
         self, contenders: Contenders, world: World, effects: Effects, kernel: Kernel | None = None
     ) -> None:
         self.contenders = contenders
-        self._watchdogs = Watchdogs(contenders, kernel or Kernel())
+        self._watchdogs = Watchdogs(kernel or Kernel())
         self._world = world
         self._effects = effects
         self._wake_at = world.now()
@@ -74,9 +74,7 @@ class Driver:
         if stalled:
             self._run_step(Stalled(late_s), now)
         self._run_step(event, now)
-        for tried in self._watchdogs.tend(self._world.now):
-            self._run_step(tried, now)
-        deadline = min(self.contenders.deadline(), self._watchdogs.due_at)
+        deadline = self.contenders.deadline()
         if stalled or isinstance(event, Tick) or deadline < self._wake_at:
             self._wake_at = max(now, min(deadline, now + SLEEP_MAX_S))
             self._world.wake(self._wake_at)
@@ -86,6 +84,8 @@ class Driver:
         events, steps = deque([event]), list[tuple[Event, list[Action]]]()
         while events:
             event = events.popleft()
+            if isinstance(event, WatchdogTried):
+                now = self._world.now()  # by which it was done, or was too late
             actions: list[Action] = []
             for action in self.contenders.decide(event, now):
                 actions.append(action)
@@ -93,8 +93,8 @@ class Driver:
                     self._world.request(action)
                 elif isinstance(action, WriteRecord):
                     events.append(RecordWritten(action, self._world.write_record(action)))
-                elif isinstance(action, Arm):
-                    events.append(self._watchdogs.arm(action, self._world.now()))
+                elif isinstance(action, Tend):
+                    events.append(self._watchdogs.tend(action, self._world.now()))
                 elif (effect := self._effects.get(type(action))) is not None:
                     effect(action)
             steps.append((event, actions))

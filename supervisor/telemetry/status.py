@@ -112,7 +112,7 @@ class Status:
 
     def reset_in_s(self, name: str) -> float | None:
         """Return in how long the watchdog of this item resets the machine. None: it is not armed."""
-        device = self._contenders.guard_of(name)
+        device = self._contenders.devices.of_item(name)
         return None if device is None else max(0.0, device.fires_at - self._clock())
 
     def problems(self) -> list[str]:
@@ -218,10 +218,10 @@ class Status:
             yield f"{hook.hook} failed" + (f": {bounded(hook.detail)}" if hook.detail else "")
         if lease_runs_out(contender, now):
             yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
-        if (device := self._contenders.guard_of(contender.settings.name)) and device.starves:
+        if (device := self._contenders.devices.of_item(contender.settings.name)) and device.starves:
             yield "its watchdog resets this machine, unless Consul confirms the lock or on_lose ends before"
-        if contender.last_notice:
-            yield contender.last_notice
+        if contender.told_notice:
+            yield contender.told_notice
         elif contender.service.wanted is not None and not contender.service.is_registered:
             service = contender.service.wanted[0].name
             yield f"holds, and the service {service} does not name it: the agent has not confirmed it"

@@ -15,8 +15,8 @@ from supervisor.core.actions import Action, Role, RoleChanged
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, StopAsked, Tick
-from supervisor.core.machines.lane import LONG_AGO
 from supervisor.core.machines.tenure import Phase
+from supervisor.core.times import LONG_AGO
 from supervisor.runtime.notification import send, watchdog_s
 
 PINGS_PER_TIMEOUT = 3  # in the time that systemd waits for one, because two may be late or lost

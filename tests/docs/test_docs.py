@@ -36,6 +36,7 @@ from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX
 from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
 from supervisor.core.settings import Command, ServiceSettings, Watchdog, Webhook
+from supervisor.core.watchdog import TOO_LONG
 from supervisor.daemon.events import RETRY_S
 from supervisor.formats.templates import BODY_CHARS_MAX, FACTS, HEADER_CHARS_MAX, PREFIX, URL_CHARS_MAX
 from supervisor.hooks import output
@@ -589,7 +590,7 @@ def test_the_shown_watchdog_is_that_of_the_defaults(shown: str, tmp_path: Path) 
 
 def test_each_reason_against_a_watchdog_is_explained() -> None:
     page = SYSTEMD.read_text()
-    for why in (watchdogs.BUSY, watchdogs.NOWAYOUT, watchdogs.TOO_LONG):
+    for why in (watchdogs.BUSY, watchdogs.NOWAYOUT, TOO_LONG):
         assert re.split(r"[,.]", why)[0] in page
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.read(ROOT / "systemd" / "watchdog.conf")

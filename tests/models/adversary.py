@@ -16,7 +16,7 @@ from supervisor.core import requests as r
 from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hint_for
-from supervisor.core.machines.lane import NEVER
+from supervisor.core.times import NEVER
 from supervisor.core.watchdog import Device
 from tests.models.invariants import Monitor
 from tests.models.state_key import GRID_S, Key, key_of
@@ -150,7 +150,7 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
     monitor = world.monitor
     if monitor.asked is not None:
         return e.RecordWritten(monitor.asked) if a.WriteRecord not in hostile else None
-    if e.WatchdogTried not in hostile and (monitor.arm is not None or world.contender.unguarded):
+    if e.WatchdogTried not in hostile and (monitor.arm is not None or world.contender.watchdog_fault):
         return _tried(world.contender.settings.name if monitor.arm is not None else "")
     for request in sorted(monitor.pending, key=lambda request: type(request).__name__):
         if type(request) not in hostile:

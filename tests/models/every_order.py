@@ -22,8 +22,8 @@ from supervisor.core.contender.step import step
 from supervisor.core.frozen import replace
 from supervisor.core.lock import backoff, handover
 from supervisor.core.lock import base as rules
-from supervisor.core.machines.lane import NEVER
 from supervisor.core.settings import Wanted
+from supervisor.core.times import NEVER
 from tests.models import words
 from tests.models.adversary import NOBODY, World, every_answer, may_happen, settles
 from tests.models.invariants import monitor_of, watch_step

@@ -453,7 +453,7 @@ _ENDLESS = r.ReadService("", -inf, inf, ServiceSettings("", ""))
 
 
 def _unnamed(contender: Contender) -> Contender:
-    return replace(contender, service=Service(exchange=Lane(pending=_ENDLESS)), last_notice="")
+    return replace(contender, service=Service(exchange=Lane(pending=_ENDLESS)), told_notice="")
 
 
 def _handing_over_to_nobody(contender: Contender) -> Contender:

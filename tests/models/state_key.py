@@ -193,17 +193,17 @@ _HOW: dict[tuple[type, str], How] = {
     (Contender, "spread"): _left_out,
     (Contender, "change"): _change,
     (Contender, "altered"): _left_out,
-    (keys.ElectionLock, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
-    (keys.ElectionLock, "free_since"): lambda at, _, naming: naming.age(
+    (keys.ElectionLock, "seen_free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
+    (keys.ElectionLock, "opens_at"): lambda at, _, naming: naming.age(
         at, naming.settings.session.lock_delay_s
     ),
     (keys.ElectionLock, "try_at"): _exact_due,
     (keys.ElectionLock, "holder"): _session,
     (keys.ElectionLock, "holder_session"): _holder_session,
-    (semaphore.SemaphoreLock, "free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
-    (semaphore.SemaphoreLock, "free_since"): lambda at, _, naming: naming.age(at, queue.QUEUE_DELAY_MAX_S),
+    (semaphore.SemaphoreLock, "seen_free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
+    (semaphore.SemaphoreLock, "opens_at"): lambda at, _, naming: naming.age(at, queue.QUEUE_DELAY_MAX_S),
     (semaphore.SemaphoreLock, "try_at"): _exact_due,
-    (semaphore.SemaphoreLock, "not_before"): _exact_due,
+    (semaphore.SemaphoreLock, "paused_until"): _exact_due,
     (semaphore.SemaphoreLock, "limit"): _left_out,
     (semaphore.SemaphoreLock, "prune_delay_s"): _left_out,
     (semaphore.SemaphoreLock, "our_session"): _session,

@@ -14,6 +14,7 @@ shows that the reset comes in time, and that no device is stopped while its tenu
 """
 
 import errno
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -26,7 +27,6 @@ from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.state import Contender
-from supervisor.core.contender.step import step
 from supervisor.core.contenders import Contenders
 from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hinted_session
@@ -43,6 +43,7 @@ RIVAL = "rival"
 NAMES = ("s0", "s1", "s2", "s3", "s4")  # used again when nothing knows them any more
 DEVICE = Watchdog("/dev/watchdog", 4.0)
 WRITES = (r.Acquire, r.Release, r.DestroySession, r.Rewrite)
+Left = tuple[a.WriteRecord | a.Tend | a.Arm, ...]
 Write = r.Acquire | r.Release | r.DestroySession | r.Rewrite
 
 
@@ -364,101 +365,90 @@ class _BesideARival:
         others = tuple(other for other in world.pending if other is not pending)
         yield from self._turn(replace(world, pending=others), e.Answered(pending.request, answer))
 
-    def _turn(self, world: World, event: e.Event) -> Moves[World]:
-        """Take a step as the driver does, with a kill before each action whose loss would be noticed."""
+    def _turn(self, world: World, event: e.Event, left: Left = ()) -> Moves[World]:
+        """Take a step as the driver does, with a kill before each action whose loss would be noticed.
+
+        left: the actions of earlier steps of this turn whose answers are still to come.
+        """
         told = short(event)
         if world.stood:
             for _, moved in self._turn(replace(world, stood=False), e.Stalled(GRID_S)):
-                yield from self._turn(moved, event) if moved.contender is not None else ()
+                yield from self._turn(moved, event, left) if moved.contender is not None else ()
             return
         world = self._ended(world, event)
         assert world.contender is not None
-        election, actions = step(world.contender, event, world.now)
-        before, world = world, replace(world, contender=election)
-        records: list[tuple[World, e.RecordWritten]] = []
-        asked: a.WriteRecord | None = None
-        arm: a.Arm | None = None
+        before, contenders = world, self._contenders(world, left)
+        actions = contenders.step(event, world.now)
+        election = contenders.by_name.get("n")
+        device = contenders.devices.by_path.get(DEVICE.device)
+        world = replace(world, contender=election or world.contender, device=device)
         for done, action in enumerate(actions):
             if isinstance(action, a.RoleChanged):
                 continue
             if world.crashes < self.walk.crashes and not isinstance(action, a.PrepareWrite):
                 cut = self._crashed(replace(world, contender=before.contender))
                 yield f"{told}, killed before action {done}: {short(action)}", cut
-            if isinstance(action, a.WriteRecord):
-                asked = action
-            elif isinstance(action, a.Arm):
-                arm = action
+            if isinstance(action, a.WriteRecord | a.Tend):
+                left = (*left, action)
             else:
                 world = self._act(world, action)
-        told = line(event, actions)
-        if election.role is a.Role.STOPPED and asked is None:
-            world = replace(self._crashed(world), crashes=world.crashes, acts_until=world.now)
-        if arm is not None:
-            armed, tried = self._armed(world, arm)
-            for more, moved in self._turn(armed, tried):
+        told = line(event, tuple(actions))
+        left = (*(each for each in left if not isinstance(each, a.Arm)), *contenders.devices.wanted)
+        if left:
+            for more, moved in self._answered_at_once(world, left[0], left[1:]):
                 yield f"{told}; {more}", moved
-        elif asked is None:
-            for more, moved in self._tended(world):
-                yield f"{told}{more}", moved
-        if asked is None:
+        elif election is None or election.role is a.Role.STOPPED:
+            yield told, replace(self._crashed(world), crashes=world.crashes, acts_until=world.now)
+        else:
+            yield told, world
+
+    def _answered_at_once(
+        self, world: World, action: a.WriteRecord | a.Tend | a.Arm, left: Left
+    ) -> Moves[World]:
+        if isinstance(action, a.Tend):
+            for tended, tried in self._tended(world, action):
+                yield from self._turn(tended, tried, left)
             return
-        assert isinstance(asked.settings, ElectionSettings)
-        kept = replace(world, record=asked.record, recorded=asked.settings)
-        records.append((kept, e.RecordWritten(asked)))
+        assert isinstance(action, a.WriteRecord) and isinstance(action.settings, ElectionSettings)
+        kept = replace(world, record=action.record, recorded=action.settings)
+        yield from self._turn(kept, e.RecordWritten(action), left)
         if world.refusals < self.walk.refusals:
             refused = replace(world, refusals=world.refusals + 1)
-            records.append((refused, e.RecordWritten(asked, "full")))
-        for written, remembered in records:
-            for more, moved in self._turn(written, remembered):
-                yield f"{told}; {more}", moved
+            yield from self._turn(refused, e.RecordWritten(action, "full"), left)
 
     # --- the watchdog --------------------------------------------------------------------------------
 
-    def _watchdogs(self, world: World) -> tuple[Watchdogs, Contenders, FakeKernel]:
-        """Return the product's own devices, which know what our process knows, and the kernel."""
+    def _contenders(self, world: World, left: Left) -> Contenders:
+        """Return the product's own contenders, which know what our process knows."""
         assert world.contender is not None
-        contenders, kernel = Contenders([world.contender]), FakeKernel(has_s=int(DEVICE.timeout_s))
-        contenders.devices = {} if world.device is None else {DEVICE.device: world.device}
-        watchdogs = Watchdogs(contenders, kernel)
-        contenders._note_guard("n", world.contender.settings.watchdog, world.now)
-        contenders.guards_moved = True
-        kernel.now, kernel.fires_at = world.now, world.fires_at
-        if world.device is not None and world.device.is_open:
-            kernel.is_open, watchdogs._fds = True, {DEVICE.device: 9}
-        return watchdogs, contenders, kernel
+        contenders = Contenders([world.contender])
+        if world.device is not None:
+            contenders.devices.by_path = {DEVICE.device: world.device}
+        contenders.devices.asked = {each.path for each in left if isinstance(each, a.Tend)}
+        contenders.devices.wanted = [each for each in left if isinstance(each, a.Arm)]
+        contenders.devices.note(world.contender, world.contender.settings.watchdog, world.now)
+        return contenders
 
-    def _armed(self, world: World, arm: a.Arm) -> tuple[World, e.WatchdogTried]:
-        watchdogs, contenders, kernel = self._watchdogs(world)
-        tried = watchdogs.arm(arm, world.now)
-        known = contenders.devices.get(DEVICE.device)
-        return replace(world, device=known, fires_at=kernel.fires_at), tried
-
-    def _tended(self, world: World) -> Moves[World]:
-        """Feed, open or stop the watchdog as the driver does after each step, in each way that may go."""
-        if world.contender is None or (self.walk.settings.watchdog is None):
-            yield "", world
-            return
-        if world.crashes < self.walk.crashes:
-            yield "; killed before the watchdog", self._crashed(world)
+    def _tended(self, world: World, tend: a.Tend) -> Iterator[tuple[World, e.WatchdogTried]]:
+        """Feed, open or stop the watchdog, in each way that may go."""
+        tenure = None if world.contender is None else world.contender.tenure
         for failing in (False, True)[: 1 + (world.fails < self.walk.fails)]:
-            watchdogs, contenders, kernel = self._watchdogs(world)
+            kernel = FakeKernel(has_s=int(DEVICE.timeout_s))
+            kernel.now, kernel.fires_at = world.now, world.fires_at
             kernel.fails = {"feed": errno.EIO} if failing else {}
-            tried = list(watchdogs.tend(lambda: world.now))
-            if failing and not any(each.device.why_not for each in tried):
+            watchdogs = Watchdogs(kernel)
+            if world.device is not None and world.device.is_open:
+                kernel.is_open, watchdogs._fds = True, {DEVICE.device: 9}
+            tried = watchdogs.tend(tend, world.now)
+            if failing and not tried.device.why_not:
                 continue
             stopped = kernel.fires_at is None and world.fires_at is not None
             assert not (stopped and world.acts), "the watchdog was stopped while the application acts"
-            guard = contenders.guards.get("n")
-            later = kernel.fires_at is not None and kernel.fires_at != world.fires_at and guard is not None
-            assert not later or (kernel.fires_at or 0.0) <= guard[1], "fed so that it fires too late"  # type: ignore[index]
-            device = contenders.devices.get(DEVICE.device)
-            moved = replace(world, device=device, fires_at=kernel.fires_at, fails=world.fails + failing)
-            news = [each for each in tried if each.device.why_not != moved.contender.unguarded]  # type: ignore[union-attr]
-            if not news:
-                yield "; the watchdog fails" if failing else "", moved
-            for event in news:
-                for more, then in self._turn(moved, event):
-                    yield f"; the watchdog {event.device.state}; {more}", then
+            if kernel.fires_at not in (None, world.fires_at):
+                assert tenure is not None and world.contender is not None, "armed for nothing"
+                too_late = kernel.fires_at > tenure.reset_by(world.contender.lease)
+                assert not too_late, "fed so that it fires too late"
+            yield replace(world, fires_at=kernel.fires_at, fails=world.fails + failing), tried
 
     # --- the actions ---------------------------------------------------------------------------------
 
@@ -517,7 +507,7 @@ class _BesideARival:
         if world.contender is not None:
             lease = world.contender.lease
         until = tenure.contact + lease.room_s if tenure is not None and lease is not None else world.now
-        if tenure is not None and tenure.guarded:
+        if tenure is not None and tenure.armed:
             until = inf
         writes = [p.request for p in world.pending if p.answer is None and isinstance(p.request, WRITES)]
         return replace(
@@ -583,7 +573,7 @@ class _BesideARival:
 
 
 def _is_guarded(contender: Contender) -> bool:
-    return contender.tenure is not None and contender.tenure.guarded
+    return contender.tenure is not None and contender.tenure.armed
 
 
 def _without_idle_writes(world: World) -> World:

@@ -8,9 +8,9 @@ without a check is fit. The reducer and the scheduler decide what a contender do
 from supervisor.core.actions import Action, HookContext, KillHook, Reason, Role, StartHook
 from supervisor.core.events import HookEnded
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.outcomes import SlotsView, View
 from supervisor.core.settings import CandidateCheck, ItemSettings
+from supervisor.core.times import LONG_AGO, NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ operator begins and ends that mode.
 """
 
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Terms
 from supervisor.core.outcomes import InMaintenance, Outcome, Unknown
 from supervisor.core.requests import ReadMaintenance, Request
 from supervisor.core.settings import CandidateCheck, ItemSettings
+from supervisor.core.times import LONG_AGO, NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ contender waits for on_change.
 from supervisor.core.actions import Action, HookContext, KillHook, Reason, Role
 from supervisor.core.events import HookEnded
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.outcomes import KeyView, SlotsView, View
 from supervisor.core.settings import Hook, ItemSettings
+from supervisor.core.times import LONG_AGO, NEVER
 
 
 @dataclass(frozen=True, slots=True)

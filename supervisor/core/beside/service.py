@@ -15,7 +15,7 @@ a deregistration the agent is asked once more, because a frozen agent may apply 
 
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
-from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.outcomes import Done, Instance, Outcome
 from supervisor.core.requests import (
@@ -27,6 +27,7 @@ from supervisor.core.requests import (
     ServiceRequest,
 )
 from supervisor.core.settings import ItemSettings, ServiceSettings
+from supervisor.core.times import LONG_AGO, NEVER
 
 AGAIN_S = 5.0  # a failure that lasts is rare in the log, and a request that was applied late is seen soon
 TTL_INTERVALS = 3  # of the holder's reads, so that a pass without an answer hides no holder

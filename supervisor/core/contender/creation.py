@@ -16,9 +16,9 @@ from supervisor.core.lock.base import Lock
 from supervisor.core.lock.election import ElectionLock
 from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.machines import record as records
-from supervisor.core.machines.lane import LONG_AGO
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
+from supervisor.core.times import LONG_AGO
 
 
 def new_contender(
@@ -42,7 +42,7 @@ def new_contender(
         settings, next_settings = recorded, settings
     if tenure is not None and settings.watchdog is not None:
         # No device guards a tenure of another boot. A damaged record, without a token, may be of this one.
-        tenure = replace(tenure, guarded=not record.foreign or not record.token)
+        tenure = replace(tenure, armed=not record.foreign or not record.token)
     contender = Contender(
         settings=settings,
         next_settings=next_settings,
@@ -54,7 +54,7 @@ def new_contender(
         maintenance=new_maintenance(settings),
         lock=_lock_of(settings, spread),
         tenure=tenure,
-        reported=(Role.WAITING if settings.contend else Role.OBSERVER, ""),
+        told_role=(Role.WAITING if settings.contend else Role.OBSERVER, ""),
         paused=record.paused,
         record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
     )

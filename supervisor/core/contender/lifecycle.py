@@ -13,11 +13,11 @@ from supervisor.core.frozen import replace
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.lock.base import Observation
 from supervisor.core.machines import session as sessions
-from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.session import Stage
 from supervisor.core.machines.tenure import OUR_OWN_MAKING, Tenure
 from supervisor.core.outcomes import View
 from supervisor.core.settings import ItemSettings
+from supervisor.core.times import LONG_AGO, NEVER
 
 REJOIN_DELAY_MAX_S = 300.0
 OWN_LOSSES_MAX = 16  # the delay has long been at its maximum
@@ -48,7 +48,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     """Begin the tenure that Consul itself has shown; when that answer is old, read the lock again."""
     if now >= contact + contender.lease.room_s:
         return replace(contender, lock=contender.lock.must_reread(now + contender.patient_retry_s))
-    hold = view.hold_of(contender.session.id)
+    hold = view.find_hold(contender.session.id)
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
     assert contender.may_come_to_hold, "a node that must not hold has given its session up"
     tenure = Tenure(
@@ -108,7 +108,7 @@ def session_died(contender: Contender, now: float) -> Contender:
     contender = replace(contender, session=contender.session.mark_dead(), rejoin_at=rejoin_at)
     if tenure is None:
         return end_session(contender, now)
-    tenure = tenure if contender.lock.is_held_by_other(tenure.session) else tenure.still_guarded()
+    tenure = tenure if contender.lock.is_held_by_other(tenure.session) else tenure.lock_delayed()
     return replace(contender, tenure=tenure.with_reason(Reason.SESSION_INVALIDATED))
 
 
@@ -199,7 +199,7 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
         retry_settings_at=LONG_AGO,
         lock=lock,
         lease=lease,
-        unguarded=contender.unguarded if settings.watchdog else "",
+        watchdog_fault=contender.watchdog_fault if settings.watchdog else "",
         health=health,
         maintenance=contender.maintenance.under(settings, contender.settings),
         record_keeper=replace(contender.record_keeper, outdated=True),

@@ -140,13 +140,13 @@ def _file_record_written(contender: Contender, event: RecordWritten, now: float)
 def _watchdog_tried(contender: Contender, event: WatchdogTried, now: float) -> Contender:
     """Let a guarded tenure begin; give back one that must not begin without its watchdog."""
     if not event.device.starves:  # else the lock leaves no time now, and may do when it is held again
-        contender = replace(contender, unguarded=event.device.why_not)
+        contender = replace(contender, watchdog_fault=event.device.why_not)
     tenure, watchdog = contender.tenure, contender.settings.watchdog
     if event.item != contender.settings.name or tenure is None or watchdog is None:
         return contender
     if watchdog.required and event.device.why_not:
         return replace(contender, tenure=tenure.lose(Reason.ACQUIRE_FAILED, now))
-    return replace(contender, tenure=replace(tenure, guarded=True))
+    return replace(contender, tenure=replace(tenure, armed=True))
 
 
 def _stalled(contender: Contender, now: float) -> Contender:
@@ -201,14 +201,14 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
 
 
 def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
-    is_holders_read = request == contender.lock.read.pending
+    is_read = request == contender.lock.read.pending
     lock, observation = contender.lock.answered(contender.terms, request, outcome, now)
     contender = replace(contender, lock=lock)
-    if contender.session.awaits_observation and is_holders_read:
+    if contender.session.awaits_observation and is_read:
         return _release_informed(contender, observation, now)
     if observation is not None:
         contender = _observe(contender, observation, now)
-    if not is_holders_read or not contender.has_lock:
+    if not is_read or not contender.has_lock:
         return contender
     return replace(contender, lock=contender.lock.read_by(contender.read_after(request.at)))
 
@@ -249,7 +249,7 @@ def _has_lost(contender: Contender) -> bool:
     tenure, view = contender.tenure, contender.lock.view
     if tenure is None or tenure.believes or view is None:
         return False
-    return view.hold_of(tenure.session) is None
+    return view.find_hold(tenure.session) is None
 
 
 def _try_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
@@ -259,7 +259,7 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
     view = contender.lock.view_after_attempt(request, outcome)
     if isinstance(outcome, SessionGone) and may_begin:
         return session_died(contender, now)
-    if view is not None and may_begin and view.hold_of(session.id) is not None:
+    if view is not None and may_begin and view.find_hold(session.id) is not None:
         return begin_tenure(contender, view, request.at, now)
     if view is not None and may_begin:
         return observe(
@@ -301,7 +301,7 @@ def _release_informed(contender: Contender, observation: Observation | None, now
     lock, session = contender.lock, contender.session
     if observation is not None:
         lock = lock.with_observation(observation, session.id, now)
-    write = session.write.schedule_at(max(now, lock.not_before))
+    write = session.write.schedule_at(max(now, lock.paused_until))
     return replace(contender, lock=lock, session=replace(session, write=write))
 
 
@@ -340,7 +340,7 @@ def _with_value_of(contender: Contender, observation: Observation) -> Contender:
     A key that it has also given flags of its own is left alone.
     """
     tenure, view = contender.tenure, observation.view
-    hold = view.hold_of(contender.session.id)
+    hold = view.find_hold(contender.session.id)
     if tenure is None or hold is None:
         return contender
     is_foreign = isinstance(view, KeyView) and bool(view.foreign_flags)
@@ -352,7 +352,7 @@ def _observe_waiting(contender: Contender, observation: Observation, now: float)
     session = contender.session
     if observation.is_stale:
         return replace(contender, lock=contender.lock.read_by(now))
-    if not session.id or observation.view.hold_of(session.id) is None:
+    if not session.id or observation.view.find_hold(session.id) is None:
         return observe(contender, observation, now)
     if session.stage is not Stage.LIVE or session.ending:
         return contender

@@ -258,32 +258,32 @@ def _report_role(contender: Contender, now: float) -> Begun:
     tenure = contender.tenure
     name, role = contender.settings.name, contender.role
     reported = (role, "" if tenure is None else str(tenure.reason))
-    if reported == contender.reported or (tenure is not None and tenure.awaits_reason(now)):
+    if reported == contender.told_role or (tenure is not None and tenure.awaits_reason(now)):
         return contender, ()
     if tenure is None:
         changed = RoleChanged(name, role)
     else:
         transition = phases.transition_of(tenure)
         changed = RoleChanged(name, role, tenure.reason, tenure.session, tenure.token, transition)
-    return replace(contender, reported=reported), (changed,)
+    return replace(contender, told_role=reported), (changed,)
 
 
 def _report_loss(contender: Contender, now: float) -> Begun:
     """Report the reason of a tenure without hooks, which is over in the step in which it is lost."""
-    tenure, (reported, _) = contender.tenure, contender.reported
+    tenure, (reported, _) = contender.tenure, contender.told_role
     if tenure is None or tenure.believes or reported not in (Role.ACQUIRING, Role.HOLDING, Role.LOSING):
         return contender, ()
     return _report_role(contender, now)
 
 
 def _advance_notice(contender: Contender, now: float) -> Begun:
-    watchdog = contender.unguarded and f"no watchdog: {contender.unguarded}"
+    watchdog = contender.watchdog_fault and f"no watchdog: {contender.watchdog_fault}"
     value = OVERWRITTEN if contender.tenure is not None and contender.tenure.overwritten else ""
     notices = (watchdog, contender.maintenance.why, contender.lock.notice, value, contender.service.notice)
     notice = "; ".join(filter(None, notices))
-    if notice == contender.last_notice:
+    if notice == contender.told_notice:
         return contender, ()
-    return replace(contender, last_notice=notice), (NoticeChanged(contender.settings.name, notice),)
+    return replace(contender, told_notice=notice), (NoticeChanged(contender.settings.name, notice),)
 
 
 def _advance_faults(contender: Contender, now: float) -> Begun:

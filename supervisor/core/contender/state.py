@@ -19,11 +19,11 @@ from supervisor.core.jitter import align_to_series, align_to_tick, first_interva
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, Lease
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
 from supervisor.core.machines import session as sessions
-from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.record import RecordKeeper, record_of
 from supervisor.core.machines.session import Session, Stage, Terms
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import ItemSettings
+from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.core.watchdog import Device
 
 
@@ -57,15 +57,15 @@ class Contender:
     rests_until: float = LONG_AGO  # no session is wanted before this time. LONG_AGO: there is no rest
     paused: bool = False
     record_keeper: RecordKeeper = RecordKeeper()  # the newest record of this contender in the journal
-    last_notice: str = ""  # the notice that was reported last
-    reported: tuple[Role, str] = (Role.WAITING, "")  # the role and the reason of the newest ``RoleChanged``
+    told_notice: str = ""  # the notice that was reported last
+    told_role: tuple[Role, str] = (Role.WAITING, "")  # the role and the reason of the newest ``RoleChanged``
     faults: tuple[Fault, ...] | None = ()  # the hooks that cannot start. None: not checked yet
     told_faults: tuple[Fault, ...] = ()  # the faults that were reported last
     read_offset: float | None = None
     throttle: Throttle = Throttle()  # the refusals by Consul's rate limits: how long requests wait
     maintenance: Maintenance = Maintenance()  # Consul's maintenance mode, which candidate_check may respect
     service: Service = Service()  # the known state of the service that names this node while it holds
-    unguarded: str = ""  # why the watchdog could not be used when it was tried last. Blank: it could
+    watchdog_fault: str = ""  # why the watchdog could not be used when it was tried last. Blank: it could
 
     @property
     def role(self) -> Role:
@@ -73,7 +73,7 @@ class Contender:
 
         The role follows from the contender's parts: from the end of its work, from the phase of its tenure,
         or without a tenure from the reason for which it does not contend. No field stores the role, so the
-        role cannot contradict the parts. ``reported`` has the role that the newest ``RoleChanged`` has named,
+        role cannot contradict the parts. ``told_role`` has the role that the newest ``RoleChanged`` named,
         because each change is reported once, and a loss not before its reason is known.
         """
         if has_finished(self):
@@ -145,14 +145,14 @@ class Contender:
 
         Hooks that are not checked yet count as able to start, and ``may_try`` waits for the check.
         """
-        if self.unguarded and self.settings.watchdog is not None and self.settings.watchdog.required:
+        if self.watchdog_fault and self.settings.watchdog is not None and self.settings.watchdog.required:
             return False
         return self.health.fit and self.maintenance.is_fit and not self.faults
 
     def needs(self, path: str, device: Device) -> bool:
         """Return whether this is the item's watchdog, and of news to it."""
         watchdog = self.settings.watchdog
-        return watchdog is not None and watchdog.device == path and self.unguarded != device.why_not
+        return watchdog is not None and watchdog.device == path and self.watchdog_fault != device.why_not
 
     @property
     def may_come_to_hold(self) -> bool:

@@ -19,8 +19,8 @@ from supervisor.core.contender.scheduler import Begun, begin_due, begin_record
 from supervisor.core.contender.state import Contender, has_finished
 from supervisor.core.events import Answered, Event, RecordWritten
 from supervisor.core.frozen import replace
-from supervisor.core.machines.lane import LONG_AGO
 from supervisor.core.machines.tenure import Phase
+from supervisor.core.times import LONG_AGO
 
 
 def step(contender: Contender, event: Event, now: float) -> tuple[Contender, tuple[Action, ...]]:

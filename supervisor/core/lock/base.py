@@ -11,12 +11,13 @@ from typing import ClassVar, Self
 
 from supervisor.core.actions import Reason
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Session, Terms
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import Outcome, View
 from supervisor.core.requests import Request, Rewrite, Watch
 from supervisor.core.settings import ItemSettings
+from supervisor.core.times import LONG_AGO, NEVER
 
 WAIT_S = 25.0  # an abandoned query stays counted by the agent until its wait runs out
 WAIT_JITTER = 16  # Consul waits for up to a sixteenth longer
@@ -72,11 +73,11 @@ class Lock(ABC):
     view: View | None = None  # the newest answer that is believed
     index: int = 0  # the index from which the next watch waits. 0: the next watch reads at once
     idle_wakes: int = 0  # how many times in a row the watch woke without a change
-    free_at: float = LONG_AGO  # when the lock was surely free
-    free_since: float = NEVER  # from when on, past or future, an attempt can succeed. NEVER: not known
+    seen_free_at: float = LONG_AGO  # when the lock was surely free
+    opens_at: float = NEVER  # from when on, past or future, an attempt can succeed. NEVER: not known
     try_at: float = LONG_AGO  # no attempt before this time
     read_ahead_s: float = READ_AHEAD_S  # how long before an attempt a missing observation is requested
-    not_before: float = LONG_AGO  # no write at all before this time, after a race that was lost
+    paused_until: float = LONG_AGO  # no write at all before this time, after a race that was lost
 
     queues: ClassVar[bool] = False
     """Whether contenders stand in line, so that a contender that does not act delays the ones behind it."""
@@ -173,7 +174,7 @@ class Lock(ABC):
     @property
     def is_free(self) -> bool:
         """Whether an attempt can succeed, now or at a known time."""
-        return self.free_since != NEVER
+        return self.opens_at != NEVER
 
     def has_entry(self, session: str) -> bool:
         """Return whether this session holds a key in Consul; a place in line counts."""
@@ -189,7 +190,7 @@ class Lock(ABC):
 
     def is_surely_free(self, at: float) -> bool:
         """Return whether the observation of the free lock is young enough at that time."""
-        return at - self.free_at < FREE_NEWS_S
+        return at - self.seen_free_at < FREE_NEWS_S
 
     @property
     def deadline(self) -> float:
@@ -217,7 +218,7 @@ class Lock(ABC):
 
     def must_reread(self, read_at: float) -> Self:
         """Return the lock as no longer surely free, with a read at ``read_at`` before the next attempt."""
-        return replace(self, free_at=LONG_AGO, read=self.read.schedule_by(read_at))
+        return replace(self, seen_free_at=LONG_AGO, read=self.read.schedule_by(read_at))
 
     def stalled(self, now: float) -> Self:
         """Return the lock after a standstill of this process, when the watch may show an old state."""

@@ -31,12 +31,12 @@ from supervisor.core.lock.base import (
     Unsure,
     Verdict,
 )
-from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.session import Session, Terms
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import KeyView, LockDelayed, LostRace, Outcome, SessionInfo, View, Won
 from supervisor.core.requests import Acquire, ReadKey, ReadSession, Release, Request, Rewrite, WatchKey
 from supervisor.core.settings import ElectionSettings, ItemSettings
+from supervisor.core.times import LONG_AGO, NEVER
 
 LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time until waiters see the lock free
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every attempt that comes too soon
@@ -126,7 +126,7 @@ class ElectionLock(Lock):
         A contender leaves a key that is handed over to its target. The target itself does not wait.
         """
         if self.is_free:
-            return replace(self, view=view, free_at=max(observation.true_since, self.free_at))
+            return replace(self, view=view, seen_free_at=max(observation.true_since, self.seen_free_at))
         since = observation.true_since if observation.after_index else now
         target = handover.hinted_session(view.value)
         is_target = target == our_session
@@ -136,15 +136,15 @@ class ElectionLock(Lock):
         return replace(
             self,
             view=view,
-            free_at=observation.true_since,
-            free_since=since,
+            seen_free_at=observation.true_since,
+            opens_at=since,
             backoff_s=backoff_s,
             try_at=since + backoff_s + handover_s,
             read_ahead_s=0.0 if drawn_s else READ_AHEAD_S,
         )
 
     def _taken(self) -> Self:
-        return replace(self, free_at=LONG_AGO, free_since=NEVER)
+        return replace(self, seen_free_at=LONG_AGO, opens_at=NEVER)
 
     @property
     def _next_backoff_s(self) -> float:
@@ -175,7 +175,7 @@ class ElectionLock(Lock):
         """Return when the lock-delay should be over; our own length is assumed for an unknown one."""
         known_s = self.holder_delay_s
         delay_s = terms.settings.lock_delay_s if known_s is None else known_s
-        return self.free_since + delay_s + LOCK_DELAY_SLACK_S
+        return self.opens_at + delay_s + LOCK_DELAY_SLACK_S
 
     def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire:
         return Acquire(terms.item, now, terms.exchange_s, terms.key, session, value)

@@ -17,7 +17,6 @@ from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lock import queue
 from supervisor.core.lock.base import WAIT_S, WATCH_S, Observation
 from supervisor.core.lock.slots import LOCK, KnownSlots
-from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.session import Session, Terms
 from supervisor.core.outcomes import (
     ContenderKey,
@@ -43,6 +42,7 @@ from supervisor.core.requests import (
     WatchSlots,
 )
 from supervisor.core.settings import LOCK_SUFFIX, ItemSettings, SemaphoreSettings
+from supervisor.core.times import LONG_AGO, NEVER
 
 RACE_S = 0.05  # after a lost check-and-set, doubling
 RACE_S_MAX = 2.0
@@ -66,7 +66,7 @@ class SemaphoreLock(KnownSlots):
         assert isinstance(settings, SemaphoreSettings)
         notifies = bool(settings.on_change) or not settings.contend
         slots = replace(self, limit=settings.limit, prune_delay_s=settings.prune_delay_s, notifies=notifies)
-        return slots if slots.view is None else slots._with_attempt_time(slots.free_at, now)
+        return slots if slots.view is None else slots._with_attempt_time(slots.seen_free_at, now)
 
     def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
         """Return the slots as the observation shows them, and plan the attempt by them.
@@ -74,20 +74,20 @@ class SemaphoreLock(KnownSlots):
         This also serves an observer, because an observer must notice the keys that a list hides.
         """
         session = our_session or ""
-        lost_races = self.lost_races if observation.view.hold_of(session) is None else 0
+        lost_races = self.lost_races if observation.view.find_hold(session) is None else 0
         slots = replace(self._with_view(observation, session, now), unsure=False, lost_races=lost_races)
         if self.view is None or slots._in_line != self._in_line:
-            slots = replace(slots, free_since=NEVER)  # a place in line and a slot are two entries
+            slots = replace(slots, opens_at=NEVER)  # a place in line and a slot are two entries
         return slots._with_attempt_time(observation.true_since, now)
 
     def _with_attempt_time(self, fresh_at: float, now: float) -> Self:
-        view, opens_at = self.view, self._opens_at(now)
+        view, may_open_at = self.view, self._opens_at(now)
         assert view is not None
-        if opens_at == NEVER:
-            return replace(self, free_at=LONG_AGO, free_since=NEVER)
-        free_since = opens_at if opens_at > now else min(self.free_since, now)
-        try_at = max(free_since + queue.attempt_delay_s(view, self.our_session), self.not_before)
-        return replace(self, free_at=max(fresh_at, self.free_at), free_since=free_since, try_at=try_at)
+        if may_open_at == NEVER:
+            return replace(self, seen_free_at=LONG_AGO, opens_at=NEVER)
+        opens_at = may_open_at if may_open_at > now else min(self.opens_at, now)
+        try_at = max(opens_at + queue.attempt_delay_s(view, self.our_session), self.paused_until)
+        return replace(self, seen_free_at=max(fresh_at, self.seen_free_at), opens_at=opens_at, try_at=try_at)
 
     def _opens_at(self, now: float) -> float:
         """Return when an attempt can first succeed. NEVER: no such time is known."""
@@ -180,7 +180,7 @@ class SemaphoreLock(KnownSlots):
             return replace(self.must_reread(now + terms.retry_s), unsure=unsure)
         pause_s = min(RACE_S * 2**self.lost_races, RACE_S_MAX) * (0.5 + terms.spread)
         lost_races = min(self.lost_races + 1, RACES_MAX)
-        slots = replace(self, view=None, free_since=NEVER, lost_races=lost_races, not_before=now + pause_s)
+        slots = replace(self, view=None, opens_at=NEVER, lost_races=lost_races, paused_until=now + pause_s)
         return slots.must_reread(now)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> LeaveSemaphore | None:
@@ -244,7 +244,7 @@ class SemaphoreLock(KnownSlots):
         )
         slots = replace(self, details=self.details.finish(now), missing=missing)
         if self.view is not None:
-            slots = slots._with_attempt_time(self.free_at, now)
+            slots = slots._with_attempt_time(self.seen_free_at, now)
         return slots.read_by(now)
 
 

@@ -12,12 +12,12 @@ from typing import Self
 from supervisor.core.actions import Reason
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lock.base import Lock, Lost, Observation, Ours, Unsure, Verdict
-from supervisor.core.machines.lane import NEVER
 from supervisor.core.machines.session import Session
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import KeyView, SlotsView
 from supervisor.core.requests import SlotRecord
 from supervisor.core.settings import LOCK_SUFFIX
+from supervisor.core.times import NEVER
 
 LOCK = LOCK_SUFFIX.removeprefix("/")
 
@@ -96,7 +96,7 @@ class KnownSlots(Lock):
         """
         view, ours = observation.view, tenure.session
         assert isinstance(view, SlotsView)
-        hold = view.hold_of(ours)
+        hold = view.find_hold(ours)
         if hold is not None and hold.create_index == tenure.create_index:
             return Ours()
         if view.lock is None:

@@ -8,9 +8,7 @@ from typing import Self
 
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.requests import Request
-
-NEVER = float("inf")  # a time that does not come
-LONG_AGO = -NEVER  # a time before all others: what was planned for it is due at once, or is long over
+from supervisor.core.times import NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from supervisor.core.actions import Action, Arm, HookContext, KillHook, Reason, 
 from supervisor.core.frozen import replace
 from supervisor.core.lease import Lease
 from supervisor.core.machines import tenure as tenures
-from supervisor.core.machines.lane import NEVER
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.machines.tenure import BELIEVING, Phase, PhaseEnd, Tenure
 from supervisor.core.settings import ItemSettings
+from supervisor.core.times import NEVER
 
 Advanced = tuple[Tenure, tuple[Action, ...]]
 
@@ -37,7 +37,7 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
         return tenure.lose(Reason.ACQUIRE_FAILED, now), ()
     if not tenure.recorded or not _news_is_fresh(tenure, lease, now):
         return tenure, ()
-    if settings.watchdog is not None and not tenure.guarded:
+    if settings.watchdog is not None and not tenure.armed:
         return tenure, (Arm(settings.name, settings.watchdog, tenure.reset_by(lease)),)
     if not sequence.finished(settings.on_acquire):
         if not sequence.due(now):

@@ -10,10 +10,11 @@ from math import inf, nextafter
 from supervisor.core.actions import Point, Reason, Record, WriteRecord
 from supervisor.core.events import RecordWritten
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.machines.lane import NEVER, Lane
+from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Session, Stage
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import ItemSettings
+from supervisor.core.times import NEVER
 
 RECORD_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough for the log
 

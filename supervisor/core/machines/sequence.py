@@ -6,8 +6,8 @@ attempts run at once.
 
 from supervisor.core.actions import HookContext, StartHook
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.settings import Hook
+from supervisor.core.times import LONG_AGO, NEVER
 
 RETRY_DELAY_MAX_S = 30.0  # a doubling delay stops here, because operators do not expect later retries
 

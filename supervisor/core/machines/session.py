@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.machines.lane import LONG_AGO, NEVER, Lane
+from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.machine import next_state
 from supervisor.core.outcomes import (
     Created,
@@ -39,6 +39,7 @@ from supervisor.core.requests import (
     TakeSlot,
 )
 from supervisor.core.settings import SessionSettings
+from supervisor.core.times import LONG_AGO, NEVER
 
 ATTEMPT_QUIET_S = 0.05  # usually Consul answers an attempt sooner
 DESTROY_PAUSE_S = 0.05  # a destroy right behind the release slows the next holder's acquire by 1 ms

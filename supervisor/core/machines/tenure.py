@@ -21,9 +21,9 @@ from supervisor.core.actions import Holder, Reason, StartRun
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
-from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.machine import next_state
 from supervisor.core.machines.sequence import Sequence
+from supervisor.core.times import LONG_AGO, NEVER
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
 OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED, Reason.UNHEALTHY)
@@ -120,7 +120,7 @@ class Tenure:
     # Why an operator stepped this node down or began its maintenance mode, which the hooks receive. Blank: no
     # reason was given.
     note: str = ""
-    guarded: bool = False  # the watchdog was asked to guard this tenure; nothing of it begins before
+    armed: bool = False  # the watchdog was asked for; nothing of the tenure begins before
     overwritten: bool = False  # another program has written over the value of this holder
     repair_at: float = LONG_AGO  # when such a value is written again at the earliest
 
@@ -190,7 +190,7 @@ class Tenure:
         taken_at = now if self.taken_at is None else self.taken_at
         return replace(self, taken_at=taken_at, next_leader=next_leader)
 
-    def still_guarded(self) -> "Tenure":
+    def lock_delayed(self) -> "Tenure":
         """Note that the session ended without a release, so the lock-delay guards the lock."""
         return replace(self, taken_at=None)
 

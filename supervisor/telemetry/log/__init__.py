@@ -21,6 +21,7 @@ from supervisor.core.actions import Action, CannotStart, Finished, NoticeChanged
 from supervisor.core.events import Answered, Event, Stalled, StopAsked, WatchdogTried
 from supervisor.core.outcomes import LockDelayed, LostRace, Outcome
 from supervisor.core.requests import Request
+from supervisor.core.watchdog import Device
 from supervisor.filesystem.writing import NonBlockingWriter
 from supervisor.hooks.output import HookLine, LineBudget
 from supervisor.telemetry.facts import CHECK, FAILURES, Fact, Trouble, context_fields
@@ -51,6 +52,7 @@ KEPT: tuple[Name, ...] = (
     "machine-reset",
 )
 # A device starves during each loss, mostly until on_lose has ended in time.
+CLOSED = ("closed", "")  # the state of a watchdog device of which nothing is known
 LEVEL_OF_DEVICE: dict[str, Level] = {"failed": "error", "starves": "warning"}
 FOLLOW_ROLE: tuple[Name, ...] = ("hook-started", "hook-killed", "run-started", "run-stopping")
 # Of all hooks together in ten seconds. journald drops the lines of a service beyond 10,000 in 30 s
@@ -80,6 +82,7 @@ class Log:
         self._recurring = RecurringFailures(self._write, clock)
         self.failed, self.recovered = self._recurring.failed, self._recurring.recovered
         self._notices = Notices(self._write, clock)
+        self._devices: dict[str, tuple[str, str]] = {}  # by path: the state in the last line, and why
         self._output = LineBudget(clock, OUTPUT_LINES_MAX)
         self._output_dropped = 0  # lines of hooks that are not reported yet
         self._tick_at = float("-inf")
@@ -111,7 +114,7 @@ class Log:
                 self.line("warning", "event-loop-stalled", late_s=late_s)
             case StopAsked(reason):
                 self.line("info", "stopping", reason=reason)
-            case WatchdogTried(path, device, item):
+            case WatchdogTried(path, device, item) if self._has_changed(path, device) or item:
                 level = LEVEL_OF_DEVICE.get(device.state, "info")
                 left_s = max(0.0, device.fires_at - now) if device.is_open else None
                 about = {"item": item, "device": path, "state": device.state}
@@ -123,6 +126,12 @@ class Log:
                 self._write(level, name, fields)
         for action in actions:
             self._decided(action)
+
+    def _has_changed(self, path: str, device: Device) -> bool:
+        """Return whether the device is in another state than in its last line; it is fed without a word."""
+        known, state = self._devices.get(path, CLOSED), (device.state, device.why_not)
+        self._devices[path] = state
+        return state != known
 
     def _tick(self) -> None:
         self._recurring.tick()

@@ -91,7 +91,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
     (
         "notice",
         "1 while the log and status have a notice about the item.",
-        lambda each, now: bool(each.last_notice),
+        lambda each, now: bool(each.told_notice),
     ),
 )
 _GAUGES_OF_SLOTS: tuple[tuple[str, str, Callable[[SemaphoreLock], float]], ...] = (

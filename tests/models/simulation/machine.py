@@ -283,7 +283,7 @@ class Machine:
         A watchdog answers for a node whose supervisor does not, unless the ``whole`` machine stands still.
         """
         contender = supervisor.contender
-        if contender.tenure is not None and (whole or not contender.tenure.guarded):
+        if contender.tenure is not None and (whole or not contender.tenure.armed):
             ends_at = self.clock.true(contender.tenure.contact + contender.lease.room_s)
             self.application.answerable_until = min(ends_at, self.application.answerable_until)
 

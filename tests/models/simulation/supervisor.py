@@ -228,7 +228,7 @@ class Supervisor:
     @property
     def _is_guarded(self) -> bool:
         tenure = self.contender.tenure
-        return tenure is not None and tenure.guarded
+        return tenure is not None and tenure.armed
 
     # --- carrying out -------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from supervisor.consul.endpoints import ENDPOINTS, endpoint_of
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.machines.lane import NEVER
+from supervisor.core.times import NEVER
 from supervisor.telemetry.facts import FAILURES, Facts
 from supervisor.telemetry.history import History
 from supervisor.telemetry.metrics.counters import Counters

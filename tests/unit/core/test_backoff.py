@@ -62,7 +62,7 @@ def watched_by_us(view: o.KeyView) -> str:
 def wait_s(play: Play) -> float:
     """Return how much of the contender's back-off is left."""
     key = play.contender.lock
-    return float(getattr(key, "backoff_s")) - (play.now - key.free_since)  # noqa: B009
+    return float(getattr(key, "backoff_s")) - (play.now - key.opens_at)  # noqa: B009
 
 
 def lag_s(play: Play) -> float:
@@ -221,7 +221,7 @@ def test_a_contender_with_the_lowest_attempt_probability_tries_when_its_back_off
     play = one_of_many(backoff.ATTEMPT_PROBABILITY_MIN, 0.9)
     free = freed(play)
     play.does(1.0, WATCH, free, watched(free))
-    assert play.contender.lock.free_since == 1.0 - LAG_S_MAX
+    assert play.contender.lock.opens_at == 1.0 - LAG_S_MAX
     assert 0.08 - LAG_S_MAX < wait_s(play) < backoff.BACKOFF_MAX_S - LAG_S_MAX
     play.does(play.deadline, "acquire s")
 
@@ -244,7 +244,7 @@ def test_a_key_that_a_read_shows_free_counts_as_free_since_the_answer() -> None:
     play.contender = replace(play.contender, lock=play.contender.lock.read_by(1.0))
     play.does(1.0, "read")
     play.does(1.5, READ, freed(play), "acquire s")
-    assert play.contender.lock.free_since == 1.5
+    assert play.contender.lock.opens_at == 1.5
 
 
 # --- many contenders ---------------------------------------------------------------------------------------

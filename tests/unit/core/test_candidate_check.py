@@ -4,8 +4,8 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.beside import candidate_check as healths
-from supervisor.core.machines.lane import NEVER
 from supervisor.core.settings import CandidateCheck
+from supervisor.core.times import NEVER
 from tests.unit.core import play as p
 
 CHECK = CandidateCheck(p.hook("check", 3.0, kill_after_s=1.0), interval_s=5.0, rise=2, fall=3)

@@ -46,7 +46,7 @@ def test_a_key_of_another_program_is_left_alone_until_it_is_gone() -> None:
     play.does(5.0, p.WATCH, replace(FOREIGN, index=13, modify_index=13), "renew s, watch 13")
     assert not play.contender.lock.is_free
     play.does(6.0, p.WATCH, ABSENT_LATER, "acquire s, no notice, watch 14")
-    assert play.contender.lock.free_since == 6.0, "the back-off of every waiter begins now"
+    assert play.contender.lock.opens_at == 6.0, "the back-off of every waiter begins now"
 
 
 def test_a_free_key_that_another_program_takes_before_the_session_exists_is_left_alone() -> None:
@@ -72,7 +72,7 @@ def test_a_holder_goes_on_when_a_put_changes_the_flags_of_its_key() -> None:
     """A plain PUT changes the value and the flags of a key, and not its holder."""
     play = p.holding()
     play.does(3.0, p.WATCH, o.KeyView(9, "s", b"theirs", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
-    assert play.role == "holding" and not play.contender.last_notice
+    assert play.role == "holding" and not play.contender.told_notice
 
 
 PUT = o.KeyView(9, "s", b"put", 3, 9, 0)
@@ -83,7 +83,7 @@ def overwritten() -> p.Play:
     play = p.holding()
     play.does(3.2, "read")
     assert (
-        "rewrite s" in p.Play.says(play.on(3.3, p.READ, PUT)) and "written over" in play.contender.last_notice
+        "rewrite s" in p.Play.says(play.on(3.3, p.READ, PUT)) and "written over" in play.contender.told_notice
     )
     return play
 
@@ -92,7 +92,7 @@ def test_a_value_that_another_program_writes_is_replaced_at_most_once_a_minute()
     play = overwritten()
     assert "no notice" in p.Play.says(play.on(3.4, r.Rewrite, o.Done()))
     play.on(3.5, p.WATCH, replace(PUT, index=10, modify_index=10))
-    assert "written over" in play.contender.last_notice
+    assert "written over" in play.contender.told_notice
     while len(play.times(r.Rewrite)) == 1:
         play.happens(play.deadline, e.Tick())
         for request in [each for each in play.under_way if isinstance(each, p.READ | p.RENEW)]:
@@ -107,7 +107,7 @@ def test_an_answer_that_began_before_the_repair_may_show_the_former_value() -> N
     play.on(3.4, r.Rewrite, o.Done())
     play.on(3.5, p.READ, PUT)
     play.passes(70.0)
-    assert not play.contender.last_notice and play.times(r.Rewrite) == [3.3]
+    assert not play.contender.told_notice and play.times(r.Rewrite) == [3.3]
 
 
 def test_a_repair_without_an_answer_is_repeated() -> None:
@@ -115,7 +115,7 @@ def test_a_repair_without_an_answer_is_repeated() -> None:
     play.on(3.4, r.Rewrite, p.SILENCE)
     assert not play.on(3.5, p.WATCH, replace(PUT, index=10, modify_index=10))[1:]
     play.passes(6.0)
-    assert play.times(r.Rewrite)[1:] == [pytest.approx(3.9)] and not play.contender.last_notice
+    assert play.times(r.Rewrite)[1:] == [pytest.approx(3.9)] and not play.contender.told_notice
 
 
 NEVER_LOCKED = o.KeyView(12, "", b"max=500", 3, 12, 0, is_marked=False)
@@ -127,7 +127,7 @@ def test_a_value_in_a_key_that_was_never_locked_is_reported_and_left_alone_by_lo
     play.does(0.0, "create, watch 0 consistently")
     play.on(0.1, p.CREATE, o.Created("s"))
     assert ("acquire s" in p.Play.says(play.on(0.2, p.WATCH, NEVER_LOCKED))) is not only_locks
-    assert "a value of 7 bytes" in play.contender.last_notice and "max" not in play.contender.last_notice
+    assert "a value of 7 bytes" in play.contender.told_notice and "max" not in play.contender.told_notice
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_the_answer_of_a_delayed_watch_counts_as_older_news() -> None:
     play = s.full()
     play.on(1.0, s.WATCH, s.view("o1", "o2", "o3", *line, "s", at=s.lock("o1", "o2", "o3")))
     play.on(2.0, s.WATCH, s.view("o1", "o2", *line, "s", at=s.lock("o1", "o2", index=70), index=70))
-    assert play.contender.lock.free_at == pytest.approx(1.5)
+    assert play.contender.lock.seen_free_at == pytest.approx(1.5)
 
 
 def test_a_holder_watches_without_delay_in_any_place_of_the_line() -> None:

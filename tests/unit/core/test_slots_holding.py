@@ -210,4 +210,4 @@ def test_a_holder_that_sees_only_its_own_keys_goes_on() -> None:
 def test_a_value_that_another_program_has_put_into_our_contender_key_is_replaced() -> None:
     play, shown = s.holding(), s.view("s", at=s.lock("s", index=61), index=70)
     begun = play.on(2.0, s.WATCH, replace(shown, contenders=(replace(s.key("s"), value=b"put"),)))
-    assert "rewrite s" in Play.says(begun) and "written over" in play.contender.last_notice
+    assert "rewrite s" in Play.says(begun) and "written over" in play.contender.told_notice

@@ -32,7 +32,7 @@ def test_an_empty_list_is_reported_once_a_read_confirms_that_the_record_is_gone(
     play = observer()
     play.does(0.1, s.WATCH, s.EMPTY, "watch 5, ask p/.lock")
     assert "start told#1: initial" in Play.says(play.on(0.2, s.ASK, s.GONE) + play.on(0.3, s.READ, s.EMPTY))
-    assert told(play) == [()] and not play.contender.last_notice
+    assert told(play) == [()] and not play.contender.told_notice
     play.ends(0.4, "")
     play.does(0.5, s.WATCH, replace(s.EMPTY, index=6), "watch 6")
 
@@ -42,11 +42,11 @@ def test_a_list_that_hides_the_record_sets_a_notice_and_is_never_reported() -> N
     play.on(0.1, s.WATCH, s.EMPTY)
     play.on(0.2, s.ASK, THERE)
     play.on(0.3, s.READ, s.EMPTY)
-    assert not told(play) and ".lock: may the token read all of it?" in play.contender.last_notice
+    assert not told(play) and ".lock: may the token read all of it?" in play.contender.told_notice
     play.passes(20.0)
     assert len(play.times(s.ASK)) == 1
     play.on(21.0, s.WATCH, s.view("o1", at=s.lock("o1")))
-    assert told(play) == [("o1",)] and not play.contender.last_notice
+    assert told(play) == [("o1",)] and not play.contender.told_notice
 
 
 def test_an_observer_that_may_not_read_the_record_repeats_the_read_and_reports_nothing() -> None:
@@ -62,9 +62,9 @@ def test_a_list_older_than_the_record_is_read_again() -> None:
     play = observer()
     play.on(0.1, s.WATCH, s.EMPTY)
     assert "read" in Play.says(play.on(0.2, s.ASK, replace(THERE, create_index=6, modify_index=6)))
-    assert not play.contender.last_notice, "nothing is hidden"
+    assert not play.contender.told_notice, "nothing is hidden"
     play.on(0.3, s.READ, s.view("o1", at=s.lock("o1")))
-    assert told(play) == [("o1",)] and not play.contender.last_notice
+    assert told(play) == [("o1",)] and not play.contender.told_notice
 
 
 def test_a_holder_that_the_list_hides_has_not_left() -> None:
@@ -76,7 +76,7 @@ def test_a_holder_that_the_list_hides_has_not_left() -> None:
     assert play.last(s.ASK).key == "p/o2" and told(play) == [("o1", "o2")]
     play.on(0.4, s.ASK, o.KeyView(61, "o2", b"me", 2, 2, 1))
     play.on(0.5, s.READ, replace(both, index=61, contenders=(s.key("o1"),)))
-    assert told(play) == [("o1", "o2")] and "o2" in play.contender.last_notice
+    assert told(play) == [("o1", "o2")] and "o2" in play.contender.told_notice
 
 
 def test_a_vanished_holder_is_reported_once_a_read_confirms_it() -> None:
@@ -123,9 +123,9 @@ def test_a_filtered_list_without_the_record_is_never_reported_as_empty() -> None
         "watch 5, ask p/.lock, notice: Consul leaves"
     )
     play.on(0.2, s.ASK, FORBIDDEN)
-    assert not told(play) and "may not read" in play.contender.last_notice
+    assert not told(play) and "may not read" in play.contender.told_notice
     play.on(0.3, s.WATCH, s.view("o1", at=s.lock("o1")))
-    assert told(play) == [("o1",)] and not play.contender.last_notice
+    assert told(play) == [("o1",)] and not play.contender.told_notice
 
 
 def test_a_filtered_list_that_hides_no_holder_is_reported() -> None:
@@ -134,10 +134,10 @@ def test_a_filtered_list_that_hides_no_holder_is_reported() -> None:
     play.on(0.1, s.WATCH, FILTERED)
     play.on(0.2, s.ASK, s.GONE)
     play.on(0.3, s.READ, FILTERED)
-    assert told(play) == [()] and not play.contender.last_notice
+    assert told(play) == [()] and not play.contender.told_notice
     play = observer()
     play.on(0.1, s.WATCH, replace(s.view("o1", at=s.lock("o1")), filtered=True))
-    assert told(play) == [("o1",)] and not play.contender.last_notice
+    assert told(play) == [("o1",)] and not play.contender.told_notice
 
 
 def test_a_contender_creates_no_record_beside_one_that_may_be_hidden() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from supervisor.core.frozen import replace
 from supervisor.core.lease import lease_of
-from supervisor.core.machines.lane import LONG_AGO, NEVER
 from supervisor.core.machines.tenure import Tenure
+from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.core.watchdog import FEED_AHEAD_S, Act, Device, due
 from tests.unit.core.play import LOCK_DELAY_S, ROOM_S, contender
 
@@ -33,7 +33,7 @@ def test_a_rival_that_is_seen_late_in_a_loss_does_not_put_the_reset_off() -> Non
 
 
 def test_a_session_that_ended_without_a_release_is_guarded_again() -> None:
-    again = replace(TENURE, taken_at=105.0).still_guarded()
+    again = replace(TENURE, taken_at=105.0).lock_delayed()
     assert again.reset_by(LEASE) == TENURE.reset_by(LEASE)
 
 

@@ -11,10 +11,12 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contenders import Contenders
+from supervisor.core.devices import Devices
 from supervisor.core.frozen import replace
 from supervisor.core.settings import ItemSettings, Wanted, Watchdog
+from supervisor.core.watchdog import Act, Device
 from supervisor.runtime.driver import Driver
-from supervisor.runtime.watchdogs import CAN_SET_TIMEOUT, CAN_STOP, HAS_PRETIMEOUT, Kernel
+from supervisor.runtime.watchdogs import CAN_SET_TIMEOUT, CAN_STOP, HAS_PRETIMEOUT, Kernel, Watchdogs
 from tests.support.watchdog import FakeKernel
 from tests.unit.core.play import ACQUIRE, CREATE, FREE, OURS, RELEASE, RENEW, RIVAL, SILENCE, WATCH, WON
 from tests.unit.core.play import contender as election
@@ -38,6 +40,7 @@ class Node:
         self.kernel = kernel
         self.done: list[Any] = []
         self.told: list[e.WatchdogTried] = []
+        self.state = ("closed", "")
         self.record = record
         self.woken_at = 0.0
         self.under_way: list[r.Request] = []
@@ -66,7 +69,10 @@ class Node:
 
     def observe(self, event: e.Event, actions: list[a.Action]) -> None:
         if isinstance(event, e.WatchdogTried):
-            self.told.append(event)
+            state = (event.device.state, event.device.why_not)
+            if event.item or state != self.state:  # as the log tells it
+                self.told.append(event)
+            self.state = state
         self.done += [each for each in actions if isinstance(each, a.RoleChanged | a.NoticeChanged)]
 
     # --- the test ----------------------------------------------------------------------------------
@@ -272,7 +278,7 @@ def test_an_on_lose_that_does_not_end_is_reset_half_a_margin_before_a_rival_may_
     made = holder()
     made.passes(100.0)
     assert made.kernel.has_reset and made.role == "losing"
-    assert RESET_S - 0.1 <= made.kernel.now <= made.driver.contenders.guards["n"][1] == RESET_S
+    assert RESET_S - 0.1 <= made.kernel.now <= made.driver.contenders.devices.armed["n"][1] == RESET_S
 
 
 def test_the_last_feed_before_a_reset_is_reported() -> None:
@@ -407,12 +413,32 @@ def test_a_lock_that_leaves_the_device_no_time_harms_no_other_item() -> None:
     made = holder()
     another = replace(election(watchdog=DEVICE), name="b")
     made.driver.contenders.by_name["b"] = new_contender(another, spread=0.0, instance="i")
-    made.happens(made.driver._watchdogs.arm(a.Arm("b", DEVICE, made.now() + 5.0), made.now()))
+    made.driver.contenders.devices.want(a.Arm("b", DEVICE, made.now() + 5.0))
+    made.happens(e.Tick())
     assert made.role == "holding" and made.told[-1].item == "b"
     made.happens(e.StepDownAsked("n", 0.0))
     made.ends()
     made.on(RELEASE, o.Done())
     assert made.role == "waiting"
+
+
+@pytest.mark.parametrize("item", ["", "n"])
+def test_a_process_that_stood_still_after_the_decision_feeds_no_device(item: str) -> None:
+    """The device would fire too late for the tenure, and one that begins would run without it."""
+    kernel, closed = FakeKernel(), Device(10.0)
+    tried = Watchdogs(kernel).tend(a.Tend("/dev/watchdog", Act.OPEN, closed, item, by=5.0), 5.1)
+    assert not kernel.did() and (tried.device == closed, bool(tried.device.why_not)) == (not item, bool(item))
+
+
+def test_two_tenures_that_begin_at_once_share_the_device() -> None:
+    devices = Devices()
+    for item in "ab":
+        devices.want(a.Arm(item, DEVICE, 30.0))
+    (first,) = devices.tend((), 0.0)
+    assert (first.item, first.act) == ("a", Act.OPEN) and not list(devices.tend((), 0.0))
+    devices.tried(e.WatchdogTried(first.path, replace(first.device, is_open=True, fed_at=0.0), "a"))
+    (second,) = devices.tend((), 0.0)
+    assert (second.item, second.act) == ("b", None)
 
 
 # --- another file -----------------------------------------------------------------------------------
@@ -452,7 +478,7 @@ def test_a_watchdog_that_a_file_removes_guards_to_the_end_of_the_tenure() -> Non
     assert made.kernel.is_open
     made.happens(e.StepDownAsked("n", 0.0))
     made.ends()
-    assert made.kernel.fires_at is None and not made.driver.contenders.guards
+    assert made.kernel.fires_at is None and not made.driver.contenders.devices.armed
 
 
 def test_a_timeout_that_a_file_changes_counts_from_the_next_tenure_on() -> None:
@@ -544,7 +570,7 @@ def test_a_device_with_a_fixed_timeout_is_used_as_far_as_it_fits() -> None:
     assert "has a timeout of 60s" in refusal(FakeKernel(CAN_STOP, has_s=60))
     assert "has a timeout of 3s" in refusal(FakeKernel(CAN_STOP, has_s=3))
     made = holder(FakeKernel(CAN_STOP, has_s=7))
-    assert made.driver.contenders.devices["/dev/watchdog"].timeout_s == 7.0
+    assert made.driver.contenders.devices.by_path["/dev/watchdog"].timeout_s == 7.0
 
 
 def test_a_device_that_refuses_the_timeout_is_refused_and_stopped() -> None:
@@ -579,6 +605,6 @@ def test_a_path_that_is_no_watchdog_is_refused_by_the_real_kernel(path: str) -> 
 def test_the_tenure_that_needs_the_earliest_reset_decides() -> None:
     made = holder()
     contenders = made.driver.contenders
-    contenders.guards["another"] = ("/dev/watchdog", 12.0)
+    contenders.devices.armed["another"] = ("/dev/watchdog", 12.0)
     made.passes(100.0)
     assert made.kernel.has_reset and 11.9 <= made.kernel.now <= 12.0
