@@ -62,7 +62,7 @@ def why_not_now(contender: Contender, outcome: Outcome, now: float) -> CommandEr
         return hindered(contender, why)
     lock = contender.lock
     is_refused = isinstance(outcome, LockDelayed | LostRace) and contender.settings.kind == "election"
-    is_taken = lock.view is not None and (not lock.is_free or now < lock.free_since)
+    is_taken = lock.view is not None and (not lock.is_free or now < lock.opens_at)
     return not_acquired(contender) if is_refused or is_taken else None
 
 
