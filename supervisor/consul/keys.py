@@ -62,13 +62,13 @@ def won(request: Acquire, response: requests.Response) -> Outcome:
 
 
 def not_locked(request: Acquire | Release | Rewrite, response: requests.Response) -> Outcome:
-    """Return the outcome of a refused write, by Consul's text."""
+    """Return the outcome of a refused write, by Consul's text. The files are those of Consul 1.8.7."""
     words = error_text(response)
-    if "due to lock delay" in words:
+    if "due to lock delay" in words:  # agent/consul/txn_endpoint.go, preCheck
         return LockDelayed()
-    if "lock is already held" in words:
+    if "lock is already held" in words:  # agent/consul/state/txn.go, txnKVS
         return LostRace()
-    if "invalid session" in words:
+    if "invalid session" in words:  # agent/consul/state/kvs.go, kvsLockTxn
         return SessionGone()
     if PERMISSION_DENIED in words:  # a status of 403 never comes here: see ``endpoints.outcome_of``
         return Denied(why(response))
@@ -81,7 +81,8 @@ def not_locked(request: Acquire | Release | Rewrite, response: requests.Response
 def rewrite(request: Rewrite) -> Call:
     """Encode the write of a value as one transaction: a check of the session, then a lock.
 
-    The lock alone would acquire a key that was released meanwhile. A plain write would set LockIndex to 0.
+    The lock alone would acquire a key that was released meanwhile. A plain write would set LockIndex to 0
+    (agent/consul/state/kvs.go, kvsSetTxn: only a lock carries it on).
     """
     flags = SEMAPHORE_FLAGS if request.of_slot else LOCK_FLAGS
     check: dict[str, object] = {"Verb": "check-session", "Key": request.key, "Session": request.session}
@@ -95,6 +96,7 @@ def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
 
 def not_written(request: Rewrite, response: requests.Response) -> Outcome:
     """Return LostRace when our session does not hold the key, else the outcome of ``not_locked``."""
+    # agent/consul/state/kvs.go, kvsCheckSessionTxn
     return LostRace() if "failed session check" in error_text(response) else not_locked(request, response)
 
 

@@ -6,7 +6,7 @@ Consul's text is enough. A remedy must never show a token.
 """
 
 UNKNOWN_TOKEN = "ACL not found"  # Consul's text for a token that was deleted or never existed
-PERMISSION_DENIED = "Permission denied"  # Consul's text for a permission that the token lacks
+PERMISSION_DENIED = "Permission denied"  # acl/errors.go; newer versions add what the ACL token lacks
 NAMES_PERMISSION = "lacks permission '"  # in Consul's text since 1.12
 _BY_AGENT = {
     "Access is restricted": "the agent takes writes from some networks only: add the address that this "

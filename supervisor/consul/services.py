@@ -40,7 +40,10 @@ def shown(request: ServiceRequest, response: requests.Response) -> Outcome:
 
 
 def unknown(request: ServiceRequest, response: requests.Response) -> Outcome:
-    """Return that the agent has no instance of this id, or no check of it, if it says so."""
+    """Return that the agent has no instance of this id, or no check of it, if it says so.
+
+    The texts are those of agent/agent_endpoint.go and agent/agent.go, updateTTLCheck, of 1.8.7 and later.
+    """
     words = error_text(response).lower()
     if words.startswith("unknown service"):
         return Instance.ABSENT

@@ -37,7 +37,7 @@ from supervisor.core.requests import CreateSession, DestroySession, ReadSession,
 NAME_CHARS_MAX = 1024  # of a session's name, node and TTL, because any program may have written them
 NS_MAX = 2**63  # the largest duration of Go
 NO_PATH = "No path to datacenter"
-_CONFIGURATION_FAULTS = (
+_CONFIGURATION_FAULTS = (  # agent/consul/session_endpoint.go, Apply, and agent/structs/errors.go of 1.8.7
     "Invalid Session TTL",
     "Session TTL",
     "Invalid Behavior",
@@ -82,7 +82,10 @@ def refused(request: CreateSession, response: requests.Response) -> Outcome:
 
 
 def not_created(request: CreateSession, response: requests.Response) -> Outcome:
-    """Return the outcome of a failed creation, by Consul's text."""
+    """Return the outcome of a failed creation, by Consul's text.
+
+    The texts of nodes and checks are those of agent/consul/state/session.go, validateSessionChecksTxn.
+    """
     words = error_text(response)
     if words.startswith(_CONFIGURATION_FAULTS):
         return Refused(why(response))

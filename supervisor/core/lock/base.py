@@ -265,6 +265,8 @@ class Lock(ABC):
         stale = self.watch.stale
         if not isinstance(outcome, View):
             return replace(self, watch=self.watch.finish(now + terms.retry_s), index=0), None
+        # An index may go backwards, and a watch may wake without a change, because of a neighbour of the key:
+        # developer.hashicorp.com/consul/api-docs/features/blocking, "Implementation Details".
         known = self.view.index if request.lag_s and self.view is not None else 0
         fell = outcome.index < max(request.index, known)  # a later read may already have been answered
         changed = self.view is None or replace(outcome, index=0) != replace(self.view, index=0)

@@ -199,7 +199,11 @@ class ElectionLock(Lock):
                 return self.must_reread(now + terms.retry_s)
 
     def _delayed(self, terms: Terms, pause_s: float, now: float) -> Self:
-        """Plan an attempt for when the lock-delay should be over, and then about one a second."""
+        """Plan an attempt for when the lock-delay should be over, and then about one a second.
+
+        Consul looks at the lock-delay before it looks for the holder (agent/consul/kvs_endpoint.go,
+        kvsPreApply), and a server that restarts counts each delay in its log anew.
+        """
         over_at = self._lock_delay_ends_at(terms) + self.backoff_s
         return replace(self, try_at=over_at if over_at > now else now + LOCK_DELAY_RETRY_S + pause_s)
 
