@@ -24,13 +24,23 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv consul lint demo deb test run-tests slowest test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster test-watchdog simulate answers mutants bench dist zipapp compiler root clean
+.PHONY: help help-all setup venv consul lint demo deb test run-tests slowest test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster test-watchdog simulate answers mutants bench dist zipapp compiler root clean
 
 help:
-	@echo "make test      start here: set up what is missing, check style and types, run each test of up to some 3 s"
-	@echo "               (about 3 minutes; TESTS=tests/unit/core for some tests, WORKERS=1 for one after the other)"
+	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
+	@echo "make test      set up what is missing, check style and types, run each test of up to some 3 s (3 minutes;"
+	@echo "               TESTS=tests/unit/core for some tests, WORKERS=1 for one after the other)"
 	@echo "make test-unit the quickest: tests of single modules, without a Consul (under a minute)"
-	@echo "make test-all  every other test, in under an hour: the targets test-… and mutants below; what needs root, as root"
+	@echo "make test-all  every other test, in under an hour; what needs root, as root"
+	@echo "make lint      style and types only"
+	@echo "make mutants   break each rule of the core and the driver once: its tests must notice (MUTANTS=--minutes=4: fewer)"
+	@echo "make bench     measure on this machine: one table, every figure with its limit (one row needs root)"
+	@echo "make deb       build the package for Debian 12 and 13 in dist/, as any user; installs nothing"
+	@echo "make dist      write a release to dist/: wheel, sdist, single file, requirements with hashes, checksums"
+	@echo "make help-all  every other target: the parts of test-all, and some for a change of the core"
+
+help-all: help
+	@echo "make setup     .venv and a Consul for the tests, nothing else"
 	@echo "make slowest   make test once more: the tests that take three quarters of its processor time"
 	@echo "make test-pythons  the tests of make test-unit with every other Python that is found"
 	@echo "make test-long the long tests: real outages, many orders of events, a hundred seeds of the simulation"
@@ -44,15 +54,8 @@ help:
 	@echo "make test-packaging  wheel, sdist, single file and Debian package on every Python that is found, editors"
 	@echo "make test-applications  PostgreSQL, ActiveMQ and others fail over by the files of examples/ (as above)"
 	@echo "make test-systemd  in a small Debian that is booted for it (needs root)"
-	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
-	@echo "make deb       build the package for Debian 12 and 13 in dist/, as any user; installs nothing"
-	@echo "make lint      style and types only"
 	@echo "make answers   print what each answer of Consul is taken for, by request"
-	@echo "make mutants   break each rule of the core and the driver once: its tests must notice (MUTANTS=--minutes=4: fewer)"
-	@echo "make bench     measure on this machine: one table, every figure with its limit (one row needs root)"
-	@echo "make dist      write a release to dist/: wheel, sdist, single file, requirements with hashes, checksums"
 	@echo "make zipapp    write only the single file, dist/consul-supervisor.pyz"
-	@echo "make setup     .venv and a Consul for the tests, nothing else"
 	@echo "make clean     remove whatever the above have made"
 
 setup: venv consul
