@@ -16,12 +16,12 @@ from supervisor.core.actions import Role
 from supervisor.core.lease import lease_of
 from tests.support.captured import captured
 from tests.support.consul import BINARY, Agent
-from tests.support.pages import FIRST_PAGES, ROOT, Shown
+from tests.support.pages import FIRST_PAGES, RECIPES, ROOT, START, Shown
 from tests.support.shell import constant
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, Supervisor, command, until
 
-INDEX, _, CONCEPTS, RECIPES, MOVING, COMPARISON = FIRST_PAGES
-SHOWN = Shown(*FIRST_PAGES)
+INDEX, MOVING, COMPARISON = FIRST_PAGES
+SHOWN = Shown(*FIRST_PAGES, RECIPES)
 TWO_FAILOVERS = SHOWN.of(COMPARISON, "The same two failovers")
 MINIMAL = ROOT / "examples" / "configs" / "minimal.yaml"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -55,7 +55,7 @@ def test_the_index_leads_to_every_page() -> None:
 
 def test_every_folder_of_the_examples_is_a_recipe() -> None:
     linked = {Path(link).parent.name for link in LINK.findall(RECIPES.read_text()) if "README" in link}
-    folders = {folder.name for folder in (ROOT / "examples").iterdir()} - NO_RECIPES
+    folders = {folder.name for folder in (ROOT / "examples").iterdir() if folder.is_dir()} - NO_RECIPES
     assert linked == folders
 
 
@@ -77,7 +77,7 @@ def test_a_recipe_goes_away_without_touching_other_elections(page: Path) -> None
 
 
 def test_every_role_but_those_at_the_ends_is_in_the_drawing() -> None:
-    drawing = ElementTree.parse(CONCEPTS.with_name("election.svg"))
+    drawing = ElementTree.parse(START.with_name("election.svg"))
     said = " ".join(text.text or "" for text in drawing.iter(f"{SVG}text"))
     assert set(Role) - {role for role in Role if role in said} == {Role.OBSERVER, Role.STOPPED}
 
@@ -85,7 +85,7 @@ def test_every_role_but_those_at_the_ends_is_in_the_drawing() -> None:
 def test_the_failover_is_drawn_to_scale(tmp_path: Path) -> None:
     lease = lease_of(load(MINIMAL, {}, "node1").items[0])
     assert lease.ttl_s is not None and lease.failover_s is not None
-    drawing = ElementTree.parse(CONCEPTS.with_name("failover.svg"))
+    drawing = ElementTree.parse(START.with_name("failover.svg"))
     bars = {
         bar.get("id"): (float(bar.get("x", "")), float(bar.get("width", "")))
         for bar in drawing.iter(f"{SVG}rect")

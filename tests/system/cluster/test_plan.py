@@ -5,7 +5,6 @@ from tests.system.cluster.election import QUICK
 from tests.system.cluster.faults import BRIEF_S, KINDS, LEADER_KINDS, LONG_S, plan
 
 
-
 def test_a_seed_always_gives_equal_faults() -> None:
     assert plan(7, 30) == plan(7, 30) != plan(8, 30)
 
