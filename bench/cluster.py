@@ -1,6 +1,6 @@
 """python -m bench cluster: many faults on a real cluster, then our supervisor against `consul lock`.
 
-This is no row of the table, because it needs root and a long time. The figures are in docs/cluster.md.
+This is no row of the table, because it needs root and a long time. The figures are in docs/lease.md.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Row: the holder's machine is lost: how soon the next leader acts, and how long the old one acts on.
 
-The machines are network namespaces of a [real cluster](../docs/cluster.md): three Consul servers, and two
+The machines are network namespaces of a [real cluster](../docs/lease.md): three Consul servers, and two
 machines with a client agent each. One machine holds and the other waits. *Killed* means that all processes of
 the machine are killed at one moment, *cut off* that the switch drops all packets from and to the machine. One
 loss hits six contenders at once:

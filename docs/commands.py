@@ -25,8 +25,7 @@ END = "<!-- to here -->\n"
 COLUMNS = 1000  # no usage is broken into lines
 SOCKET = "`--socket PATH`"
 SHARED_MIN = 6  # of the commands that ask the daemon all except reload take a name
-ARGUMENTS = "| argument | what it says |\n|---|---|\n"
-CODES = "| exit code | when |\n|---|---|\n"
+CODES = "Exit codes:\n\n"
 
 
 def reference() -> str:
@@ -52,21 +51,21 @@ def page(text: str) -> str:
 
 
 def _shared_section() -> str:
-    """Return the rows of arguments and exit codes that all commands with a ``--socket`` have."""
+    """Return the arguments and exit codes that all commands with a ``--socket`` have."""
     asking = [name for name, command in commands().items() if SOCKET in _arguments(command)]
     arguments = "".join(row for row in _arguments(commands()["reload"]).values() if _is_shared(row))
     codes = "".join(row for row in _codes(asking[0]) if _is_shared(row))
     names = ", ".join(f"`{name}`" for name in asking)
     return (
         f"### Commands that ask the daemon\n\n{names} have these arguments and exit codes, which their "
-        f"sections leave out.\n\n{ARGUMENTS}{arguments}\n{CODES}{codes}"
+        f"sections leave out.\n\n{arguments}\n{CODES}{codes}"
     )
 
 
 def _section(name: str, command: argparse.ArgumentParser) -> str:
     example = (command.epilog or "").partition("example: ")[2].partition("\n")[0]
     rows = "".join(row for row in _arguments(command).values() if not _is_shared(row))
-    arguments = f"{ARGUMENTS}{rows}\n" if rows else ""
+    arguments = f"{rows}\n" if rows else ""
     codes = "".join(row for row in _codes(name) if not _is_shared(row))
     return (
         f"### {name}\n\n{command.description}\n\n`{usage_of(command)}`\n\nFor example `{example}`.\n\n"
@@ -75,20 +74,20 @@ def _section(name: str, command: argparse.ArgumentParser) -> str:
 
 
 def _arguments(command: argparse.ArgumentParser) -> dict[str, str]:
-    """Return the row of each argument, by its name and value."""
+    """Return the entry of each argument, by its name and value."""
     return {
-        _spelled(action): f"| {_spelled(action)} | {_help(action, command)} |\n" for action in _told(command)
+        _spelled(action): f"- {_spelled(action)}: {_help(action, command)}\n" for action in _told(command)
     }
 
 
 def _codes(name: str) -> list[str]:
-    """Return the rows of the exit codes that not all commands have."""
-    return [f"| {code} | {what} |\n" for code, what in codes_of(name).items() if OF_ALL.get(code) != what]
+    """Return the entries of the exit codes that not all commands have."""
+    return [f"- {code}: {what}\n" for code, what in codes_of(name).items() if OF_ALL.get(code) != what]
 
 
 @cache
 def _rows_of_all() -> Counter[str]:
-    """Return how many commands have each row."""
+    """Return how many commands have each entry."""
     made = ([*_arguments(command).values(), *_codes(name)] for name, command in commands().items())
     return Counter(row for rows in made for row in rows)
 
@@ -120,7 +119,7 @@ def _spelled(action: argparse.Action) -> str:
 def _help(action: argparse.Action, command: argparse.ArgumentParser) -> str:
     formatter = argparse.HelpFormatter(command.prog, width=COLUMNS)
     text = formatter._expand_help(action)  # with %(default)s filled in, as --help shows it
-    return re.sub(r"(?<![\w`])(--[a-z-]+)", r"`\1`", text).replace("|", "\\|")
+    return re.sub(r"(?<![\w`])(--[a-z-]+)", r"`\1`", text)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pictures in ``page.md``: the page as a browser draws it, with a status that shows all its parts.
+"""The pictures in ``http.md``: the page as a browser draws it, with a status that shows all its parts.
 
 python -m docs.page            draws page.png and page-phone.png (needs Debian's chromium)
 python -m docs.page FOLDER     draws them there, and both in the dark

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 Rule = dict[str, Any]
+Described = dict[tuple[str, str], tuple[str, str]]  # by key and text: the first section with it, and its default
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "configuration.md"
 BEGIN = "<!-- from here on `python -m docs.reference` writes -->\n"
 END = "<!-- to here -->\n"
+SAID = " ${NAME} is replaced by that environment variable."  # the rules of the page say so for all keys
 SECTIONS = (  # title and definition; the first section that has a key describes it
     ("The file", ""),
     ("consul", "consul"),
@@ -43,7 +45,7 @@ SECTIONS = (  # title and definition; the first section that has a key describes
 def reference() -> str:
     """Return all sections as Markdown, then the keys that are refused for now."""
     schema = _schema()
-    described: dict[tuple[str, str], str] = {}
+    described: Described = {}
     parts = [_section(title, definition, rules, described) for title, definition, rules in definitions()]
     owners = ("election", "semaphore")
     rules = {"": schema, **{f"{owner}s.NAME.": schema["$defs"][owner] for owner in owners}}
@@ -78,26 +80,32 @@ def _schema() -> Rule:
 
 
 def _section(
-    title: str, definition: Rule, rules: list[tuple[str, Rule]], described: dict[tuple[str, str], str]
+    title: str, definition: Rule, rules: list[tuple[str, Rule]], described: Described
 ) -> str:
-    """Return one section. ``described``: the section that describes each key and text already."""
-    firsts = [described.setdefault((key, rule["description"]), title) for key, rule in rules]
-    begin = f"### {title}\n\n{definition['description']}"
+    """Return one section. ``described``: what the sections above describe already."""
+    known = [
+        described.setdefault((key, rule["description"]), (title, default_of(rule))) for key, rule in rules
+    ]
+    firsts = [first for first, _ in known]
+    begin = f"### {title}\n\n{definition['description'].replace(SAID, '')}"
     if title not in firsts and len(set(firsts)) == 1:  # nothing is new but the defaults
         rows = "".join(_row(f"`{key}`", default_of(rule)) for key, rule in rules)
         return (
             f"{begin} The keys are those of {_link(firsts[0])}.\n\n{_row('key', 'default')}|---|---|\n{rows}"
         )
-    rows = "".join(
-        _row(f"`{key}`", kind_of(rule), default_of(rule), _what(rule, title, first))
-        for (key, rule), first in zip(rules, firsts, strict=True)
-    )
+    rows, others = "", dict[str, list[str]]()
+    for (key, rule), (first, default) in zip(rules, known, strict=True):
+        if first != title and default == default_of(rule):
+            others.setdefault(first, []).append(f"`{key}`")
+        else:
+            rows += _row(f"`{key}`", kind_of(rule), default_of(rule), _what(rule, title, first))
+    same = "".join(f"\nAs in {_link(first)}: {', '.join(keys)}.\n" for first, keys in others.items())
     head = _row("key", "what it takes", "default", "what it does") + "|---|---|---|---|\n"
-    return f"{begin}\n\n{head}{rows}"
+    return f"{begin}\n\n{head}{rows}{same}"
 
 
 def _what(rule: Rule, title: str, first: str) -> str:
-    return str(rule["description"]) if first == title else f"as in {_link(first)}"
+    return str(rule["description"]).replace(SAID, "") if first == title else f"as in {_link(first)}"
 
 
 def _link(title: str) -> str:

@@ -1,6 +1,6 @@
 """The paths that can be read, and the answer to each.
 
-    /                                 a page for people, whose script reads /v1/status: docs/page.md
+    /                                 a page for people, whose script reads /v1/status: docs/http.md
     /v1/status                        the whole status as JSON: docs/http.md
     /v1/events, /v1/events?newest=N   this node's tenures and commands as JSON, also of earlier processes
     /leader/NAME, /holder/NAME        200 while this node holds NAME at this instant, else 503

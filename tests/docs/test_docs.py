@@ -322,16 +322,6 @@ def test_the_session_with_the_embedded_agent_prints_the_shown_output(shown: str,
         replay(shell, shown.replace("http://127.0.0.1:8500", f"http://{HOST}:{port}"))
 
 
-def test_the_options_of_dev_agent_and_their_defaults_are_those_of_the_help() -> None:
-    told = " ".join(command("dev-agent", "--help").stdout.partition("options:")[2].split())
-    defaults = dict(re.findall(r"(--[a-z-]+) [A-Z]+ [^(]*\(default: ([^;)]+)", told))
-    switches = dict.fromkeys(set(re.findall(r"(--[a-z-]+) [a-z]", told)) - {"--help"}, "off")
-    shown = {
-        option.strip("`"): re.findall(r"Default (\w+)", what)[0] for option, what in rows(DEV_AGENT, "option")
-    }
-    assert shown == defaults | switches
-
-
 # --- hooks.md ------------------------------------------------------------------------------------------
 
 

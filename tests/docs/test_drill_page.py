@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.cli.commands import codes_of
 from supervisor.drill.bounds import MACHINE_S
 from supervisor.drill.plays import CONTENDER
 from supervisor.drill.promises import ALLOWANCE_S
@@ -59,11 +58,6 @@ def test_the_shown_file_is_valid(tmp_path: Path) -> None:
 
 def test_the_page_names_each_play() -> None:
     assert len(rows(DRILL, "play")) == len(CONTENDER)
-
-
-def test_the_page_names_each_exit_code() -> None:
-    listed = {int(row[0]) for row in rows(DRILL, "exit code")}
-    assert listed == codes_of("drill").keys() - {70, 130}
 
 
 def test_the_figures_of_the_page_are_those_of_the_code() -> None:

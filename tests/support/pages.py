@@ -22,13 +22,12 @@ SAFETY = ROOT / "docs" / "safety.md"
 SECURITY = ROOT / "docs" / "security.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
 START = ROOT / "docs" / "start.md"
-FIRST_PAGES = tuple(
-    ROOT / "docs" / f"{page}.md" for page in ("README", "why", "concepts", "recipes", "moving", "comparison")
-)
+RECIPES = ROOT / "examples" / "README.md"
+FIRST_PAGES = tuple(ROOT / "docs" / f"{page}.md" for page in ("README", "moving", "comparison"))
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 REPOSITORY: str = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]
-PAGES = [README, ARCHITECTURE, CONTRIBUTING, *DOCS, ROOT / "CHANGELOG.md"]
+PAGES = [README, ARCHITECTURE, CONTRIBUTING, *DOCS, RECIPES, ROOT / "CHANGELOG.md"]
 HIDDEN = re.compile(r"^(?:[ \t>]+```|[ \t>]*~~~|    \$ )", re.MULTILINE)  # blocks that ``fenced`` would miss
 
 

@@ -50,7 +50,7 @@ def test_consul_lock_cannot_hold_beside_lock(lockers: Lockers) -> None:
 def test_consul_lock_loses_signals_and_leaves_its_command(
     lockers: Lockers, number: signal.Signals, code: int, goes_on: bool
 ) -> None:
-    """These are facts of `consul lock` 1.8.7 that docs/moving.md names."""
+    """These are facts of `consul lock` 1.8.7 that docs/comparison.md names."""
     body = 'trap "note usr" USR1; until [ -e "$RECORDS.go" ]; do sleep 0.02; done'
     theirs = lockers.consul_lock(prefix=lockers.prefix, body=body)
     shell = lockers.wait_line("theirs", "begin").pid

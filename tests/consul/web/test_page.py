@@ -13,9 +13,9 @@ import pytest
 from supervisor.telemetry.item_history import TRANSITIONS_MAX
 from tests.consul.elections.scene import Scene
 from tests.consul.web.reader import Reader
-from tests.support.pages import ROOT
+from tests.support.pages import HTTP
 
-ABOUT = " ".join((ROOT / "docs" / "page.md").read_text().split())
+ABOUT = " ".join(HTTP.read_text().split())
 PAGE = resources.files("supervisor.web").joinpath("page.html").read_text()
 
 
