@@ -10,65 +10,27 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType
 
-from bench import (
-    calls,
-    cluster,
-    exchange,
-    handover,
-    herd,
-    journal,
-    load,
-    lock,
-    loss,
-    many,
-    page,
-    reaction,
-    reload,
-    resources,
-    service,
-    slots,
-    slow,
-    soak,
-    start,
-    status,
-    streak,
-    takeover,
-)
+from bench import handover, load, lock, loss, many, page, resources, start
 from bench.figures import Figure, markdown_table, plain_table
 from bench.lab import CannotMeasure, Lab
 from tests.support.consul import BINARY
 
 ROWS: dict[str, Callable[[Lab], Iterable[Figure]]] = {
-    "reaction": reaction.measure,
-    "takeover": takeover.measure,
     "machine-loss": loss.measure,
     "handover": handover.measure,
     "lock": lock.measure,
-    "calls": calls.measure,
-    "streak": streak.measure,
-    "slots": slots.measure,
-    "herd": herd.measure,
     "resources": resources.measure,
     "load": load.measure,
     "start": start.measure,
-    "exchange": exchange.measure,
-    "journal": journal.measure,
-    "status": status.measure,
-    "slow": slow.measure,
-    "reload": reload.measure,
     "many": many.measure,
-    "service": service.measure,
 }
-PROGRAMS: dict[str, Callable[[Sequence[str]], int]] = {cluster.NAME: cluster.main, soak.NAME: soak.main}
-EPILOG = f"rows: {', '.join(ROWS)}; programs of their own: {', '.join(PROGRAMS)} (each has --help)"
+EPILOG = f"rows: {', '.join(ROWS)}"
 DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the rows that the arguments name, and return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments and arguments[0] in PROGRAMS:
-        return PROGRAMS[arguments[0]](arguments[1:])
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     began = time.monotonic()

@@ -52,12 +52,6 @@ def renewals(log: str, sessions: Collection[str]) -> list[list[float]]:
     return [sorted(times) for times in found.values()]
 
 
-def expiries(log: str) -> dict[str, float]:
-    """Return, by session whose TTL ran out, when Consul ended the session."""
-    told = (json.loads(line) for line in log.splitlines() if _EXPIRED in line)
-    return {each["session"]: _time(each) for each in told}
-
-
 def late_ms(
     times: Sequence[Sequence[float]], windows: Sequence[Window], *, tick_s: float = 0.0
 ) -> list[float]:

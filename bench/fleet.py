@@ -9,7 +9,7 @@ requests within it, and independent contenders some six by chance.
 import time
 
 from bench.agent_log import LOGGED, most_within, requests
-from bench.contender import stamping_hooks, supervisor_of
+from bench.contenders import stamping_hooks, supervisor_of
 from bench.figures import Figure
 from bench.lab import Lab, Rig, wait_until
 from tests.support.consul import Agent

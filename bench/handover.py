@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bench import segments
-from bench.contender import Contender, Maker, consul_lock, consul_supervisor, floor
+from bench.contender import Contender
+from bench.contenders import Maker, consul_lock, consul_supervisor, floor
 from bench.figures import Figure, median_and_p95, p95
 from bench.lab import Lab, Rig, wait_until
 from tests.support.consul import Agent

@@ -16,11 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bench.asker import Asker
 from bench.contender import Contender
 from bench.stamps import PATIENCE_S, Stamps
-from supervisor.control import OperatorCommand, Result, Verb
-from supervisor.control.client import ask
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
 
@@ -47,7 +44,6 @@ class Lab:
         with self._exits:
             self.folder = Path(self._exits.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
             self.stamp = _compiled(self.folder, "stamp")
-            self.ask = _compiled(self.folder, "ask")
             self._exits = self._exits.pop_all()
         self._count = 0
         return self
@@ -70,17 +66,16 @@ class Lab:
         self._count += 1
         folder = self.folder / str(self._count)
         folder.mkdir()
-        return Rig(folder, self.stamp, self.ask)
+        return Rig(folder, self.stamp)
 
 
 class Rig:
     """The processes of one measurement. Leaving its ``with`` ends them, the youngest first."""
 
-    def __init__(self, folder: Path, stamp: Path, ask: Path) -> None:
+    def __init__(self, folder: Path, stamp: Path) -> None:
         self.folder = folder
         self.stamps = Stamps(folder / "stamps")
         self._stamp = stamp
-        self._ask = ask
         self._exits = ExitStack()
 
     def __enter__(self) -> Self:
@@ -127,19 +122,9 @@ class Rig:
         """Return the path of this supervisor's control socket."""
         return str(self.folder / f"{name}.own" / "control.sock")
 
-    def step_down(self, name: str, item: str, rest_s: float) -> None:
-        """Let this supervisor step down from an item. Raises RuntimeError when the command fails."""
-        reply = ask(self.control_socket(name), OperatorCommand(Verb.STEP_DOWN, item, rest_s))
-        if reply.outcome is not Result.DONE:
-            raise RuntimeError(reply.error)
-
     def stamping(self, who: str, what: str, *more: str) -> list[str]:
         """Return the command line of the stamp program."""
         return [str(self._stamp), str(self.stamps.path), who, what, *more]
-
-    def asker(self, port: int, target: str, a_second: int) -> Asker:
-        """Return clients of the daemon that listens on this port."""
-        return Asker(self._ask, port, target, a_second)
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
@@ -149,13 +134,6 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         if time.monotonic() > give_up_at:
             raise TimeoutError(f"not within {PATIENCE_S:g} s: {what}")
         time.sleep(LOOK_EVERY_S)
-
-
-def shared_library(folder: Path, name: str) -> Path:
-    """Compile the library of this name, for LD_PRELOAD."""
-    library = folder / f"{name}.so"
-    _compile(name, ["-shared", "-fPIC", "-o", str(library)])
-    return library
 
 
 def _compiled(folder: Path, name: str) -> Path:

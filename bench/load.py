@@ -16,14 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import fleet
-from bench.contender import (
-    Contender,
-    Maker,
-    consul_lock,
-    consul_supervisor,
-    stamping_hooks,
-    supervisor_of,
-)
+from bench.contender import Contender
+from bench.contenders import Maker, consul_lock, consul_supervisor, stamping_hooks, supervisor_of
 from bench.figures import Figure
 from bench.lab import Lab, Rig, wait_until
 from supervisor.config import load

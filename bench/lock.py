@@ -19,7 +19,8 @@ from functools import partial
 
 import psutil
 
-from bench.contender import Contender, consul_lock, lock_command
+from bench.contender import Contender
+from bench.contenders import consul_lock, lock_command
 from bench.figures import Figure, median_and_p95
 from bench.handover import Kinds, hand_overs
 from bench.lab import Lab, Rig

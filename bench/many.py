@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.agent_log import LOGGED, late_ms, renewals
-from bench.contender import COMMAND, EQUAL_TERMS, Contender, consul_lock, stamping_hooks, supervisor_of
+from bench.contender import Contender
+from bench.contenders import COMMAND, EQUAL_TERMS, consul_lock, stamping_hooks, supervisor_of
 from bench.figures import Figure, median_and_p95
 from bench.lab import ROOT, Lab, Rig, wait_until
 from supervisor.core.jitter import TICK_S

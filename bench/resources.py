@@ -7,7 +7,8 @@ threads would stay after their first use, so none can hide between two looks.
 import time
 from pathlib import Path
 
-from bench.contender import Contender, stamping_hooks, supervisor_of
+from bench.contender import Contender
+from bench.contenders import stamping_hooks, supervisor_of
 from bench.figures import Figure
 from bench.lab import Lab
 from bench.stamps import PATIENCE_S

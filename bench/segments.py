@@ -12,7 +12,8 @@ import sys
 import time
 from collections.abc import Iterable
 
-from bench.contender import EQUAL_TERMS, Contender, consul_lock, floor, stamping_hooks, write_config
+from bench.contender import Contender
+from bench.contenders import EQUAL_TERMS, consul_lock, floor, stamping_hooks, write_config
 from bench.figures import Figure
 from bench.lab import ROOT, Lab, Rig
 

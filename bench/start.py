@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.contender import COMMAND, Contender, consul_lock, consul_supervisor, lock_command
+from bench.contender import Contender
+from bench.contenders import COMMAND, consul_lock, consul_supervisor, lock_command
 from bench.figures import Figure, median_and_p95
 from bench.lab import AS_INSTALLED, ROOT, Lab, Rig, wait_until
 
