@@ -14,6 +14,7 @@ __main__.py.
     agent_log.py   when requests reached Consul and sessions expired, by Consul's log
     contender.py   a process that contends for a lock
     contenders.py  such processes: ours, `consul lock`, the floor
+    timed.py       a supervisor whose times are noted from within
     floor.py       the least program that takes a lock: raw blocking sockets and posix_spawn
     handover.py    row: end of the old on_lose to start of the next on_acquire
     segments.py    part of that row: where the time of a hand-over goes

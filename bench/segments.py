@@ -69,7 +69,7 @@ def _traced(rig: Rig, url: str, name: str, side: str = "ours", checkout: str = s
     item = {"key": f"bench/{side}/.lock", "session": session, **stamping_hooks(rig, name)}
     path = write_config(rig, url, name, {"bench": item})
     trace = str(rig.folder / f"{name}.trace")
-    argv = [sys.executable, "-P", "-m", "bench.counted", trace, "time", "run", str(path)]
+    argv = [sys.executable, "-P", str(ROOT / "bench" / "timed.py"), trace, "run", str(path)]
     return rig.contender(name, argv, {"PYTHONPATH": checkout})
 
 
