@@ -23,7 +23,6 @@
     settings.py     Config and its parts
     loader.py       these steps in their order
     command_line.py the item of one command line, for lock
-    drop_in.py      a lone file, as if it were in its folder already
 
 The package reads files. It sends no request and starts no program. YAML, JSON Schema and the classes of the
 settings are imported when a file is loaded, because most commands need none of them.

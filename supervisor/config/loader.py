@@ -4,7 +4,7 @@ Each step reports what it cannot use and goes on, so that one run shows every pr
 an earlier step has refused, because they would only refuse it again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,14 +31,12 @@ def load(
     environ: Mapping[str, str],
     hostname: str,
     *,
-    files: Sequence[Path] | None = None,
     asked: str | None = None,
     document: dict[str, Any] | None = None,
 ) -> Config:
     """Load the configuration at ``path``, a file or a folder of drop-ins.
 
     hostname: the value of ``${HOSTNAME}``.
-    files: the files of a folder to read. None: all that count in it.
     asked: the item that a query is about, or EVERY_ITEM. Texts that refer to unset variables are left out,
         because only the daemon's unit may set them, but not those in ``consul`` and in the item's key or
         prefix. In names of sessions ANY_TEXT stands for each variable. None: the whole file is needed.
@@ -50,7 +48,7 @@ def load(
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)  # first, because the file may use up FILLED_CHARS_MAX
-    read = _read(path, files, document, report)
+    read = _read(path, document, report)
     if asked is not None:
         leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)
@@ -82,11 +80,9 @@ def load(
     )
 
 
-def _read(
-    path: Path, files: Sequence[Path] | None, document: dict[str, Any], report: Report
-) -> config_files.Source:
+def _read(path: Path, document: dict[str, Any], report: Report) -> config_files.Source:
     """Read the files, repeat the items of ``for_each``, and give each item the hooks of ``defaults``."""
-    read = config_files.read(path, report, files)
+    read = config_files.read(path, report)
     repeat(read.data, document, report)
     copy_hooks(read.data, report.places)
     return read
