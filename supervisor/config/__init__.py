@@ -4,15 +4,12 @@
     files.py        a file, or a directory's files merged
     yaml_reader.py  YAML to plain values, each with its place; no tags, anchors or aliases
     for_each.py     one item for each value of for_each
-    default_hooks.py the hooks of defaults, for each item without its own
     environment_file.py the variables that the unit gives to the daemon, for commands
     environment.py  ${NAME} in the few texts that may use it
-    literal.py      texts in which ${ is a mistake, because nothing is filled in there
     schema.py       the JSON Schema and the defaults that it gives
-    validation.py   values against the schema
-    schema_errors.py the deviations from the schema, found by jsonschema
+    schema_errors.py values against the schema, by jsonschema
     messages.py     each deviation as a message for the operator
-    defaults.py     every default filled in, in one pass
+    defaults.py     the hooks of defaults for each item without its own; every default filled in
     build.py        complete values to settings
     cross_checks.py rules between settings, which no schema can express
     lease_checks.py those between times

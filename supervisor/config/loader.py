@@ -12,16 +12,14 @@ from typing import Any
 from supervisor.config import build, consul, control, cross_checks, http, lease_checks
 from supervisor.config import files as config_files
 from supervisor.config.build import default_values, state_dir
-from supervisor.config.default_hooks import copy_hooks
-from supervisor.config.defaults import apply_defaults
+from supervisor.config.defaults import apply_defaults, copy_hooks
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.for_each import repeat
-from supervisor.config.literal import refuse_references
 from supervisor.config.problems import SECTIONS, ConfigError, Places, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.schema import document as own_schema
+from supervisor.config.schema_errors import validate
 from supervisor.config.settings import Config, LogSettings
-from supervisor.config.validation import validate
 from supervisor.core.settings import ItemSettings
 from supervisor.runtime.notification import seconds_of, watchdog_s
 
@@ -115,7 +113,6 @@ def _validated(
     """Fill in variables, report every deviation from the schema, and return the part without a fault."""
     if read.complete and not any(section in read.data for section in SECTIONS):
         report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
-    refuse_references(read.data, report)
     fill_in(read.data, variables, report)
     validate(read.data, document, report)
     return _valid_part(read.data, report)
