@@ -144,9 +144,9 @@ async def _load(path: Path, within_s: float) -> Config:
     # The child must find the loader and the schema in memory, because an upgrade may have replaced the files.
     from supervisor.config import loader as loader
     from supervisor.daemon.loading import load_in_child
-    from supervisor.filesystem.reading import answered
+    from supervisor.filesystem.reading import answer_of
 
-    await answered(str(path), within_s)
+    await answer_of(str(path), within_s)
     schema_text()
     return await load_in_child(partial(_load_here, path), path)
 
