@@ -29,18 +29,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from supervisor.config import control as _control
 from supervisor.config.problems import ConfigError, Problem
 from supervisor.config.schema import document as schema
 from supervisor.config.schema import text as schema_text
 
 if TYPE_CHECKING:
-    from supervisor.config.environment import ANY_TEXT, EVERY_ITEM
     from supervisor.config.settings import Config, ConsulSettings, ControlSettings, HttpSettings, LogSettings
 
 __all__ = [
-    "ANY_TEXT",
-    "EVERY_ITEM",
     "Config",
     "ConfigError",
     "ConsulSettings",
@@ -48,21 +44,14 @@ __all__ = [
     "HttpSettings",
     "LogSettings",
     "Problem",
-    "control_socket",
     "load",
     "schema",
     "schema_text",
-    "state_dir_without_file",
-    "state_dirs_of",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import what only a file needs, when it is asked for."""
-    if name in ("ANY_TEXT", "EVERY_ITEM"):
-        from supervisor.config import environment
-
-        return getattr(environment, name)
     if name not in __all__:
         raise AttributeError(name)
     from supervisor.config import settings
@@ -75,26 +64,3 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, *, asked: str | 
     from supervisor.config import loader
 
     return loader.load(path, environ, hostname, asked=asked)
-
-
-def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders that may hold records of the configuration at ``path``, even if it has faults."""
-    from supervisor.config import loader
-
-    return loader.state_dirs_of(path, environ)
-
-
-def state_dir_without_file(environ: Mapping[str, str]) -> str:
-    """Return the folder of the records of a configuration that names no ``state_dir``."""
-    from supervisor.config import build
-
-    return build.state_dir({}, schema()["properties"]["state_dir"]["default"], environ)
-
-
-def control_socket(path: Path | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return where the daemon of the configuration at ``path`` takes commands, and why that is in doubt.
-
-    path: a file or a folder. None: no file is read, and the environment or the default decides.
-    Blank: there is no doubt. Raises ConfigError when ``path`` does not exist.
-    """
-    return _control.socket_of(path, environ, schema())

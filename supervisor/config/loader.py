@@ -136,8 +136,12 @@ def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     named = [given] if isinstance(given, str) else []
     named += config_files.paths_named(path, "state_dir")
     usable = [name for name in named if name.startswith("/") and "\0" not in name]
-    default = own_schema()["properties"]["state_dir"]["default"]
-    return tuple(dict.fromkeys(usable)) or (state_dir({}, default, environ),)
+    return tuple(dict.fromkeys(usable)) or (state_dir_without_file(environ),)
+
+
+def state_dir_without_file(environ: Mapping[str, str]) -> str:
+    """Return the folder of the records of a configuration that names no ``state_dir``."""
+    return state_dir({}, own_schema()["properties"]["state_dir"]["default"], environ)
 
 
 def _valid_part(data: dict[str, Any], report: Report) -> dict[str, Any]:
