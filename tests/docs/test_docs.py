@@ -44,8 +44,8 @@ from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.runtime import watchdogs
 from supervisor.telemetry.event_log import EVENTS_MAX
 from supervisor.telemetry.log.journald import VALUE_BYTES_MAX
-from supervisor.telemetry.sentences import sentence
 from supervisor.telemetry.names import Name
+from supervisor.telemetry.sentences import sentence
 from tests.consul.web.reader import Reader
 from tests.processes.hooks.test_webhook import receiver
 from tests.processes.hooks.trial import trial

@@ -137,8 +137,7 @@ def test_an_option_for_one_configuration_does_not_take_several(option: str, tmp_
     done = command("check", option, str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml"))
     assert done.returncode == USAGE and done.stdout == ""
     assert done.stderr == (
-        f"consul-supervisor: cannot use {option} with several PATHs: "
-        "it is about one configuration\n"
+        f"consul-supervisor: cannot use {option} with several PATHs: it is about one configuration\n"
     )
 
 
