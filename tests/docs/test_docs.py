@@ -247,7 +247,13 @@ def test_the_shown_events_are_printed_so(shown: str, printed: str, tmp_path: Pat
             "token": token,
             **note,
         },
-        {"event": "hook-succeeded", "hook": "on_lose[0]", "attempt": 1, "duration_s": 0.405},
+        {
+            "event": "hook-succeeded",
+            "hook": "on_lose[0]",
+            "attempt": 1,
+            "duration_s": 0.405,
+            "detail": "exit 0",
+        },
         {"event": "role", "former_role": "losing", "role": "resting"},
     ]
     times = ("7.612Z", "7.614Z", "8.020Z", "8.020Z")

@@ -30,5 +30,5 @@ def text_of(event: Event) -> str:
     name = event.get("event")
     if name not in SENTENCES:
         return str(name)
-    said = sentence(name, event).removeprefix(f"{event.get('item')}: ")
+    said = sentence(name, event).removeprefix(f"{event.get('item', NO_ITEM)}: ")
     return f"{said}, token {event['token']}" if name == "role" and event.get("token") else said
