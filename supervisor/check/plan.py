@@ -9,7 +9,7 @@ this node may be cut off.
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -58,8 +58,7 @@ class Cost:
     """A wish that can be met beside the other wishes, in the place of one that cannot."""
 
     option: str  # the wish, as the option of the command
-    length_s: float | None = None  # the nearest length that is possible. None: none is
-    session: ElectionSettings | None = None  # the session that meets it. None: there is none
+    length_s: float | None  # the nearest length that is possible. None: none is
 
 
 def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:
@@ -104,8 +103,13 @@ def as_text(settings: ElectionSettings, leader_change_s: float) -> str:
     return f"session:\n{block}{as_lines(rows, '# ')}{warnings}"
 
 
-def costs_text(costs: Iterable[Cost], leader_change_s: float) -> str:
-    return "".join(_cost_lines(cost, leader_change_s) for cost in costs).rstrip()
+def cost_text(cost: Cost) -> str:
+    """Return a line for a wish that would be met."""
+    is_failover = cost.option in (FAILOVER, USUALLY)
+    if cost.length_s is not None:
+        return f"  {cost.option} {format_duration(cost.length_s)} or {'more' if is_failover else 'less'}"
+    none = "no time is long enough" if is_failover else "not even 0s is short enough"
+    return f"  {cost.option}: {none} beside the other wishes"
 
 
 # --- the search ----------------------------------------------------------------------------------
@@ -191,30 +195,25 @@ def _costs(wishes: Wishes) -> Iterator[Cost]:
     """Yield for each option the nearest wish that is possible beside the others."""
     quickest = _quickest(wishes, STEPS_S[-1], *MEANS[-1])
     if wishes.failover_s is not None:
-        yield Cost(FAILOVER, None if quickest is None else lease_of(quickest).failover_s, quickest)
+        yield Cost(FAILOVER, None if quickest is None else lease_of(quickest).failover_s)
     if wishes.usually_s is not None:
-        yield Cost(USUALLY, None if quickest is None else _usual_s(quickest)[-1], quickest)
+        yield Cost(USUALLY, None if quickest is None else _usual_s(quickest)[-1])
     silence_s = wishes.silence_s
     if silence_s is None:
         silence_s = Surroundings(wishes.leader_change_s).silence_s
-    yield _longest(ON_LOSE, wishes.on_lose_s, lambda length_s: replace(wishes, on_lose_s=length_s))
-    yield _longest(SILENCE, silence_s, lambda length_s: replace(wishes, silence_s=length_s))
+    on_lose_s = _longest_s(wishes.on_lose_s, lambda length_s: replace(wishes, on_lose_s=length_s))
+    yield Cost(ON_LOSE, on_lose_s)
+    yield Cost(SILENCE, _longest_s(silence_s, lambda length_s: replace(wishes, silence_s=length_s)))
 
 
-def _longest(option: str, wished_s: float, wish: Callable[[float], Wishes]) -> Cost:
-    """Return the longest time below the wished one, in tenths of a second, that is possible."""
+def _longest_s(wished_s: float, wish: Callable[[float], Wishes]) -> float | None:
+    """Return the longest time below the wished one, in tenths of a second, that is possible. None: none."""
     lengths = _steps(0.0, min(wished_s, LOCK_DELAY_MAX_S), STEPS_S[-1])
     count = bisect_left(lengths, True, key=lambda length_s: not any(_in_time(wish(length_s))))
-    if count == 0:
-        return Cost(option)
-    met = plan(wish(lengths[count - 1]))
-    assert isinstance(met, ElectionSettings)
-    return Cost(option, lengths[count - 1], met)
+    return lengths[count - 1] if count else None
 
 
 # --- words ------------------------------------------------------------------------------------------
-
-_SUMS = ("room", "silence", "cut off")  # the figures of a session that meets other wishes
 
 
 def _times(settings: ElectionSettings) -> list[str]:
@@ -247,20 +246,3 @@ def _drop_in(around: Surroundings) -> Iterator[str]:
         yield "  [Service]"
         yield f"  WatchdogSec={format_duration(around.watchdog_s)}"
         yield f"  TimeoutStartSec={format_duration(around.watchdog_s - RESTART_S)}"
-
-
-def _cost_lines(cost: Cost, leader_change_s: float) -> str:
-    """Return a line for a wish with the session that meets it, then the sums and warnings of the session."""
-    is_failover = cost.option in (FAILOVER, USUALLY)
-    if cost.length_s is None or cost.session is None:
-        none = "no time is long enough" if is_failover else "not even 0s is short enough"
-        return f"  {cost.option}: {none} beside the other wishes\n"
-    wish = f"  {cost.option} {format_duration(cost.length_s)} or {'more' if is_failover else 'less'}"
-    sums = [row for row in lease_rows(cost.session) if row[0] in _SUMS]
-    around = surroundings_of(cost.session, leader_change_s)
-    warned = warnings_of(cost.session, around)
-    warnings = "".join(f"    warning: {warning.message}\n" for warning in warned)
-    session = ", ".join(_times(cost.session)).replace(":", "")
-    if around.watchdog_s < WATCHDOG_S:
-        session += f", WatchdogSec {format_duration(around.watchdog_s)}"
-    return f"{wish}: {session}\n{as_lines(sums, '    ')}{warnings}"

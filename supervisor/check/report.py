@@ -32,23 +32,15 @@ JSON_VERSION = 1  # of the document's shape; an added field does not change it
 class Checked:
     """A configuration that was checked and is valid."""
 
-    config: Config | None  # None: a drop-in was checked, and other files of its folder have faults
-    replaces: Path | None = None  # the file that a checked drop-in replaces. None: a new file, or no drop-in
-    standing: tuple[Problem, ...] = ()  # the faults of other files in the drop-in's folder
+    config: Config
     found: "Sequence[Finding] | None" = None  # the findings about Consul. None: no request was sent to Consul
-
-    @property
-    def warnings(self) -> tuple[Problem, ...]:
-        """Warnings about the configuration, then the faults of other files in the drop-in's folder."""
-        return (*(self.config.warnings if self.config else ()), *self.standing)
 
 
 def as_text(checked: Checked) -> str:
-    """Return the text of ``check``: a drop-in's place, figures, warnings, and findings about Consul."""
-    paragraphs = [f"in the place of {checked.replaces}\n"] if checked.replaces is not None else []
-    paragraphs += _paragraphs(checked.config.items if checked.config else ())
-    if checked.warnings:
-        paragraphs.append(warnings_text(checked.warnings))
+    """Return the text of ``check``: figures, warnings, and findings about Consul."""
+    paragraphs = [*_paragraphs(checked.config.items)]
+    if checked.config.warnings:
+        paragraphs.append(warnings_text(checked.config.warnings))
     if checked.found is not None:
         paragraphs.append(_connection(checked.found))
     return "\n".join(paragraphs)
@@ -67,12 +59,9 @@ def warnings_text(warnings: Iterable[Problem]) -> str:
 
 def verdict(path: Path, checked: Checked) -> str:
     """Return the last line of ``check``, for a configuration that is valid."""
-    if checked.config is None:
-        faults = _count(len(checked.standing), "fault")
-        return f"{path}: valid, but the folder cannot be used: {faults} in its other files"
     kinds = Counter(settings.kind for settings in checked.config.items)
     counts = [_count(number, kind) for kind, number in kinds.items()]
-    line = ", ".join([f"{path}: valid", *counts, _count(len(checked.warnings), "warning")])
+    line = ", ".join([f"{path}: valid", *counts, _count(len(checked.config.warnings), "warning")])
     if checked.found is None:
         return line
     levels = Counter[str](one.level for one in checked.found)
@@ -111,9 +100,8 @@ def as_json(checked: Checked) -> str:
     config, found = checked.config, checked.found
     return _document(
         valid=True,
-        replaces=None if checked.replaces is None else str(checked.replaces),
-        warnings=[_problem(problem) for problem in checked.warnings],
-        items=[_figures(settings) for settings in (config.items if config else ())],
+        warnings=[_problem(problem) for problem in config.warnings],
+        items=[_figures(settings) for settings in config.items],
         connect=None if found is None else [asdict(one) for one in found],
     )
 
@@ -125,7 +113,7 @@ def refused_json(problems: Iterable[Problem], warnings: Iterable[Problem]) -> st
 
 
 def _document(**parts: object) -> str:
-    every: dict[str, object] = {"replaces": None, "errors": [], "warnings": [], "items": [], "connect": None}
+    every: dict[str, object] = {"errors": [], "warnings": [], "items": [], "connect": None}
     ordered = {"version": JSON_VERSION, "valid": parts["valid"], **every, **parts}
     return json.dumps(ordered, indent=2)
 

@@ -71,9 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return DONE
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
-            passes = (
-                options.command == "run"
-            )  # systemd starts that again, because a machine's shortage may pass
+            passes = options.command == "run"  # systemd starts that again, because a shortage may pass
             why = "cannot go on: too many open files: raise ulimit -n, or LimitNOFILE="
             return fail(NEGATIVE if passes else CONFIGURATION, why)
         if error.errno not in UNWRITABLE:

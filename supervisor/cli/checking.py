@@ -24,7 +24,7 @@ from supervisor.check.report import (
 )
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 from supervisor.cli.terminal import fail, report, run_async
-from supervisor.config import Config, ConfigError, Problem, drop_in, environment_file, load
+from supervisor.config import Config, ConfigError, Problem, environment_file, load
 from supervisor.config.problems import Places
 from supervisor.formats.durations import parse_duration
 from supervisor.preflight.file_modes import audit
@@ -43,8 +43,6 @@ def check(options: argparse.Namespace) -> int:
         return fail(USAGE, "cannot use --quiet with --json: the document is whole")
     if len(options.paths) > 1:
         return _check_each(options)
-    if options.name is not None and options.folder is None:
-        return fail(USAGE, "cannot use --as alone: it names a drop-in in the folder of --with")
     try:
         return _check_one(options.paths[0], options)
     except ConfigError as error:
@@ -56,20 +54,13 @@ def check(options: argparse.Namespace) -> int:
 
 def _check_each(options: argparse.Namespace) -> int:
     """Print the verdict and warnings of each of several configurations, or every fault and the verdict."""
-    of_one = {
-        "--with": options.folder,
-        "--as": options.name,
-        "--connect": options.connect,
-        "--json": options.json,
-    }
-    for option, given in of_one.items():
+    for option, given in (("--connect", options.connect), ("--json", options.json)):
         if given:
             return fail(USAGE, f"cannot use {option} with several PATHs: it is about one configuration")
     code = DONE
     for path in options.paths:
         try:
-            config = load(path, _environ(options.here), socket.gethostname())
-            config = _with_warnings(config, options.here, path)
+            config = _loaded(path, options.here)
             warnings = "" if options.quiet else warnings_text(config.warnings)
             print(f"{warnings}{verdict(path, Checked(config))}", flush=True)
         except ConfigError as error:
@@ -91,14 +82,7 @@ def _refused(path: Path, error: ConfigError, *, quiet: bool) -> int:
 
 def _check_one(path: Path, options: argparse.Namespace) -> int:
     """Check one configuration, print the result, and return the exit code. Raises ConfigError."""
-    hostname, environ = socket.gethostname(), _environ(options.here)
-    if options.folder is None:
-        checked = Checked(_with_warnings(load(path, environ, hostname), options.here, path))
-    else:
-        placed = drop_in.load(drop_in.DropIn(path, options.folder, options.name), environ, hostname)
-        config = placed.config and _with_warnings(placed.config, options.here, path, alone=path)
-        checked = Checked(config, placed.replaces, placed.standing)
-    code = DONE
+    checked, code = Checked(_loaded(path, options.here)), DONE
     if options.connect:
         found, code = _ask_consul(checked.config)
         checked = replace(checked, config=_without_proven(checked.config, found), found=found)
@@ -144,47 +128,42 @@ def _hidden_device(config: Config) -> Iterator[Problem]:
         yield Problem(*(config.places or Places("")).of_key(("watchdog",)), "watchdog", why)
 
 
-def _with_warnings(config: Config, here: bool, path: Path, *, alone: Path | None = None) -> Config:
-    """Return the configuration with warnings about this machine: hooks that cannot start, file modes.
+def _loaded(path: Path, here: bool) -> Config:
+    """Load a configuration, with warnings about this machine: hooks that cannot start, file modes.
 
     here: whether the configuration is meant for this machine. If so, a hook that cannot start is a fault.
-    alone: the drop-in that is checked. None: the whole configuration is checked. Hooks in other files of a
-        drop-in's folder are warnings only.
     Raises ConfigError.
     """
     from supervisor.preflight.problems import unstartable
 
+    config = load(path, _environ(here), socket.gethostname())
     found = run_async(unstartable(config, os.environ, here=here))
     found += tuple(_hidden_device(config)) if here else ()
-    refused = tuple(one for one in found if here and (alone is None or one.file == str(alone)))
-    if refused:
-        raise ConfigError(refused)
+    if here and found:
+        raise ConfigError(found)
     variables = environment_file.read()
     secret = variables.values.keys() & {*config.withheld, "CONSUL_HTTP_TOKEN", "CONSUL_HTTP_AUTH"}
     secret_files = [environment_file.FILE] if secret else []
-    careful = () if alone is not None else audit(path, config, in_use=False, also_secret=secret_files)
+    careful = audit(path, config, in_use=False, also_secret=secret_files)
     return replace(config, warnings=(*config.warnings, *variables.warnings, *found, *careful))
 
 
-def _without_proven(config: Config | None, found: list["Finding"]) -> Config | None:
+def _without_proven(config: Config, found: list["Finding"]) -> Config:
     """Return the configuration without the warning about a short TTL, if Consul would make each session."""
     from supervisor.check.findings import MAKES_SESSION
 
     made = {one.item for one in found if MAKES_SESSION in one.text}
-    if config is None or any(each.contend and each.name not in made for each in config.items):
+    if any(each.contend and each.name not in made for each in config.items):
         return config
     return replace(config, warnings=tuple(one for one in config.warnings if not one.path.endswith(TTL)))
 
 
-def _ask_consul(config: Config | None) -> tuple[list["Finding"], int]:
+def _ask_consul(config: Config) -> tuple[list["Finding"], int]:
     """Return the findings of ``--connect``, and the exit code."""
     from supervisor.check.connection import check_connection, is_reached
     from supervisor.check.findings import Finding, Level
     from supervisor.consul.token import TokenError
 
-    if config is None:
-        text = "no request was sent to Consul: the folder cannot be used, see the warnings"
-        return [Finding("reachable", Level.UNTOLD, text)], DONE
     try:
         found = run_async(check_connection(config, socket.gethostname()))
     except TokenError as error:

@@ -16,7 +16,8 @@ from supervisor.cli.display.members import (
 from supervisor.cli.display.text import escape, wrapped
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import columns, confirm, fail, run_async
-from supervisor.config import EVERY_ITEM, Config
+from supervisor.config import Config
+from supervisor.config.environment import EVERY_ITEM
 from supervisor.consul.endpoints import READS_SESSIONS
 from supervisor.consul.members import (
     Cluster,

@@ -153,16 +153,6 @@ COMMANDS = {
             Path,
             nargs="+",
         ),
-        _argument(
-            "--with DIR", "check PATH, a single drop-in, as if it were in this folder", Path, dest="folder"
-        ),
-        _argument(
-            "--as NAME",
-            "with --with: the drop-in's name in that folder, which decides which file it replaces "
-            "(default: PATH's own name if the folder has it, else the file with most of the same content)",
-            values.drop_in,
-            dest="name",
-        ),
         _flag(
             "--connect",
             "also ask Consul: whether it is reachable, its leader, its agent, the token's rights; this "

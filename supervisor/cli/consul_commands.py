@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from supervisor.cli.commands import DEFAULT_CONFIG
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.cli.terminal import UnknownItem, fail, run_async
-from supervisor.config import ConfigError, control_socket, load, state_dirs_of
+from supervisor.config import ConfigError, load
 from supervisor.config.consul import from_environment
+from supervisor.config.control import control_socket
 from supervisor.config.problems import known_names
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def load_for(asked: str, path: Path | None) -> "Config":
     try:
         return load(path, os.environ, socket.gethostname(), asked=asked)
     except ConfigError as error:
+        from supervisor.config.loader import state_dirs_of
         from supervisor.daemon import accepted
 
         runtime = os.path.dirname(control_socket(None, os.environ)[0])

@@ -149,7 +149,7 @@ def socket_path(given: str | None, config: Path | None) -> str:
     Print a warning on standard error where a fault of the configuration may hide another socket. Raises
     ConfigError when the configuration does not exist.
     """
-    from supervisor.config import control_socket
+    from supervisor.config.control import control_socket
 
     if given is not None:
         return given

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from typing import TextIO, cast
 
@@ -37,8 +37,7 @@ def _lock(options: argparse.Namespace) -> int:
             USAGE,
             f"cannot use the prefix {options.key}: with -n it is that of `consul lock -n`, without /.lock",
         )
-    refused = _why_not_executable(options.argv[0])
-    if refused is not None:
+    if refused := _why_not_executable(options.argv):
         code, why = refused
         return fail(code, f"cannot run {options.argv[0]}: {why}")
     return _hold(options)
@@ -97,16 +96,17 @@ def _never_waiting() -> Iterator[None]:
             outlet.finish()
 
 
-def _why_not_executable(program: str) -> tuple[int, str] | None:
+def _why_not_executable(argv: Sequence[str]) -> tuple[int, str] | None:
     """Return the exit code of a shell for a program that cannot run, and why. None: it seems that it can."""
     from supervisor.filesystem.executable import CannotExecute, check_executable
 
+    program = argv[0]
     found = shutil.which(program)
     if found is None and os.path.dirname(program) and os.path.exists(program):
         return NOT_EXECUTABLE, "it is not executable"
     if found is None:
         is_for_shell = any(sign in program for sign in " |&;<>$")
-        hint = f"; no shell reads it: write -- sh -c {shlex.quote(program)}" if is_for_shell else ""
+        hint = f"; no shell reads it: write -- sh -c {shlex.quote(' '.join(argv))}" if is_for_shell else ""
         return NOT_FOUND, f"there is no such program{hint}"
     try:
         check_executable(found, os.environ.get("PATH", os.defpath))

@@ -2,7 +2,7 @@
 
 import argparse
 
-from supervisor.check.plan import FAILOVER, USUALLY, Wishes, as_text, costs_text
+from supervisor.check.plan import FAILOVER, USUALLY, Wishes, as_text, cost_text
 from supervisor.check.plan import plan as plan_for
 from supervisor.check.relied_on import SERF_HEALTH
 from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
@@ -21,7 +21,7 @@ def plan(options: argparse.Namespace) -> int:
     found = plan_for(wishes)
     if isinstance(found, tuple):
         fail(NEGATIVE, "cannot plan a session: none meets all these wishes; change one of them:")
-        progress(costs_text(found, change_s))
+        progress("\n".join(map(cost_text, found)))
         return NEGATIVE
     print(as_text(found, change_s), end="")
     return DONE

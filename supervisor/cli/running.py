@@ -13,15 +13,9 @@ from pathlib import Path
 
 from supervisor.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
 from supervisor.cli.terminal import collect_rarely, fail, report, run_async
-from supervisor.config import (
-    Config,
-    ConfigError,
-    control_socket,
-    load,
-    schema_text,
-    state_dir_without_file,
-    state_dirs_of,
-)
+from supervisor.config import Config, ConfigError, load, schema_text
+from supervisor.config.control import control_socket
+from supervisor.config.loader import state_dir_without_file, state_dirs_of
 from supervisor.consul.token import Token, TokenError, TokenHangs
 from supervisor.control import ControlError
 from supervisor.daemon import accepted
@@ -141,13 +135,11 @@ async def _load(path: Path, within_s: float) -> Config:
     Raises NoAnswer when the file system does not answer within ``within_s``, and all that ``load_in_child``
     raises.
     """
-    # The child must find the loader and the schema in memory, because an upgrade may have replaced the files.
-    from supervisor.config import loader as loader
     from supervisor.daemon.loading import load_in_child
-    from supervisor.filesystem.reading import answered
+    from supervisor.filesystem.reading import answer_of
 
-    await answered(str(path), within_s)
-    schema_text()
+    await answer_of(str(path), within_s)
+    schema_text()  # in memory, as the loader is, because an upgrade may have replaced the files
     return await load_in_child(partial(_load_here, path), path)
 
 

@@ -46,14 +46,6 @@ def _matching(pattern: str, text: str, why_not: str) -> str:
     return text
 
 
-def drop_in(text: str) -> str:
-    from supervisor.config.files import is_drop_in
-
-    if "/" in text or not is_drop_in(text):
-        raise ArgumentTypeError("invalid name: must end with .yaml or .yml, and have no folder")
-    return text
-
-
 def socket(text: str) -> str:
     from supervisor.config.control import PATH_BYTES_MAX
 

@@ -31,7 +31,8 @@ def left_events(options: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]
     There are none when the socket alone says which daemon is meant. Raises OSError, whose strerror is a
     sentence.
     """
-    from supervisor.config import control_socket, state_dir_without_file, state_dirs_of
+    from supervisor.config.control import control_socket
+    from supervisor.config.loader import state_dir_without_file, state_dirs_of
     from supervisor.filesystem.reading import await_answer
     from supervisor.journal import identity_here
     from supervisor.journal.copies import folder_of
@@ -64,7 +65,8 @@ def say_why_it_ended(options: argparse.Namespace) -> None:
     import socket
 
     from supervisor.cli.display.event_lines import lines
-    from supervisor.config import EVERY_ITEM, ConfigError, load
+    from supervisor.config import ConfigError, load
+    from supervisor.config.environment import EVERY_ITEM
 
     try:
         folder, found = left_events(options)

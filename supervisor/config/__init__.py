@@ -4,15 +4,12 @@
     files.py        a file, or a directory's files merged
     yaml_reader.py  YAML to plain values, each with its place; no tags, anchors or aliases
     for_each.py     one item for each value of for_each
-    default_hooks.py the hooks of defaults, for each item without its own
     environment_file.py the variables that the unit gives to the daemon, for commands
     environment.py  ${NAME} in the few texts that may use it
-    literal.py      texts in which ${ is a mistake, because nothing is filled in there
     schema.py       the JSON Schema and the defaults that it gives
-    validation.py   values against the schema
-    schema_errors.py the deviations from the schema, found by jsonschema
+    schema_errors.py values against the schema, by jsonschema
     messages.py     each deviation as a message for the operator
-    defaults.py     every default filled in, in one pass
+    defaults.py     the hooks of defaults for each item without its own; every default filled in
     build.py        complete values to settings
     cross_checks.py rules between settings, which no schema can express
     lease_checks.py those between times
@@ -23,7 +20,6 @@
     settings.py     Config and its parts
     loader.py       these steps in their order
     command_line.py the item of one command line, for lock
-    drop_in.py      a lone file, as if it were in its folder already
 
 The package reads files. It sends no request and starts no program. YAML, JSON Schema and the classes of the
 settings are imported when a file is loaded, because most commands need none of them.
@@ -33,18 +29,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from supervisor.config import control as _control
 from supervisor.config.problems import ConfigError, Problem
 from supervisor.config.schema import document as schema
 from supervisor.config.schema import text as schema_text
 
 if TYPE_CHECKING:
-    from supervisor.config.environment import ANY_TEXT, EVERY_ITEM
     from supervisor.config.settings import Config, ConsulSettings, ControlSettings, HttpSettings, LogSettings
 
 __all__ = [
-    "ANY_TEXT",
-    "EVERY_ITEM",
     "Config",
     "ConfigError",
     "ConsulSettings",
@@ -52,21 +44,14 @@ __all__ = [
     "HttpSettings",
     "LogSettings",
     "Problem",
-    "control_socket",
     "load",
     "schema",
     "schema_text",
-    "state_dir_without_file",
-    "state_dirs_of",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import what only a file needs, when it is asked for."""
-    if name in ("ANY_TEXT", "EVERY_ITEM"):
-        from supervisor.config import environment
-
-        return getattr(environment, name)
     if name not in __all__:
         raise AttributeError(name)
     from supervisor.config import settings
@@ -79,26 +64,3 @@ def load(path: Path, environ: Mapping[str, str], hostname: str, *, asked: str | 
     from supervisor.config import loader
 
     return loader.load(path, environ, hostname, asked=asked)
-
-
-def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders that may hold records of the configuration at ``path``, even if it has faults."""
-    from supervisor.config import loader
-
-    return loader.state_dirs_of(path, environ)
-
-
-def state_dir_without_file(environ: Mapping[str, str]) -> str:
-    """Return the folder of the records of a configuration that names no ``state_dir``."""
-    from supervisor.config import build
-
-    return build.state_dir({}, schema()["properties"]["state_dir"]["default"], environ)
-
-
-def control_socket(path: Path | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return where the daemon of the configuration at ``path`` takes commands, and why that is in doubt.
-
-    path: a file or a folder. None: no file is read, and the environment or the default decides.
-    Blank: there is no doubt. Raises ConfigError when ``path`` does not exist.
-    """
-    return _control.socket_of(path, environ, schema())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from supervisor.config.problems import ConfigError, Places, Report
+from supervisor.config.schema import document as own_schema
 
 if TYPE_CHECKING:
     from supervisor.config.settings import ControlSettings
@@ -32,7 +33,7 @@ def resolve(
     return ControlSettings(path, group, configured=True)
 
 
-def socket_of(path: Path | None, environ: Mapping[str, str], document: Mapping[str, Any]) -> tuple[str, str]:
+def control_socket(path: Path | None, environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the control socket for a command, and why the daemon may have another one.
 
     path: a file or a folder. None: no file is read, and the environment or the default decides.
@@ -40,7 +41,7 @@ def socket_of(path: Path | None, environ: Mapping[str, str], document: Mapping[s
     that may hide the key, the result is the socket of a line that seems to give it, else the default.
     Raises ConfigError when ``path`` does not exist.
     """
-    default = _default(environ, document)
+    default = _default(environ, own_schema())
     if path is None:
         return default, ""
     from supervisor.config import files

@@ -1,4 +1,4 @@
-"""Fills in every default, in one pass over data that the schema has accepted.
+"""Gives each item the hooks of ``defaults``, and fills in every default of data that the schema has accepted.
 
 A setting that an item does not have comes from the ``defaults`` of the file, or else from the schema. The
 settings of ``consul``, ``state_dir`` and ``control_socket`` are not filled in here, because for them
@@ -7,9 +7,44 @@ variables of the environment come between the file and the schema.
 
 from typing import Any
 
+from supervisor.config.problems import Places, items_of
 from supervisor.config.schema import Defaults
+from supervisor.core.settings import HOOK_EVENTS
 
 _NAME = "<name>"  # in a default, replaced by the item's name
+_COMMANDS = ("run", "candidate_check")
+
+
+def copy_hooks(data: dict[str, Any], places: Places) -> None:
+    """Copy, in place, the hooks of ``defaults`` into each item, and note in ``places`` where they come from.
+
+    An observer takes on_change alone, and on_lose_failure goes to items with on_lose alone. An empty mapping
+    for ``run`` or ``candidate_check`` means none, and is removed.
+    ``data`` is not validated yet. Even a value of an unexpected shape is copied, because the schema refuses
+    it later.
+    """
+    defaults = data.get("defaults")
+    given = defaults if isinstance(defaults, dict) else {}
+    for section, name, item in items_of(data):
+        if not isinstance(item, dict):
+            continue
+        contends = item.get("contend") is not False
+        for key in (*HOOK_EVENTS, *_COMMANDS):
+            if key in item or key not in given or not (contends or key == "on_change"):
+                continue
+            if key != "on_lose_failure" or item.get("on_lose"):
+                item[key] = _copy(given[key])
+                places.copied((section, name, key), ("defaults", key))
+        for key in _COMMANDS if contends else ():
+            if item.get(key) == {}:
+                del item[key]
+
+
+def _copy(value: Any) -> Any:
+    """Return a copy that shares no hook, because variables are filled in in place."""
+    if isinstance(value, list):
+        return [_copy(hook) for hook in value]
+    return dict(value) if isinstance(value, dict) else value
 
 
 def apply_defaults(

@@ -5,9 +5,10 @@ names, without hidden files. The elections and semaphores of all files are unite
 be in one file only. Only regular files are read, and never more than the limits below.
 """
 
+import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,17 +36,14 @@ class Source:
     complete: bool = True  # whether each file could be read to its end
 
 
-def read(path: Path, report: Report, files: Sequence[Path] | None = None) -> Source:
-    """Read a file or a folder, report every problem, and fill the places of the report.
-
-    files: the files of a folder to read. None: all that count in it.
-    """
+def read(path: Path, report: Report) -> Source:
+    """Read a file or a folder, report every problem, and fill the places of the report."""
     source = Source(report.places)
     budget_bytes = FILES_BYTES_MAX
     try:
-        files = _files(path) if files is None else files
+        files = _files(path)
     except CannotRead as error:
-        files = ()
+        files = []
         _refuse(source, path, error, report)
     for file in files:
         try:
@@ -80,30 +78,18 @@ def paths_named(path: Path, key: str) -> Iterator[str]:
                 yield from re.findall(_PATH_OF.format(key), text)
 
 
-def drop_ins(folder: Path) -> list[Path]:
-    """Return the files of a folder that count, in the order of their names. Raises CannotRead."""
-    try:
-        return sorted(file for file in folder.iterdir() if is_drop_in(file.name))
-    except (OSError, ValueError) as error:
-        raise CannotRead(f"cannot be read: {_why(error)}") from None
-
-
-def is_drop_in(name: str) -> bool:
-    return name.endswith((".yml", ".yaml")) and not name.startswith(".")
-
-
 def _files(path: Path) -> list[Path]:
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
             return [path]
+        names = [name for name in os.listdir(path) if name.endswith((".yml", ".yaml")) and name[0] != "."]
     except (OSError, ValueError) as error:
         raise CannotRead(f"cannot be read: {_why(error)}") from None
-    files = drop_ins(path)
-    if not files:
+    if not names:
         raise CannotRead("cannot be used: the folder has no file *.yaml or *.yml")
-    if len(files) > FILES_MAX:
-        raise CannotRead(f"cannot be used: it has {len(files)} files, at most {FILES_MAX} are read")
-    return files
+    if len(names) > FILES_MAX:
+        raise CannotRead(f"cannot be used: it has {len(names)} files, at most {FILES_MAX} are read")
+    return [path / name for name in sorted(names)]
 
 
 def _content(file: Path, budget_bytes: int) -> bytes:

@@ -4,7 +4,7 @@ Each step reports what it cannot use and goes on, so that one run shows every pr
 an earlier step has refused, because they would only refuse it again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,14 @@ from typing import Any
 from supervisor.config import build, consul, control, cross_checks, http, lease_checks
 from supervisor.config import files as config_files
 from supervisor.config.build import default_values, state_dir
-from supervisor.config.default_hooks import copy_hooks
-from supervisor.config.defaults import apply_defaults
+from supervisor.config.defaults import apply_defaults, copy_hooks
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.for_each import repeat
-from supervisor.config.literal import refuse_references
 from supervisor.config.problems import SECTIONS, ConfigError, Places, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.schema import document as own_schema
+from supervisor.config.schema_errors import validate
 from supervisor.config.settings import Config, LogSettings
-from supervisor.config.validation import validate
 from supervisor.core.settings import ItemSettings
 from supervisor.runtime.notification import seconds_of, watchdog_s
 
@@ -31,14 +29,12 @@ def load(
     environ: Mapping[str, str],
     hostname: str,
     *,
-    files: Sequence[Path] | None = None,
     asked: str | None = None,
     document: dict[str, Any] | None = None,
 ) -> Config:
     """Load the configuration at ``path``, a file or a folder of drop-ins.
 
     hostname: the value of ``${HOSTNAME}``.
-    files: the files of a folder to read. None: all that count in it.
     asked: the item that a query is about, or EVERY_ITEM. Texts that refer to unset variables are left out,
         because only the daemon's unit may set them, but not those in ``consul`` and in the item's key or
         prefix. In names of sessions ANY_TEXT stands for each variable. None: the whole file is needed.
@@ -50,7 +46,7 @@ def load(
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)  # first, because the file may use up FILLED_CHARS_MAX
-    read = _read(path, files, document, report)
+    read = _read(path, document, report)
     if asked is not None:
         leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)
@@ -82,11 +78,9 @@ def load(
     )
 
 
-def _read(
-    path: Path, files: Sequence[Path] | None, document: dict[str, Any], report: Report
-) -> config_files.Source:
+def _read(path: Path, document: dict[str, Any], report: Report) -> config_files.Source:
     """Read the files, repeat the items of ``for_each``, and give each item the hooks of ``defaults``."""
-    read = config_files.read(path, report, files)
+    read = config_files.read(path, report)
     repeat(read.data, document, report)
     copy_hooks(read.data, report.places)
     return read
@@ -119,7 +113,6 @@ def _validated(
     """Fill in variables, report every deviation from the schema, and return the part without a fault."""
     if read.complete and not any(section in read.data for section in SECTIONS):
         report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
-    refuse_references(read.data, report)
     fill_in(read.data, variables, report)
     validate(read.data, document, report)
     return _valid_part(read.data, report)
@@ -143,8 +136,12 @@ def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     named = [given] if isinstance(given, str) else []
     named += config_files.paths_named(path, "state_dir")
     usable = [name for name in named if name.startswith("/") and "\0" not in name]
-    default = own_schema()["properties"]["state_dir"]["default"]
-    return tuple(dict.fromkeys(usable)) or (state_dir({}, default, environ),)
+    return tuple(dict.fromkeys(usable)) or (state_dir_without_file(environ),)
+
+
+def state_dir_without_file(environ: Mapping[str, str]) -> str:
+    """Return the folder of the records of a configuration that names no ``state_dir``."""
+    return state_dir({}, own_schema()["properties"]["state_dir"]["default"], environ)
 
 
 def _valid_part(data: dict[str, Any], report: Report) -> dict[str, Any]:

@@ -67,7 +67,9 @@ def mistakes(found: Deviation, definitions: dict[str, Any]) -> Iterator[Mistake]
         message = f"cannot be used without {found.detail}: add it, or remove {path[-1]}"
         yield Mistake(path, message, at_key=True)
     elif "propertyNames" in found.rule_path:
-        yield Mistake((*path, found.value), _pattern(found, "this name"), at_key=True)
+        of_pattern = found.keyword == "pattern"
+        message = _pattern(found, "this name") if of_pattern else _SENTENCES[found.keyword](found)
+        yield Mistake((*path, found.value), message, at_key=True)
     elif found.keyword == "not":
         yield Mistake(path, _excluded(found), at_key=True)
     elif found.keyword == "uniqueItems":
@@ -254,6 +256,8 @@ _SENTENCES: dict[str, Callable[[Deviation], str]] = {
     "type": _type,
     "enum": _enum,
     "pattern": _pattern,
+    "literal": lambda found: f"cannot hold ${{: no variable is filled in here; {found.demand}",
+    "literalKey": lambda found: f"cannot hold ${{ or $$: {found.demand}",
     "oneOf": _one_of,
     "minimum": _too_small,
     "maximum": _too_large,

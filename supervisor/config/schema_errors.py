@@ -1,8 +1,9 @@
 """Finds, by jsonschema, what in a configuration deviates from its schema.
 
-Two keywords are ours, ``durationMinimum`` and ``durationMaximum``. A ``pattern`` must match the whole text,
-because Python's ``$`` would let a newline pass. A deviation from ``dependentRequired`` has the path of the
-key that lacks its companion.
+Four keywords are ours: ``durationMinimum``, ``durationMaximum``, and ``literal`` and ``literalKey`` with the
+remedy for a text that refers to a variable where nothing is filled in and no shell reads the text. A
+``pattern`` must match the whole text, because Python's ``$`` would let a newline pass. A deviation from
+``dependentRequired`` has the path of the key that lacks its companion.
 """
 
 import re
@@ -10,11 +11,30 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from supervisor.config.messages import Deviation
+from supervisor.config.messages import Deviation, mistakes
+from supervisor.config.problems import Report
 from supervisor.formats.durations import parse_duration
 
 TOO_MANY = ("maxItems", "maxProperties")
-_OF_ENTRIES = ("properties", "additionalProperties", "propertyNames", "items", "uniqueItems")
+_OF_ENTRIES = ("properties", "additionalProperties", "propertyNames", "prefixItems", "items", "uniqueItems")
+_IN_KEY = re.compile(r"\$[${]")  # a lone dollar may stand in a key, as in JSON's $schema
+
+
+def validate(data: dict[str, Any], document: dict[str, Any], report: Report) -> None:
+    """Report everything in ``data`` that the schema ``document`` does not allow.
+
+    Raises ConfigError when a list or mapping has too many entries, because its entries were not validated
+    and no later step can use them.
+    """
+    unseen = False
+    for deviation in deviations(data, document):
+        unseen = unseen or deviation.keyword in TOO_MANY
+        for mistake in mistakes(deviation, document["$defs"]):
+            refuse = report.refuse_key if mistake.at_key else report.refuse
+            refuse(mistake.path, mistake.message)
+        assert report.broken(), f"a deviation without a sentence: {deviation.keyword}"
+    if unseen:
+        report.raise_if_any()
 
 
 def deviations(data: Any, document: dict[str, Any]) -> Iterator[Deviation]:
@@ -80,10 +100,6 @@ def _of_text(allows: Callable[[str, str], bool]) -> Any:
     return errors
 
 
-def _matches(text: str, pattern: str) -> bool:
-    return re.fullmatch(pattern, text) is not None
-
-
 def _lasts(text: str, holds: Callable[[float], bool]) -> bool:
     """Return whether ``holds`` is true of a duration. True for any other text: the pattern refuses it."""
     try:
@@ -93,7 +109,9 @@ def _lasts(text: str, holds: Callable[[float], bool]) -> bool:
 
 
 _OF_TEXT: dict[str, Callable[[str, str], bool]] = {
-    "pattern": _matches,
+    "pattern": lambda text, pattern: re.fullmatch(pattern, text) is not None,
+    "literal": lambda text, _: "${" not in text,
+    "literalKey": lambda text, _: _IN_KEY.search(text) is None,
     "durationMinimum": lambda text, least: _lasts(text, lambda s: s >= parse_duration(least)),
     "durationMaximum": lambda text, most: _lasts(text, lambda s: s <= parse_duration(most)),
 }

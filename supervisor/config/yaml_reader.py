@@ -133,7 +133,8 @@ class _Reader:
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path)
         if isinstance(event, yaml.SequenceStartEvent):
-            return self._sequence(path)
+            items = enumerate(self._until(yaml.SequenceEndEvent))
+            return [self._node(each, (*path, index), self._place(each)) for index, each in items]
         return self._scalar(event, path)
 
     def _refuse_alias_anchor_tag(self, event: Any, path: KeyPath) -> None:
@@ -175,10 +176,6 @@ class _Reader:
             message = f"cannot have a merge key (<<): write the values out, {_SHARE}"
             raise self._unreadable(self._place(event), path, message)
         return str(event.value)
-
-    def _sequence(self, path: KeyPath) -> list[Any]:
-        items = enumerate(self._until(yaml.SequenceEndEvent))
-        return [self._node(event, (*path, index), self._place(event)) for index, event in items]
 
     def _scalar(self, event: Any, path: KeyPath) -> Any:
         text = str(event.value)

@@ -8,7 +8,7 @@ session. Pure functions.
 import re
 from collections.abc import Iterable
 
-from supervisor.config import ANY_TEXT
+from supervisor.config.environment import ANY_TEXT
 from supervisor.consul.endpoints import READS_SESSIONS
 from supervisor.consul.members import DEFAULT_NAMES, name_pattern
 from supervisor.core.outcomes import ListedSession, SessionsView

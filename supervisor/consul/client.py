@@ -175,10 +175,10 @@ class ConsulClient:
             return self._with_permit(request, permits, self._send(request, deliver))
         return self._queued(request, deliver)
 
-    def _permits_of(self, request: Request) -> Limiter:
+    def _permits_of(self, request: Request | ListQuery) -> Limiter:
         if isinstance(request, ServiceRequest):
             return self._service_permits
-        if isinstance(request, ReadKey) and self._clock() < self._large_until.get(request.key, 0.0):
+        if isinstance(request, ReadKey) and self._was_too_large(request.key):
             return self._large_permits
         return self._holding_permits if _keeps_lock(request) else self._permits
 
@@ -203,7 +203,7 @@ class ConsulClient:
         await self._send(request, deliver)
 
     def _send(self, request: Request, deliver: Deliver) -> Coroutine[Any, Any, None]:
-        if isinstance(request, ReadSlots) and self._is_large(request):
+        if isinstance(request, ReadSlots) and request.session and self._was_too_large(request.prefix):
             return self._send_parts(request, deliver)
         decode, instead = partial(self._decoded, request), partial(self._failed, request)
         answer = PendingAnswer(request, deliver, decode, instead)
@@ -222,15 +222,18 @@ class ConsulClient:
         if isinstance(request, ReadSlots | WatchSlots):
             self._large_until.pop(request.prefix, None)
         if isinstance(request, ReadKey) and len(response.content) > LARGE_BYTES:
-            self._large_until[request.key] = self._clock() + LARGE_S
+            self._note_too_large(request.key)
         return self._codec.decode(request, response)
 
     async def _send_parts(self, request: ReadSlots, deliver: Deliver) -> None:
         deliver(Answered(request, await self._in_parts(request)))
 
-    def _is_large(self, request: ReadSlots) -> bool:
-        """Return whether a holder repeats a read whose answer exceeded the limit less than LARGE_S ago."""
-        return bool(request.session) and self._clock() < self._large_until.get(request.prefix, 0.0)
+    def _note_too_large(self, name: str) -> None:
+        self._large_until[name] = self._clock() + LARGE_S
+
+    def _was_too_large(self, name: str) -> bool:
+        """Return whether the list below this prefix, or the value of this key, was too large lately."""
+        return self._clock() < self._large_until.get(name, 0.0)
 
     async def _failed(self, request: Request, failure: ExchangeFailed) -> Outcome:
         """Return the outcome of an exchange without an answer.
@@ -238,10 +241,10 @@ class ConsulClient:
         When the list of all keys is too large, a holder's own keys are read one by one.
         """
         if isinstance(request, ReadKey) and failure.kind is FailureKind.TOO_LARGE:
-            self._large_until[request.key] = self._clock() + LARGE_S
+            self._note_too_large(request.key)
         if failure.kind is not FailureKind.TOO_LARGE or not isinstance(request, ReadSlots | WatchSlots):
             return Unknown(str(failure))
-        self._large_until[request.prefix] = self._clock() + LARGE_S
+        self._note_too_large(request.prefix)
         if isinstance(request, WatchSlots):
             await asyncio.sleep(TOO_LARGE_PAUSE_S)
         elif request.session:
@@ -312,12 +315,13 @@ class ConsulClient:
     async def _list(self, query: ListQuery) -> Listing | Unknown | Denied | None:
         if query.index is not None:
             return await self._listed(query)
-        if not await self._holding_permits.acquire(query.timeout_s):
+        permits = self._permits_of(query)
+        if not await permits.acquire(query.timeout_s):
             return NOT_SENT
         try:
             return await self._listed(query)
         finally:
-            self._holding_permits.release()
+            permits.release()
 
     async def _listed(self, query: ListQuery) -> Listing | Unknown | Denied | None:
         try:
@@ -331,9 +335,9 @@ class ConsulClient:
         return self._codec.decode_list(query, response)
 
 
-def _keeps_lock(request: Request) -> bool:
+def _keeps_lock(request: Request | ListQuery) -> bool:
     """Return whether a lock that is held, or that another node waits for, depends on this request."""
-    if isinstance(request, RenewSession | ReadKey):
+    if isinstance(request, RenewSession | ReadKey | ListQuery):
         return request.holds
     if isinstance(request, ReadSlots):
         return bool(request.session)

@@ -94,10 +94,6 @@ def _session(policy: str) -> Callable[[Request], str]:
     return lambda request: _rule("session", NODE, policy)
 
 
-def _reads_checks(request: ReadMaintenance) -> str:
-    return f"{_rule('node', NODE, 'read')} {_rule('service_prefix', '', 'read')}"
-
-
 def _writes_service(request: ServiceRequest) -> str:
     return _rule("service", request.service.name, "write")
 
@@ -108,9 +104,7 @@ def _writes_key(request: Acquire | Release) -> str:
 
 def _rewrites(request: Rewrite) -> str:
     prefix, _, _ = request.key.rpartition("/")
-    return (
-        _rule("key_prefix", f"{prefix}/", "write") if request.of_slot else _rule("key", request.key, "write")
-    )
+    return _rule(*(("key_prefix", f"{prefix}/") if request.of_slot else ("key", request.key)), "write")
 
 
 def _reads_key(request: ReadKey | WatchKey) -> str:
@@ -180,7 +174,12 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
         {200: sessions.listed},
         lambda request: READS_SESSIONS,
     ),
-    ReadMaintenance: ApiEndpoint("read", maintenance.read, {200: maintenance.shown}, _reads_checks),
+    ReadMaintenance: ApiEndpoint(
+        "read",
+        maintenance.read,
+        {200: maintenance.shown},
+        lambda request: f"{_rule('node', NODE, 'read')} {_rule('service_prefix', '', 'read')}",
+    ),
     ReadService: ApiEndpoint("read", *_service(get, "service/", services.shown)),
     RegisterService: ApiEndpoint(
         "write", services.register, {200: services.done, 400: sessions.refused}, _writes_service

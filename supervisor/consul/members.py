@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from supervisor.config import ANY_TEXT, ConsulSettings
+from supervisor.config import ConsulSettings
+from supervisor.config.environment import ANY_TEXT
 from supervisor.consul.query import NotReadable, OneOffClient
 from supervisor.core.lease import LOCK_DELAY_MAX_S
 from supervisor.core.outcomes import KeyView, ListedSession, SessionsView, SlotsView, View

@@ -4,15 +4,7 @@ import re
 
 OLDEST = (1, 8)
 TRIED = "1.8.7"  # the version of the real Consul that the tests run
-RECORDED = (
-    (1, 9),
-    (1, 11),
-    (1, 12),
-    (1, 13),
-    (1, 14),
-    (1, 15),
-    (1, 21),
-)  # versions whose published answers are part of the tests
+RECORDED = ((1, 9), (1, 11), (1, 12), (1, 13), (1, 14), (1, 15), (1, 21))  # the tests have their answers
 _NO_WATCH = "on a client agent each quiet watch of a key ends after 7 s with an error (i/o deadline reached)"
 BROKEN = {
     "1.11.9": (_NO_WATCH, "upgrade it to 1.11.10 or later"),

@@ -4,7 +4,6 @@ The caller knows which sessions exist. The lock-delay is no matter of this table
 looks at it before it decides a write.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from supervisor.devagent import radix
@@ -22,14 +21,6 @@ class Entry:
     lock_index: int = 0
     create_index: int = 0
     modify_index: int = 0  # of an entry that is to be written, the index that a check-and-set expects
-
-    def same(self, other: "Entry") -> bool:
-        """Return whether a write of one over the other changes nothing; Consul then writes nothing."""
-        return self._content == other._content
-
-    @property
-    def _content(self) -> tuple[object, ...]:
-        return (self.key, self.value, self.flags, self.session, self.lock_index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +132,11 @@ class KeyValues:
 
     def _write(self, entry: Entry, index: int) -> Entry:
         existing = self.get(entry.key)
+        if existing is not None:
+            entry = replace(entry, create_index=existing.create_index, modify_index=existing.modify_index)
+            if entry == existing:
+                return existing  # Consul writes nothing
         created = existing.create_index if existing else index
-        if existing is not None and existing.same(entry):
-            return existing
         written = replace(entry, create_index=created, modify_index=index)
         path = path_of(entry.key)
         beside = None if existing else self.node_of(path)
@@ -156,10 +149,6 @@ class KeyValues:
         del self.entries[key]
         path = path_of(key)
         self.touched.append(Touch(path, radix.merged_by(map(path_of, self.entries), path)))
-
-
-def held_by(entries: Iterable[Entry], session: str) -> list[Entry]:
-    return [entry for entry in entries if entry.session == session]
 
 
 def path_of(key: str) -> bytes:

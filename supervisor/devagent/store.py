@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from supervisor.devagent.delays import LockDelays
-from supervisor.devagent.kv import Entry, KeyValues, held_by
+from supervisor.devagent.kv import Entry, KeyValues
 from supervisor.devagent.messages import Rejected
 from supervisor.devagent.sessions import DELETE, SERF_HEALTH, Sessions, StoredSession, new_id
 
@@ -137,7 +137,7 @@ class Store:
         index = self._commit()
         for session in sessions:
             self.sessions.remove(session, index)
-            for entry in held_by(tuple(self.kv.entries.values()), session.id):
+            for entry in [each for each in self.kv.entries.values() if each.session == session.id]:
                 if session.behavior == DELETE:
                     self.kv.delete(entry.key, index)
                 else:

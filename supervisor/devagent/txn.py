@@ -1,5 +1,6 @@
 """Transactions on keys: Consul carries out all operations, or none and reports every error."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -104,17 +105,13 @@ def _operate(store: Store, kv: KeyValues, verb: str, entry: Entry, index: int) -
             return _done(kv.get(entry.key), f"key {key} doesn't exist")
         case "get-tree":
             return kv.tree(entry.key)
-        case "check-session":
-            (found,) = _done(kv.get(entry.key), f"failed to check session, key {key} doesn't exist")
-            if found.session != entry.session:
-                names = f'current session "{found.session}" != "{entry.session}"'
-                raise Rejected(f"failed session check for key {key}, {names}")
-            return [found]
-        case "check-index":
-            (found,) = _done(kv.get(entry.key), f"failed to check index, key {key} doesn't exist")
-            if found.modify_index != entry.modify_index:
-                names = f"current modify index {found.modify_index} != {entry.modify_index}"
-                raise Rejected(f"failed index check for key {key}, {names}")
+        case "check-session" | "check-index":
+            what = verb.removeprefix("check-")
+            field = "session" if what == "session" else "modify_index"
+            (found,) = _done(kv.get(entry.key), f"failed to check {what}, key {key} doesn't exist")
+            if (has := getattr(found, field)) != (wanted := getattr(entry, field)):
+                differ = f"current {field.replace('_', ' ')} {json.dumps(has)} != {json.dumps(wanted)}"
+                raise Rejected(f"failed {what} check for key {key}, {differ}")
             return [found]
     return []
 

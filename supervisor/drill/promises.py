@@ -44,18 +44,18 @@ class Played:
 
 def at_most(what: str, limit_s: float, measured_s: float | None) -> Promise:
     """Return the promise that something takes ``limit_s`` at most. None: it did not happen in time."""
-    promised = f"at most {format_duration(limit_s)}"
-    if measured_s is None:
-        return Promise(what, promised, NEVER, kept=False)
-    return Promise(what, promised, format_duration(measured_s), measured_s <= limit_s + ALLOWANCE_S)
+    kept = measured_s is not None and measured_s <= limit_s + ALLOWANCE_S
+    return Promise(what, f"at most {format_duration(limit_s)}", _measured(measured_s), kept)
 
 
 def at_least(what: str, limit_s: float, measured_s: float | None) -> Promise:
     """Return the promise that something takes ``limit_s`` at least. None: it did not happen in time."""
-    promised = f"at least {format_duration(limit_s)}"
-    if measured_s is None:
-        return Promise(what, promised, NEVER, kept=False)
-    return Promise(what, promised, format_duration(measured_s), measured_s >= limit_s)
+    kept = measured_s is not None and measured_s >= limit_s
+    return Promise(what, f"at least {format_duration(limit_s)}", _measured(measured_s), kept)
+
+
+def _measured(length_s: float | None) -> str:
+    return NEVER if length_s is None else format_duration(length_s)
 
 
 def yes(what: str, kept: bool, otherwise: str = "no") -> Promise:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, ControlSettings, LogSettings
+from supervisor.config.control import PATH_BYTES_MAX
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.devagent.agent import DevAgent
@@ -27,7 +28,6 @@ from supervisor.errors import NotPossible
 from supervisor.formats.slot_record import InvalidRecord, body, decoded
 
 STOP_S = 5.0  # for a supervisor to end, beyond the time that its hooks may take
-PATH_BYTES_MAX = 107  # of a unix socket
 
 
 class DrillCluster:

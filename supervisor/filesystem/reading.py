@@ -7,6 +7,8 @@ owner keeps one ``FileReader`` or one ``Pulse`` for it.
 import errno
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from supervisor.filesystem.children import WITHIN_S, Child, NoAnswer, spawn
@@ -57,17 +59,6 @@ async def read(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
         reader.close()
 
 
-async def answered(path: str, within_s: float) -> None:
-    """Wait as ``await_answer`` does, while the loop runs on. Raises NoAnswer when the time is up."""
-    try:
-        if not is_local(path):
-            await read(path, 1, within_s)
-    except NoAnswer:
-        raise
-    except OSError:
-        pass  # because an error is an answer
-
-
 class Pulse:
     """The check whether the file system of a path answers, by at most one child at a time."""
 
@@ -102,11 +93,23 @@ def await_answer(path: str, within_s: float) -> None:
 
     For a path on a local disk this returns at once. Raises NoAnswer when the time is up.
     """
-    if is_local(path):
-        return
+    if not is_local(path):
+        with _error_is_answer():
+            read_within(path, 1, within_s)
+
+
+async def answer_of(path: str, within_s: float) -> None:
+    """Wait as ``await_answer`` does, while the loop runs on. Raises NoAnswer when the time is up."""
+    if not is_local(path):
+        with _error_is_answer():
+            await read(path, 1, within_s)
+
+
+@contextmanager
+def _error_is_answer() -> Iterator[None]:
     try:
-        read_within(path, 1, within_s)
+        yield
     except NoAnswer:
         raise
     except OSError:
-        pass  # because an error is an answer
+        pass

@@ -189,8 +189,11 @@ class Hooks:
         except OSError as error:
             if not lacks_descriptors(error) or action.context.event not in LOSE_SIDE:
                 raise
-        with self._spare.released():
+        self._spare.release()
+        try:
             return self._spawn(action)
+        finally:
+            self._spare.fill()
 
     def _dies_with_us(self, action: Started) -> bool:
         return self._attached is None and isinstance(action, StartRun)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from supervisor.core.actions import Reason
 
-REASONS: Mapping[str, tuple[Reason, ...]] = {
+REASONS: Mapping[str, tuple[Reason, ...]] = {  # the first of each event is the usual one
     "acquire": (Reason.ACQUIRED, Reason.ADOPTED),
     "lose": (
         Reason.SHUTDOWN,
@@ -27,4 +27,3 @@ REASONS: Mapping[str, tuple[Reason, ...]] = {
     "change": (Reason.LEADER_CHANGED, Reason.VALUE_CHANGED, Reason.INITIAL),
     "check": (Reason.SCHEDULED,),
 }
-"""The reasons of each event. The first is the usual one."""

@@ -7,8 +7,7 @@ and memory cannot be kept.
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ETXTBSY})
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
@@ -43,12 +42,3 @@ class Spare:
         """Close all descriptors, until ``fill`` opens them again."""
         while self._fds:
             os.close(self._fds.pop())
-
-    @contextmanager
-    def released(self) -> Iterator[None]:
-        """Close the descriptors for the time of this block."""
-        self.release()
-        try:
-            yield
-        finally:
-            self.fill()

@@ -8,9 +8,7 @@ day.
 from supervisor.core.actions import StartHook, StartRun
 from supervisor.hooks import group
 
-UNKILLABLE_MAX = (
-    4  # of one hook: after three attempts that hang, a fourth may find a file system that answers
-)
+UNKILLABLE_MAX = 4  # of one hook: after three that hang, a fourth may find a file system that answers
 REPEATED = ("check", "change")  # the events of hooks that a tenure needs neither to begin nor to end
 
 

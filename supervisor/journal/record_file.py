@@ -12,9 +12,7 @@ from pathlib import Path
 
 from supervisor.journal.format import UnreadableRecord
 
-COMPACT_BYTES = (
-    32 * 1024
-)  # some 60 records, because memory is dear; a holder adds a record with each response of Consul
+COMPACT_BYTES = 32 * 1024  # some 60 records: memory is dear, and a holder adds one with each answer of Consul
 RESERVE = b" " * 16 * 1024  # written ahead of the records, so that a loss is recorded even on a full disk
 RESERVE_MIN_BYTES = 8 * 1024
 FILE_BYTES_MAX = 4 * 1024 * 1024  # the configuration refuses far smaller settings already

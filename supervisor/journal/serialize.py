@@ -64,7 +64,9 @@ def from_plain(kind: Any, plain: Any) -> Any:
     if origin in (types.UnionType, typing.Union):
         return None if plain is None else from_plain(_member(arguments, plain), plain)
     if origin is typing.Literal:
-        return _one_of(arguments, plain)
+        if plain not in arguments:
+            raise ValueError(f"{plain!r} is not one of {arguments}")
+        return plain
     if origin is tuple:
         return _items(arguments, plain)
     if kind is bytes:
@@ -76,7 +78,9 @@ def from_plain(kind: Any, plain: Any) -> Any:
         return kind(plain)
     if kind is float and isinstance(plain, int) and not isinstance(plain, bool):
         return float(plain)
-    return _one_of_type(kind, plain)
+    if not isinstance(plain, kind):
+        raise TypeError(f"{plain!r} is not of type {kind.__name__}")
+    return plain
 
 
 @cache
@@ -106,15 +110,3 @@ def _items(arguments: tuple[Any, ...], plain: Any) -> tuple[Any, ...]:
     if arguments[-1] is Ellipsis:
         return tuple(from_plain(arguments[0], item) for item in plain)
     return tuple(from_plain(kind, item) for kind, item in zip(arguments, plain, strict=True))
-
-
-def _one_of(allowed: tuple[Any, ...], plain: Any) -> Any:
-    if plain not in allowed:
-        raise ValueError(f"{plain!r} is not one of {allowed}")
-    return plain
-
-
-def _one_of_type(kind: type, plain: Any) -> Any:
-    if not isinstance(plain, kind):
-        raise TypeError(f"{plain!r} is not of type {kind.__name__}")
-    return plain

@@ -9,12 +9,14 @@ closed without a word, the shell kills the group of the command.
 import os
 import signal
 
+from supervisor.lock_command.waiting import WaitsOnPipe
+
 SHELL = "/bin/sh"
 NAME = "consul-supervisor-guard"  # in a list of processes
 _SCRIPT = 'read -r _ || kill -s KILL -- "-$1"'
 
 
-class Guard:
+class Guard(WaitsOnPipe):
     """The guard of one process group, from its start to ``end``. Another process may kill it before."""
 
     def __init__(self, pgid: int) -> None:
@@ -23,7 +25,7 @@ class Guard:
         null = os.open(os.devnull, os.O_RDWR)
         ends = ((0, theirs), (1, null), (2, null))
         try:
-            self._pid = os.posix_spawn(
+            self.pid = os.posix_spawn(
                 SHELL,
                 [SHELL, "-c", _SCRIPT, NAME, str(pgid)],
                 {},
@@ -37,21 +39,3 @@ class Guard:
         finally:
             os.close(theirs)
             os.close(null)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the guard runs. A guard that was killed is reaped."""
-        if self._ours >= 0 and os.waitpid(self._pid, os.WNOHANG)[0] != 0:
-            self._close()
-        return self._ours >= 0
-
-    def end(self) -> None:
-        """End the guard, because nothing of the group is left."""
-        if self.is_running:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-            self._close()
-
-    def _close(self) -> None:
-        os.close(self._ours)
-        self._ours = -1

@@ -219,7 +219,7 @@ class Holding:
         if self._waiting is None or not (self._begun or self._waiting.is_waiting):
             self._end_guard()
             self._waiting = WaitingProcess()
-        if self._guard is None or not self._guard.is_running:
+        if self._guard is None or not self._guard.is_waiting:
             self._guard = Guard(self._waiting.pid)
         return self._waiting
 

@@ -22,7 +22,32 @@ IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
-class WaitingProcess:
+class WaitsOnPipe:
+    """A child that waits on a pipe, of which only this process has the other end."""
+
+    pid: int
+    _ours: int
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the child still waits. A child that was killed meanwhile is reaped."""
+        if self._ours >= 0 and os.waitpid(self.pid, os.WNOHANG)[0] != 0:
+            self._close()
+        return self._ours >= 0
+
+    def end(self) -> None:
+        """End the child, unless it waits no more."""
+        if self.is_waiting:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self._close()
+
+    def _close(self) -> None:
+        os.close(self._ours)
+        self._ours = -1
+
+
+class WaitingProcess(WaitsOnPipe):
     """A process that can become the command once."""
 
     def __init__(self) -> None:
@@ -43,13 +68,6 @@ class WaitingProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.setpgid(self.pid, self.pid)
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it can still become the command. A process that was killed meanwhile is reaped."""
-        if self._ours >= 0 and os.waitpid(self.pid, os.WNOHANG)[0] != 0:
-            self._close()
-        return self._ours >= 0
-
     def become(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
         """Let the process become this command. From now on it belongs to the caller, who reaps it.
 
@@ -62,17 +80,6 @@ class WaitingProcess:
                 content = content[os.write(self._ours, content) :]
         finally:
             self._close()
-
-    def end(self) -> None:
-        """End the process, unless it has become the command."""
-        if self.is_waiting:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-            self._close()
-
-    def _close(self) -> None:
-        os.close(self._ours)
-        self._ours = -1
 
 
 def _wait_and_become(fd: int, parent: int) -> NoReturn:

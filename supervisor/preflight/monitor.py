@@ -6,7 +6,6 @@ configuration it also logs which of its files other users of this machine can re
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -49,8 +48,7 @@ class HookMonitor:
         self._needs: dict[str, list[Need]] = {}  # by item: the probes without which a node cannot hold
         self._found: dict[str, tuple[Fault, ...]] = {}  # by item: the faults that the core knows
         self._answers: dict[int, list[tuple[str, str, str]]] = {}  # by probe
-        self._owed: dict[str, int] = {}  # by item: the number of probes without an answer
-        self._waiting: dict[int, list[str]] = {}  # by probe: the items that need it
+        self._open: list[str] = []  # the items of which a probe has no answer yet
 
     def follow(self, config: Config) -> None:
         """Probe now what this configuration names, and forget all earlier faults."""
@@ -60,10 +58,6 @@ class HookMonitor:
         for need in self._wanted.needs:
             if need.needed:
                 self._needs[need.item].append(need)
-        self._waiting = {}
-        for item, needs in self._needs.items():
-            for probe in {need.probe for need in needs}:
-                self._waiting.setdefault(probe, []).append(item)
         self._found = {}
         self._background.start(self._watch(config))
 
@@ -88,9 +82,8 @@ class HookMonitor:
         That keeps no node from contending: known faults still count, and an item of which nothing is known is
         taken to have no fault.
         """
-        self._answers = {}
-        self._owed = Counter(item for items in self._waiting.values() for item in items)
-        await self._notify(self._needs.keys() - self._owed.keys())
+        self._answers, self._open = {}, list(self._needs)
+        await self._answered([])  # of items that need no probe
         try:
             await make_probes(self._wanted.probes, self._answered, strict=True, within_s=PROBE_S)
         except NoAnswer:
@@ -101,18 +94,15 @@ class HookMonitor:
                 why = f"cannot start a process that looks: {error.strerror}"
             remedy = "nothing: the supervisor looks again by itself"
             self._log.line("warning", "look-failed", why=why, remedy=remedy)
-            await self._notify(item for item in self._needs if self._owed[item] and item not in self._found)
+            await self._notify(item for item in self._open if item not in self._found)
             return True
         return False
 
     async def _answered(self, answers: list[Answer]) -> None:
         self._answers.update(answers)
-        complete = []
-        for probe, _ in answers:
-            for item in self._waiting.get(probe, ()):
-                self._owed[item] -= 1
-                if not self._owed[item]:
-                    complete.append(item)
+        known = self._answers.keys()
+        complete = [item for item in self._open if all(need.probe in known for need in self._needs[item])]
+        self._open = [item for item in self._open if item not in set(complete)]
         await self._notify(complete)
 
     async def _audit(self, path: Path, config: Config) -> None:

@@ -213,7 +213,7 @@ def _found(name: str, path: str, cwd: str, *, lenient: bool) -> str | None:
             continue
         if not stat.S_ISREG(mode):
             refused = refused or ProbeRefused("", f"{file} is not a program", "correct the path")
-        elif _may_execute(cwd, file):
+        elif os.access(os.path.join(cwd, file), os.X_OK, effective_ids=True):
             return file
         elif lenient and mode & 0o111:
             return None
@@ -228,10 +228,6 @@ def _found(name: str, path: str, cwd: str, *, lenient: bool) -> str | None:
     raise ProbeRefused(
         "", f"no such program: {name} is in no folder of PATH, {path}", "install it, or write its path"
     )
-
-
-def _may_execute(cwd: str, file: str) -> bool:
-    return os.access(os.path.join(cwd, file), os.X_OK, effective_ids=True)
 
 
 def _us() -> str:

@@ -2,7 +2,7 @@
 
 The names are a contract with programs that filter, count or alert on them. Each name is a row of docs/logs.md
 with its level and fields. A name is never used for something else. A new kind of line is a new name here, a
-new row there and a new sentence in log/sentences.py.
+new row there and a new sentence in sentences.py.
 """
 
 from typing import Literal

@@ -175,7 +175,8 @@ class Connection(asyncio.BufferedProtocol):
         self._take_in(bytes(self._received[:nbytes]))
         self._received = NOTHING
         if self._exchange is not None and (delay_s := self._exchange.take_delay_s()) > 0:
-            self._delay_reading(delay_s)
+            self._established.pause_reading()
+            self._loop.call_later(delay_s, self._resume)
             return
         if nbytes == RECEIVE_BYTES_MAX:
             self._yield_reading()
@@ -208,10 +209,6 @@ class Connection(asyncio.BufferedProtocol):
         self._established.pause_reading()
         self._loop.call_soon(self._resume)
 
-    def _delay_reading(self, delay_s: float) -> None:
-        self._established.pause_reading()
-        self._loop.call_later(delay_s, self._resume)
-
     def _resume(self) -> None:
         if not self._closed:
             self._established.resume_reading()
@@ -231,8 +228,10 @@ class Connection(asyncio.BufferedProtocol):
         try:
             if self._unread:
                 self._read(exchange, self._unread)
-            if self._http is not None:
-                self._read_events(exchange, self._http)
+            while self._http is not None and not exchange.answer.done():
+                if (event := self._http.next_event()) is h11.NEED_DATA:
+                    break
+                self._handle(exchange, event)
             if exchange.answer.done():
                 return
             if self._aborted:
@@ -263,10 +262,6 @@ class Connection(asyncio.BufferedProtocol):
         self._http.receive_data(received)
         if self._ended:
             self._http.receive_data(b"")
-
-    def _read_events(self, exchange: Exchange, http: h11.Connection) -> None:
-        while not exchange.answer.done() and (event := http.next_event()) is not h11.NEED_DATA:
-            self._handle(exchange, event)
 
     def _deliver(self, exchange: Exchange) -> None:
         """Release the connection, then call ``on_response``, both before the awaiting task is scheduled."""

@@ -20,9 +20,7 @@ from supervisor.transport.failure import ExchangeFailed, FailureKind
 from supervisor.transport.messages import KeptRequest, encode
 
 BODY_BYTES_MAX = 8 << 20  # a thousand contenders with the largest values; one value has 512 KiB at most
-SLOW_BYTES = (
-    64 << 10
-)  # of a body that is not whole at its deadline: if more has come, it is too large for that
+SLOW_BYTES = 64 << 10  # of a body that is not whole at its deadline: if more has come, it is too large
 IDLE_MAX = 24  # because Consul closes connections of one address beyond 200 (http_max_conns_per_client)
 IDLE_AGE_MAX_S = 60.0  # because a firewall may forget a connection that is silent for longer
 SPARE_DIAL_S = 5.0  # because a peer that takes longer would not be ready in time for a hand-over

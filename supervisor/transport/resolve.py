@@ -7,10 +7,12 @@ must never call getaddrinfo for a name.
 
 import asyncio
 import os
+import signal
 import socket
-import subprocess
+from functools import partial
 from typing import Any
 
+from supervisor.filesystem.children import Child, spawn
 from supervisor.filesystem.mounts import program_of
 from supervisor.transport.failure import ExchangeFailed, FailureKind, os_reason
 
@@ -22,7 +24,6 @@ STALE_PATIENCE_S = 0.3  # while an old answer is known, because the shortest exc
 LOOK_UP_S = 20.0  # the resolver's own limit with two dead servers (resolv.conf: 5 s, 2 attempts)
 CLOSE_S = 1.0  # for a killed child to end, which takes less than 1 ms
 ADDRESSES_MAX = 8  # because one deadline leaves no time to try more
-ANSWER_BYTES_MAX = 65536  # the size of a pipe; a child that writes more blocks and is killed
 GETENT_ENVIRONMENT = ("PATH", "LOCALDOMAIN", "RES_OPTIONS", "HOSTALIASES")  # gives the child no secret
 
 
@@ -80,14 +81,11 @@ class Resolver:
 
     async def _renew(self) -> None:
         try:
-            async with asyncio.timeout(LOOK_UP_S):
-                found = self._parse(await self._getent())
+            found = self._parse(await self._getent())
             preferred = self._known[:1]
             self._known = found
             if preferred:
                 self.prefer(preferred[0])
-        except TimeoutError:
-            self._failure = self._failed(f"no answer within {LOOK_UP_S:g} s")
         except ExchangeFailed as failure:
             self._failure = failure
         finally:
@@ -99,25 +97,23 @@ class Resolver:
     async def _getent(self) -> bytes:
         environment = {name: os.environ[name] for name in GETENT_ENVIRONMENT if name in os.environ}
         try:
-            child = subprocess.Popen(
-                [program_of("getent", environment.get("PATH", os.defpath)), "ahosts", self._host],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-            )
+            argv = [program_of("getent", environment.get("PATH", os.defpath)), "ahosts", self._host]
+            child = Child(f"getent {self._host}", partial(spawn, argv, environment))
         except OSError as exc:
             raise self._failed(f"cannot run getent: {os_reason(exc)}") from exc
-        assert child.stdout is not None
-        with child.stdout as answers:
-            try:
-                await _ended(child)
-            except OSError as exc:
-                raise self._failed(f"cannot watch getent: {os_reason(exc)}") from exc
-            if child.returncode != 0:
-                raise self._failed(f"the name is not known (getent exit {child.returncode})")
-            os.set_blocking(answers.fileno(), False)
-            return answers.read(ANSWER_BYTES_MAX) or b""
+        try:
+            if not await child.comes_to_end(LOOK_UP_S):
+                raise self._failed(f"no answer within {LOOK_UP_S:g} s")
+            if (code := child.wait()) != 0:
+                raise self._failed(f"the name is not known (getent exit {code})")
+            return child.result()
+        except BaseException:
+            if not child.ended:
+                signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
+                await child.comes_to_end(CLOSE_S)
+            raise
+        finally:
+            child.close()
 
     def _parse(self, answers: bytes) -> tuple[Address, ...]:
         found: dict[Address, None] = {}
@@ -131,37 +127,3 @@ class Resolver:
 
     def _failed(self, why: str) -> ExchangeFailed:
         return ExchangeFailed(FailureKind.RESOLVE, f"cannot look up {self._host}: {why}")
-
-
-async def _ended(child: "subprocess.Popen[bytes]") -> None:
-    """Wait for the child's end and reap it. Kill the child if this is cancelled."""
-    try:
-        pidfd = os.pidfd_open(child.pid)
-    except OSError:
-        child.kill()
-        child.wait()
-        raise
-    try:
-        await _readable(pidfd)
-    finally:
-        if child.poll() is None:
-            child.kill()
-            await _readable(pidfd)
-            child.wait()
-        os.close(pidfd)
-
-
-async def _readable(fd: int) -> None:
-    loop = asyncio.get_running_loop()
-    readable: asyncio.Future[None] = loop.create_future()
-
-    def seen() -> None:
-        loop.remove_reader(fd)
-        if not readable.done():
-            readable.set_result(None)
-
-    loop.add_reader(fd, seen)
-    try:
-        await readable
-    finally:
-        loop.remove_reader(fd)

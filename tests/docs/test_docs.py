@@ -45,12 +45,11 @@ from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.runtime import watchdogs
 from supervisor.telemetry.event_log import EVENTS_MAX
 from supervisor.telemetry.log.journald import VALUE_BYTES_MAX
-from supervisor.telemetry.log.sentences import sentence
 from supervisor.telemetry.names import Name
+from supervisor.telemetry.sentences import sentence
 from tests.consul.web.reader import Reader
 from tests.processes.hooks.test_webhook import receiver
 from tests.processes.hooks.trial import trial
-from tests.processes.test_check_command import Ansible, Refused
 from tests.support.captured import captured
 from tests.support.configured import loaded
 from tests.support.consul import HOST, Agent, free_ports
@@ -193,14 +192,13 @@ def test_the_shown_verdicts_are_printed_so(shown: str, tmp_path: Path) -> None:
         f'elections: {{"e-${{EACH}}": {{for_each: {[f"n{number}" for number in range(40)]}}}}}\n'
         "semaphores: {s: {limit: 1}}\n",
     )
-    folder, new = Path("/etc/consul-supervisor"), Path("/tmp/new.yaml")
+    folder = Path("/etc/consul-supervisor")
     warnings, faults = ([Problem(f"{n % 2}", 0, 0, "", "why") for n in range(count)] for count in (2, 17))
     found = [Finding("version", Level.WARNING, "not covered")]
     assert shown.splitlines() == [
         verdict(folder, Checked(replace(config, warnings=tuple(warnings)))),
         verdict(folder, Checked(replace(config, items=config.items[:1]), found=found)),
         refused_verdict(folder, faults),
-        verdict(new, Checked(None, standing=tuple(warnings[:1]))),
     ]
 
 
@@ -250,7 +248,13 @@ def test_the_shown_events_are_printed_so(shown: str, printed: str, tmp_path: Pat
             "token": token,
             **note,
         },
-        {"event": "hook-succeeded", "hook": "on_lose[0]", "attempt": 1, "duration_s": 0.405},
+        {
+            "event": "hook-succeeded",
+            "hook": "on_lose[0]",
+            "attempt": 1,
+            "duration_s": 0.405,
+            "detail": "exit 0",
+        },
         {"event": "role", "former_role": "losing", "role": "resting"},
     ]
     times = ("7.612Z", "7.614Z", "8.020Z", "8.020Z")
@@ -272,18 +276,18 @@ def test_the_figures_of_the_events_are_kept() -> None:
 
 
 @pytest.mark.long
-@SHOWN.by(COMMANDS, "Checking a drop-in before it is installed", "yaml")
-def test_the_shown_task_refuses_a_bad_drop_in_and_installs_a_good_one(shown: str, tmp_path: Path) -> None:
-    (task,) = yaml.safe_load(shown)
-    template = task["ansible.builtin.template"]
-    destination = Path(template["dest"])
-    ansible = Ansible(tmp_path, template["validate"])
-    assert str(destination.parent) in template["validate"]
-    for text in ("elections: {namenode: {}}", "elections: {namenode: {contend: false}}"):
-        ansible.install(destination.name, text)
-    with pytest.raises(Refused):
-        ansible.install(destination.name, "elections: {namenode: {keey: 1}}")
-    assert (ansible.folder / destination.name).read_text() == "elections: {namenode: {contend: false}}"
+@SHOWN.by(COMMANDS, "Checking a drop-in before it is installed", "sh")
+def test_the_shown_commands_refuse_a_bad_drop_in_and_install_a_good_one(shown: str, tmp_path: Path) -> None:
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    (folder / "other.yaml").write_text("elections: {other: {}}")
+    lines = shown.replace("/etc/consul-supervisor", str(folder))
+    with closing(Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT)})) as shell:
+        shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@"')
+        for text in ("namenode: {}", "namenode: {contend: false}", "namenode: {keey: 1}", "other: {}"):
+            (tmp_path / "namenode.yaml").write_text(f"elections: {{{text}}}")
+            shell.run(lines)
+    assert (folder / "namenode.yaml").read_text() == "elections: {namenode: {contend: false}}"
 
 
 def test_all_findings_of_check_are_explained() -> None:

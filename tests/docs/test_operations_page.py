@@ -232,7 +232,7 @@ def test_a_rehearsed_handover_comes_back(shown: str, nodes: Nodes, shared_agent:
     node = shared_agent.sessions()[0]["Node"]
     step_down, events = (line.replace("node2", node) for line in typed(shown))
     assert " holds it, " in run_all(nodes, [step_down])
-    assert "losing (step-down: rehearsal)" in run_all(nodes, [events])
+    assert "losing (step-down), was holding: rehearsal" in run_all(nodes, [events])
     second.wait_line("role", item="app", role="holding")
     until(lambda: " 1 candidate" in run_all(nodes, ["consul-supervisor members app"]), "it contends again")
     with nodes.shell_of(second) as elsewhere:

@@ -1,8 +1,6 @@
-"""``check`` as scripts use it: JSON for pipelines, and Ansible's ``validate`` for one drop-in of a folder."""
+"""``check`` as scripts use it: JSON, the verdict and the exit code."""
 
 import json
-import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -85,123 +83,7 @@ def test_check_json_has_one_shape_for_valid_and_invalid_files(tmp_path: Path) ->
     for text in ("elections: {app: {}}", "elections: {app: 1}"):
         file.write_text(text)
         shapes.append(list(checked(str(file))[1]))
-    assert (
-        shapes[0] == shapes[1] == ["version", "valid", "replaces", "errors", "warnings", "items", "connect"]
-    )
-
-
-# --- Ansible -------------------------------------------------------------------------------------
-
-
-class Refused(Exception):
-    """The error of a validation that failed, so that the file was not installed."""
-
-
-class Ansible:
-    """The modules copy, template and lineinfile with ``validate``.
-
-    They write the new content to a file of another name, run the command with ``%s`` as that path, and
-    install the file only after an exit with 0.
-    """
-
-    def __init__(self, tmp_path: Path, validate: str) -> None:
-        self.folder = tmp_path / "etc" / "consul-supervisor"
-        self.folder.mkdir(parents=True)
-        self._temporary = tmp_path / "ansible-tmp-1700000000.1-2-3"
-        self._validate = validate.replace("/etc/consul-supervisor", str(self.folder))
-
-    def install(self, name: str, text: str, temporary: str = "source") -> str:
-        self._temporary.mkdir()
-        new = self._temporary / temporary
-        try:
-            new.write_text(text)
-            argv = (self._validate % new).replace("NAME", name).split()[1:]
-            done = command(*argv)
-            if done.returncode != OK:
-                raise Refused(done.stderr)
-            shutil.copy(new, self.folder / name)
-            return done.stdout
-        finally:
-            shutil.rmtree(self._temporary)
-
-
-LOOSE = "consul-supervisor check %s --with /etc/consul-supervisor"
-STRICT = "consul-supervisor check %s --with /etc/consul-supervisor --as NAME"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("validate", [LOOSE, STRICT], ids=["with", "with-as"])
-@pytest.mark.parametrize("temporary", ["source", ".source.yaml", "tmp8f3k2a"])
-def test_a_role_installs_and_changes_its_drop_ins_one_by_one(
-    tmp_path: Path, validate: str, temporary: str
-) -> None:
-    """The folder is empty at first, and each second run changes a drop-in."""
-    ansible = Ansible(tmp_path, validate)
-    ansible.install("00-base.yaml", "consul: {address: 'http://127.0.0.1:8500'}\n", temporary)
-    ansible.install("namenode.yaml", "elections: {namenode: {key: service/hdfs/leader}}\n", temporary)
-    ansible.install("rebuild.yaml", "semaphores: {rebuild: {limit: 3}}\n", temporary)
-    ansible.install("00-base.yaml", "consul: {datacenter: dc2}\nlog: {level: debug}\n", temporary)
-    ansible.install("namenode.yaml", "elections: {nn: {key: service/hdfs/leader}}\n", temporary)
-    ansible.install("rebuild.yaml", "semaphores: {rebuild: {limit: 5}}\n", temporary)
-    assert command("check", str(ansible.folder)).returncode == OK
-    assert "nn" in (ansible.folder / "namenode.yaml").read_text()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("validate", [LOOSE, STRICT], ids=["with", "with-as"])
-def test_a_role_cannot_install_a_drop_in_that_is_wrong_or_conflicts(tmp_path: Path, validate: str) -> None:
-    ansible = Ansible(tmp_path, validate)
-    ansible.install("a.yaml", "elections: {one: {}, two: {}}\n")
-    ansible.install("b.yaml", "elections: {three: {}}\n")
-    before = {file.name: file.read_text() for file in ansible.folder.iterdir()}
-    for text, why in (
-        ("elections: {three: {keey: 1}}\n", "did you mean key?"),
-        ("elections: {three: {}, one: {}, four: {}, five: {key: service/three/leader}}\n", "cannot"),
-        ("elections: {", "cannot be read as YAML"),
-    ):
-        with pytest.raises(Refused, match=re.escape(why)):
-            ansible.install("b.yaml", text)
-    assert {file.name: file.read_text() for file in ansible.folder.iterdir()} == before
-
-
-@pytest.mark.long
-def test_faults_of_other_drop_ins_are_warnings(tmp_path: Path) -> None:
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d" / "a.yaml").write_text("elections: {one: {keey: 1}}")
-    new = tmp_path / "new"
-    new.write_text("elections: {two: {}}")
-    done = command("check", str(new), "--with", str(tmp_path / "d"))
-    assert done.returncode == OK
-    assert done.stdout.startswith(
-        f"warning: {tmp_path}/d/a.yaml:1:19: elections.one.keey: cannot be set here"
-    )
-    code, report = checked(str(new), "--with", str(tmp_path / "d"))
-    assert (code, report["valid"], [one["path"] for one in report["warnings"]]) == (
-        OK,
-        True,
-        ["elections.one.keey"],
-    )
-
-
-@pytest.mark.long
-def test_check_of_an_unusable_folder_does_not_connect_to_consul(tmp_path: Path) -> None:
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d" / "a.yaml").write_text("elections: {one: {keey: 1}}")
-    new = tmp_path / "new"
-    new.write_text("elections: {two: {}}")
-    code, report = checked(str(new), "--with", str(tmp_path / "d"), "--connect")
-    assert (code, [one["level"] for one in report["connect"]]) == (OK, ["cannot tell"])
-
-
-@pytest.mark.parametrize("name", ["../x.yaml", "x", ".x.yaml", ""])
-def test_a_name_that_no_drop_in_can_have_exits_with_2(tmp_path: Path, name: str) -> None:
-    done = command("check", "a", "--with", str(tmp_path), "--as", name)
-    assert done.returncode == USAGE and "must end with .yaml" in done.stderr
-
-
-def test_the_option_as_needs_the_option_with(tmp_path: Path) -> None:
-    done = command("check", "a", "--as", "b.yaml")
-    assert done.returncode == USAGE and "--with" in done.stderr
+    assert shapes[0] == shapes[1] == ["version", "valid", "errors", "warnings", "items", "connect"]
 
 
 # --- the verdict ---------------------------------------------------------------------------------
@@ -250,13 +132,12 @@ def test_several_files_are_checked_separately_and_every_mistake_is_reported(tmp_
     assert (done.returncode, done.stderr) == (OK, "")
 
 
-@pytest.mark.parametrize("option", ["--json", "--connect", "--with=.", "--as=a.yaml"])
+@pytest.mark.parametrize("option", ["--json", "--connect"])
 def test_an_option_for_one_configuration_does_not_take_several(option: str, tmp_path: Path) -> None:
     done = command("check", option, str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml"))
     assert done.returncode == USAGE and done.stdout == ""
     assert done.stderr == (
-        f"consul-supervisor: cannot use {option.partition('=')[0]} with several PATHs: "
-        "it is about one configuration\n"
+        f"consul-supervisor: cannot use {option} with several PATHs: it is about one configuration\n"
     )
 
 
@@ -409,17 +290,3 @@ def test_with_here_each_hook_that_cannot_start_is_an_error(tmp_path: Path) -> No
     assert checked(str(good), "--here")[0] == OK
     several = command("check", str(good), str(file), "--here")
     assert several.returncode == CONFIGURATION and f"{good}: valid" in several.stdout
-
-
-def test_a_drop_in_is_refused_only_for_its_own_hooks(tmp_path: Path) -> None:
-    folder, new = tmp_path / "d", tmp_path / "new"
-    folder.mkdir()
-    (folder / "old.yaml").write_text("elections: {old: {on_lose: [{exec: [/nonexistent/old]}]}}\n")
-    placed = ["--here", "--with", str(folder), "--as", "new.yaml"]
-    new.write_text("elections: {new: {on_lose: [{exec: ['true']}]}}\n")
-    code, report = checked(str(new), *placed)
-    assert code == OK and "/nonexistent/old" in str(report["warnings"])
-    new.write_text("elections: {new: {on_lose: [{exec: [/nonexistent/new]}]}}\n")
-    code, report = checked(str(new), *placed)
-    assert code == CONFIGURATION and [error["line"] for error in report["errors"]] == [1]
-    assert "/nonexistent/new" in report["errors"][0]["message"]

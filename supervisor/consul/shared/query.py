@@ -37,6 +37,7 @@ class ListQuery:
     wait_s: float  # how long Consul may hold a blocking query
     consistent: bool  # whether Consul must answer consistently
     timeout_s: float  # how long the client waits for the answer
+    holds: bool = False  # whether it is for a holder, whose lock depends on the answer
 
 
 FetchList = Callable[[ListQuery], Awaitable[Listing | Unknown | Denied | None]]

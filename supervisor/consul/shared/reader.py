@@ -29,7 +29,8 @@ class PrefixReader(SharedQuery):
                 continue
             # Each request ends by its own time, so the longest time counts for the list.
             left_s = min(READ_S, max(each.at + each.timeout_s for each in subscribers) - self._clock())
-            answer = await self._fetch(ListQuery(self._prefix, None, 0.0, True, max(0.0, left_s)))
+            holds = any(isinstance(each, ReadKey) and each.holds for each in subscribers)
+            answer = await self._fetch(ListQuery(self._prefix, None, 0.0, True, max(0.0, left_s), holds))
             if not self._is_worthwhile(answer, subscribers):
                 self._ask_singly()
             for request, future in subscribers.items():

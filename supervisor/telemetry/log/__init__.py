@@ -2,7 +2,6 @@
 
     recurring.py  recurring failures: each has one line for its begin and one for its end
     notices.py    what an operator should know of an item, logged once although it comes and goes
-    sentences.py  a sentence for each name, for people who read the journal
     format.py     how a line looks: in the journal, on a terminal, elsewhere
     journald.py   a line as journald's own datagram: never waits, never raises
 

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from supervisor.filesystem.writing import LAST_WAIT_MS, WAITING_BYTES_MAX, NonBlockingWriter, Retry
-from supervisor.telemetry.log.sentences import sentence, texts
+from supervisor.hooks.output import printable
 from supervisor.telemetry.names import PRIORITIES, Level, Name
+from supervisor.telemetry.sentences import sentence, texts
 
 JOURNAL = "/run/systemd/journal/socket"
 PREFIX = "CONSUL_SUPERVISOR_"
@@ -39,7 +40,8 @@ class JournalWriter:
 
     def write(self, level: Level, event: Name, fields: Mapping[str, Any]) -> None:
         """Send a line, now or later. Never wait and never raise."""
-        priority, message = PRIORITIES[level], sentence(event, fields)
+        priority, lines = PRIORITIES[level], sentence(event, fields).split("\n")
+        message = "\n".join(printable(line.encode(errors="replace")) for line in lines)
         data = datagram(_line(priority, message, event, fields))
         if self._waiting_bytes + len(data) > WAITING_BYTES_MAX:
             self._fallback.dropped += 1

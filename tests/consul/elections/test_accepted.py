@@ -125,7 +125,7 @@ def test_status_without_a_daemon_says_why_the_last_one_ended(scene: Scene) -> No
     a.start()
     assert a.wait() == 78
     ended = command("status", "--config", str(a.config_path), environ=places)
-    assert ended.returncode == 69 and "supervisor stopped" in ended.stderr
+    assert ended.returncode == 69 and "Stopped" in ended.stderr
     assert "on_loose" in ended.stderr
     assert f"its configuration cannot be used: {a.config_path}:" in ended.stderr
 

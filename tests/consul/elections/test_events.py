@@ -79,7 +79,7 @@ def test_a_step_down_is_told_with_its_reason_and_its_giver(scene: Scene) -> None
     assert losing["token"] == found[0]["token"] > 0 and lost["duration_s"] > 0
     assert events(a, scene.name, "--since", "0.0s") == []
     printed = operate(a, "events", scene.name)[1]
-    assert f"holding -> losing (step-down: {WHY}), token {losing['token']}\n" in printed
+    assert f"losing (step-down), was holding: {WHY}, token {losing['token']}\n" in printed
     code, _, error = operate(a, "events", "nothing")
     assert code == 2 and "no such election or semaphore" in error
 

@@ -70,9 +70,9 @@ def test_a_reload_logs_only_what_is_new_and_is_an_event(scene: Scene) -> None:
     (line,) = a.lines("configuration")[before:]
     assert line["level"] == "info" and "http.listen" in line["why"]
     told = command("events", "--socket", str(a.folder / "control.sock")).stdout
-    assert f"configuration read again: http.listen: none -> 0.0.0.0:{port}" in told
-    assert "configuration read again: nothing has changed" in told
-    assert f"supervisor started, version {__version__}, pid {a.pid}" in told
+    assert f"Read the configuration again; the daemon: http.listen: none -> 0.0.0.0:{port}\n" in told
+    assert "Read the configuration again\n" in told
+    assert f"Started version {__version__}: takes part in 1 election or semaphore\n" in told
 
 
 @pytest.mark.long

@@ -214,12 +214,7 @@ def test_a_contradiction_is_1_and_names_the_wishes_and_their_costs() -> None:
     assert first == (
         "consul-supervisor: cannot plan a session: none meets all these wishes; change one of them:"
     )
-    assert [line for line in lines if line.startswith("  --")] == [
-        "  --failover 60.1s or more: ttl 13.2s, lock_delay 33.7s, confirm_every 1s",
-        "  --on-lose 0.4s or less: ttl 13.2s, lock_delay 23.6s, confirm_every 1s",
-        "  --silence 15.5s or less: ttl 10.5s, lock_delay 29s, confirm_every 1s",
-    ]
-    assert "    room         22.02s = lock_delay 33.7s - margin 1.69s - lose_time 10s" in lines
+    assert lines == ["  --failover 60.1s or more", "  --on-lose 0.4s or less", "  --silence 15.5s or less"]
 
 
 QUICK = ("--on-lose", "500ms", "--leader-change", "3s")
@@ -267,9 +262,7 @@ def test_what_default_servers_allow_is_taken_before_any_other_means() -> None:
 def test_a_wish_for_the_usual_failover_that_cannot_be_met_has_its_cost() -> None:
     done = command("plan", "--failover-usually", "9s", *QUICK)
     assert done.returncode == 1
-    assert (
-        f"  {USUALLY} 12.5s or more: ttl 3s, lock_delay 6.5s, confirm_every 1s, WatchdogSec 4s" in done.stderr
-    )
+    assert f"  {USUALLY} 12.5s or more\n" in done.stderr
     assert FAILOVER + " " not in done.stderr
 
 

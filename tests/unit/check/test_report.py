@@ -346,11 +346,6 @@ def problems(*files: str) -> tuple[Problem, ...]:
     return tuple(Problem(file, 1, 1, "elections", "cannot") for file in files)
 
 
-def test_the_verdict_of_a_drop_in_says_whether_the_folder_can_be_used() -> None:
-    line = "c.yaml: valid, but the folder cannot be used: 1 fault in its other files"
-    assert verdict(PATH, Checked(None, standing=problems("a"))) == line
-
-
 @pytest.mark.parametrize(
     ("files", "line"),
     [

@@ -19,15 +19,15 @@ ROOT = {"uid": 0, "user": "root"}
                 "reason": "step-down",
                 "note": "why",
             },
-            "holding -> losing (step-down: why)",
+            "losing (step-down), was holding: why",
         ),
         (
             {"event": "role", "role": "acquiring", "reason": "adopted", "token": 7},
-            "-> acquiring (adopted), token 7",
+            "acquiring (adopted), token 7",
         ),
         (
             {"event": "hook-succeeded", "hook": "on_lose[0]", "attempt": 1, "duration_s": 0.4},
-            "on_lose[0] ok 0.400s",
+            "on_lose[0] succeeded after 0.4 s",
         ),
         (
             {
@@ -37,30 +37,32 @@ ROOT = {"uid": 0, "user": "root"}
                 "duration_s": 5.0,
                 "detail": "exit 1",
             },
-            "on_lose[0] attempt 2 FAILED 5.000s (exit 1)",
+            "on_lose[0] failed after 5.0 s, attempt 2: exit 1",
         ),
-        ({"event": "run-ended", "duration_s": 61.0, "detail": "exit 0"}, "run ended 61.000s (exit 0)"),
+        ({"event": "run-ended", "duration_s": 61.0, "detail": "exit 0"}, "run ended after 61.0 s: exit 0"),
         (
             {"event": "command-received", "item": "a", "verb": "pause", **ROOT, "note": "disk"},
-            "pause by root (disk)",
+            "received pause from root: disk",
         ),
-        ({"event": "command-received", "verb": "pause", "uid": 1234}, "pause --all by user id 1234"),
-        ({"event": "command-received", "verb": "reload", **ROOT}, "reload by root"),
+        ({"event": "command-received", "verb": "pause", "uid": 1234}, "received pause from uid 1234"),
+        ({"event": "command-received", "verb": "reload", **ROOT}, "received reload from root"),
         (
             {"event": "command", "item": "a", "verb": "recover", **ROOT, "why": "no"},
-            "recover by root REFUSED (no)",
+            "recover was refused: no",
         ),
-        ({"event": "started", "pid": 12}, "supervisor started, pid 12"),
-        ({"event": "started", "pid": 12, "version": "1.0"}, "supervisor started, version 1.0, pid 12"),
         (
-            {"event": "reloaded", "what": "log.level: info -> debug; changed: a, b", "unchanged": "c"},
-            "configuration read again: log.level: info -> debug; changed: a, b",
+            {"event": "started", "pid": 12, "items": 2, "version": "1.0"},
+            "Started version 1.0: takes part in 2 elections and semaphores",
         ),
-        ({"event": "reloaded", "unchanged": "c"}, "configuration read again: nothing has changed"),
-        ({"event": "reload-refused", "why": "no"}, "configuration REFUSED (no)"),
-        ({"event": "watchdog", "device": "/dev/w", "state": "armed"}, "watchdog /dev/w armed"),
-        ({"event": "stopped", "clean": True}, "supervisor stopped"),
-        ({"event": "stopped", "clean": False}, "supervisor stopped, not clean"),
+        (
+            {"event": "reloaded", "process": "log.level: info -> debug", "changed": "a, b", "what": "both"},
+            "Read the configuration again; the daemon: log.level: info -> debug; changed: a, b",
+        ),
+        ({"event": "reloaded", "unchanged": "c"}, "Read the configuration again"),
+        ({"event": "reload-refused", "why": "no"}, "Refused the configuration: no"),
+        ({"event": "watchdog", "device": "/dev/w", "state": "armed"}, "Watchdog /dev/w armed"),
+        ({"event": "stopped", "clean": True}, "Stopped in order"),
+        ({"event": "stopped", "clean": False}, "Stopped and left something over"),
         ({"event": "later"}, "later"),
     ],
 )
@@ -73,9 +75,9 @@ def test_times_and_items_stand_in_columns() -> None:
     assert lines(
         [{**role, "item": "namenode"}, {**role, "item": "app"}, {"time": TIME, "event": "stopped"}]
     ) == [
-        f"{TIME}  namenode  -> waiting",
-        f"{TIME}  app       -> waiting",
-        f"{TIME}  -         supervisor stopped, not clean",
+        f"{TIME}  namenode  waiting",
+        f"{TIME}  app       waiting",
+        f"{TIME}  -         Stopped and left something over",
     ]
     assert lines([]) == []
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import ConfigError, ControlSettings, control_socket, load
+from supervisor.config import ConfigError, ControlSettings, load
+from supervisor.config.control import control_socket
 
 DEFAULT = "/run/consul-supervisor/control.sock"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from supervisor.config import Config, ConfigError, drop_in, load
+from supervisor.config import Config, ConfigError, load
 from supervisor.config.files import FILES_BYTES_MAX
 from supervisor.config.loader import items_at
 from supervisor.config.yaml_reader import NODES_MAX
@@ -182,19 +182,6 @@ def test_a_mistake_in_each_of_many_items_is_one_problem(file: Path) -> None:
 
 
 # --- folders -------------------------------------------------------------------------------------------
-
-
-def test_a_drop_in_replaces_the_file_that_wrote_its_items_out(tmp_path: Path) -> None:
-    folder = tmp_path / "d"
-    folder.mkdir()
-    (folder / "written-out.yaml").write_text("elections: {db-a: {}, db-b: {}}")
-    (folder / "z.yaml").write_text("elections: {z: {}}")
-    new = tmp_path / "source"
-    new.write_text('elections: {"db-${EACH}": {for_each: [a, b, c]}}')
-    placed = drop_in.load(drop_in.DropIn(new, folder), {}, "node1")
-    assert placed.replaces == folder / "written-out.yaml"
-    assert placed.config is not None
-    assert [item.name for item in placed.config.items] == ["db-a", "db-b", "db-c", "z"]
 
 
 def test_a_name_of_another_file_is_refused_with_both_places(tmp_path: Path) -> None:

@@ -170,18 +170,20 @@ def used(data: Any, rule: Rule, name: str) -> Iterator[tuple[str, str]]:
             yield from used(member, rule["additionalProperties"], f"{definition}.*")
 
 
-def available(rule: Rule, name: str) -> Iterator[tuple[str, str]]:
-    """Return every (object of the schema, key) that may be used."""
+def available(rule: Rule, name: str, around: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Return every (object of the schema, key) that may be used. ``around``: the definitions above it."""
     definition = rule.get("$ref", name).removeprefix("#/$defs/")
-    rule = resolved(rule)
+    if definition in around:  # a part of a body consists of such parts
+        return
+    rule, around = resolved(rule), (*around, definition)
     for key, member in rule.get("properties", {}).items():
         if member.get("x-available", True):
             yield definition, key
-            yield from available(member, f"{definition}.{key}")
+            yield from available(member, f"{definition}.{key}", around)
     if "items" in rule:
-        yield from available(rule["items"], f"{definition}[]")
+        yield from available(rule["items"], f"{definition}[]", around)
     if isinstance(rule.get("additionalProperties"), dict):
-        yield from available(rule["additionalProperties"], f"{definition}.*")
+        yield from available(rule["additionalProperties"], f"{definition}.*", around)
 
 
 def test_the_complete_example_shows_every_available_key_and_no_other() -> None:

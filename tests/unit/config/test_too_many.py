@@ -8,8 +8,7 @@ import pytest
 
 from supervisor.config import ConfigError, load, schema
 from supervisor.config.problems import Places, Report
-from supervisor.config.schema_errors import deviations
-from supervisor.config.validation import validate
+from supervisor.config.schema_errors import deviations, validate
 from tests.support.configured import loaded
 
 SCHEMA = schema()

@@ -21,7 +21,7 @@ from supervisor.hooks.output import HookLine
 from supervisor.telemetry.facts import Facts
 from supervisor.telemetry.log import Log, Name
 from supervisor.telemetry.log.journald import VALUE_BYTES_MAX, JournalWriter
-from supervisor.telemetry.log.sentences import SENTENCES, sentence
+from supervisor.telemetry.sentences import SENTENCES, sentence
 from tests.support.log_lines import promises
 from tests.support.supervisor import PATIENCE_S
 

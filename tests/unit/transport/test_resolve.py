@@ -118,9 +118,7 @@ def test_a_missing_getent_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert str(failure) == "cannot look up consul.test: cannot run getent: no such file or directory"
 
 
-@pytest.mark.parametrize(
-    "lines", ["exec sleep 60", "exec yes '127.0.0.1 STREAM consul.test'", "trap '' TERM; while :; do :; done"]
-)
+@pytest.mark.parametrize("lines", ["exec sleep 60", "trap '' TERM; while :; do :; done"])
 def test_a_look_up_that_does_not_end_is_killed(getent: Getent, lines: str) -> None:
     """The look-up neither outlives its transport nor outlasts the deadline of the exchange."""
     getent(lines)

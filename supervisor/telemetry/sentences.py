@@ -1,4 +1,4 @@
-"""A sentence for each line of the log, which the journal shows to people.
+"""A sentence for each line of the log, which the journal and ``events`` show to people.
 
 A sentence names the item first, then the event, then its reason and the remedy. Programs use the fields of
 the line instead, because a later release may word a sentence better.
@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from supervisor.hooks.output import printable
 from supervisor.telemetry.names import Name
 
 _FAILS = ": {why}[; for {lasts_s} s now][; {times_unsaid} times since the last line]"
@@ -96,15 +95,14 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 
 def sentence(event: Name, fields: Mapping[str, Any]) -> str:
-    """Return the sentence of a line, in which nothing acts on a terminal."""
+    """Return the sentence of a line, in which a value may still act on a terminal."""
     values = {name: ", ".join(texts(value)) for name, value in fields.items()} | _derived(fields)
 
     def chosen(optional: re.Match[str]) -> str:
         return optional[1] if values.keys() >= set(_FIELD.findall(optional[1])) else optional[2] or ""
 
     template = _OPTIONAL.sub(chosen, SENTENCES[event])
-    text = _FIELD.sub(lambda field: values.get(field[1], "-"), template)
-    return "\n".join(printable(line.encode(errors="replace")) for line in text.split("\n"))
+    return _FIELD.sub(lambda field: values.get(field[1], "-"), template)
 
 
 def _derived(fields: Mapping[str, Any]) -> dict[str, str]:
@@ -115,11 +113,11 @@ def _derived(fields: Mapping[str, Any]) -> dict[str, str]:
             "1 election or semaphore" if number == 1 else f"{number} elections and semaphores"
         )
     if "item" in fields:
-        derived["items_named"] = fields["item"]
+        derived["items_named"] = str(fields["item"])
     elif names := fields.get("names"):
         more = ", …" if fields["items"] > len(names) else ""
         derived["items_named"] = f"{', '.join(names)}{more}"
-    if fields.get("attempt", 1) > 1:
+    if fields.get("attempt", 1) != 1:
         derived["later_attempt"] = str(fields["attempt"])
     return derived
 
