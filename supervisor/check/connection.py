@@ -82,7 +82,7 @@ class _Checker:
             return found
         try:
             facts, of_agent = await self._agent(hostname, items)
-            found += of_agent
+            found += of_agent + await self._voters()
             if of_agent[0].what == "token":
                 return found
             for settings in items:
@@ -124,6 +124,14 @@ class _Checker:
         found = findings.of_agent(facts, hostname, is_local=is_local, items=items)
         found += of_servers(facts, self._leader_change_s, items)
         return facts, found + findings.of_datacenter(self._datacenter, facts.datacenter, items)
+
+    async def _voters(self) -> list[Finding]:
+        """Return the finding about Consul's servers; none without the right ``operator`` to read it."""
+        response = await self._exchange(self._codec.question("operator/raft/configuration"))
+        try:
+            return findings.of_voters(json_of(response, dict).get("Servers") or ())
+        except MalformedResponse:
+            return []
 
     async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:
         found = []

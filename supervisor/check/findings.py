@@ -4,7 +4,7 @@ The functions are pure: they send nothing and print nothing. A finding says what
 when something is wrong. A finding never holds the token.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -91,6 +91,17 @@ def of_leader(leader: str) -> Finding:
         return Finding("leader", Level.OK, f"Consul's leader is {leader}")
     text = "Consul has no leader: no lock can be taken or kept"
     return Finding("leader", Level.ERROR, text, "bring back a majority of its servers")
+
+
+def of_voters(servers: Iterable[object]) -> list[Finding]:
+    """Return the finding about servers of Consul that do not vote yet; none if all vote."""
+    found = (each for each in servers if isinstance(each, dict))
+    waiting = [_text(each, "Node") for each in found if each.get("Voter") is False]
+    if not waiting:
+        return []
+    text = f"{', '.join(waiting)} of Consul's servers may not vote yet: do not stop another server meanwhile"
+    remedy = "wait until all servers vote: column Voter of `consul operator raft list-peers`"
+    return [Finding("voters", Level.WARNING, text, remedy)]
 
 
 def of_no_path(datacenter: str, own: str, why: str) -> Finding:

@@ -20,6 +20,7 @@ from supervisor.check.findings import (
     of_agent,
     of_datacenter,
     of_sessions,
+    of_voters,
 )
 from supervisor.check.servers import of_servers
 from supervisor.consul.client import CONCURRENT_MAX, HOLDING_CONCURRENT_MAX
@@ -422,6 +423,13 @@ def test_an_agent_that_closes_a_watch_before_its_answer_is_reported() -> None:
     for fine in ("15m0s", "30s", "0s", 0, None):
         assert not found(HTTPWriteTimeout=fine)
     assert not found()
+
+
+def test_a_server_that_does_not_vote_yet_is_reported() -> None:
+    servers = [{"Node": "c1", "Voter": True}, {"Node": "c2", "Voter": False}, 7]
+    (found,) = of_voters(servers)
+    assert found.level is Level.WARNING and "c2" in found.text and "raft list-peers" in found.remedy
+    assert not of_voters(servers[:1])
 
 
 def test_a_record_that_somebody_else_wrote_is_reported(
