@@ -1,8 +1,8 @@
 """A look at whether the kernel would start a file, by the little that execve(2) reads. Nothing is executed.
 
 A script names behind ``#!`` what runs it: blanks, tabs and NUL end that name, and a ``\\r`` belongs to it. A
-program for this machine starts as well. The kernel refuses every other file (ENOEXEC), and then a shell and
-execvp(3) run it as a text for ``/bin/sh``.
+program for this machine may name its loader. The kernel refuses every other file (ENOEXEC), and then a shell
+and execvp(3) run it as a text for ``/bin/sh``.
 """
 
 import os
@@ -15,9 +15,15 @@ from glob import glob
 
 HEAD_BYTES = 256  # BINPRM_BUF_SIZE: the kernel looks no further for the name behind #!
 SCRIPTS_MAX = 5  # of which each runs the one before; the kernel follows no more
+TABLE_BYTES_MAX, NAME_BYTES_MAX = 65_536, 4096  # the kernel's limits of what a program says of its loader
 MACHINES = {"x86_64": (62, 3), "aarch64": (183, 40)}  # the programs that such a kernel starts: see elf(5)
 HANDLERS = "/proc/sys/fs/binfmt_misc/*"  # register, status, and what else starts programs of other formats
-_ELF, _ELF_PROGRAMS = b"\x7fELF", (2, 3)
+_ELF, _ELF_PROGRAMS, _PT_INTERP = b"\x7fELF", (2, 3), 3
+# For 32 and 64 bits: kind, machine, offset, entry size and number of a table; of an entry kind, offset, size.
+_ELF_HEADERS = {
+    b"\1": (struct.Struct("=16xHH8xI10xHH"), struct.Struct("=II8xI12x")),
+    b"\2": (struct.Struct("=16xHH12xQ14xHH"), struct.Struct("=I4xQ16xQ16x")),
+}
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _INTERPRETER = re.compile(rb"#![ \t]*([^ \t\0\n]*)[ \t]*([^\n]*)")
 _PLAIN = frozenset(string.ascii_letters + string.digits + "_./+-")
@@ -28,12 +34,12 @@ class CannotExecute(Exception):
     """A file that would not start, or whose interpreter would refuse it. Its arguments: why, remedy."""
 
 
-def head_of(file: str, flags: int = 0) -> bytes | None:
+def head_of(file: str, size: int = HEAD_BYTES, at: int = 0, flags: int = 0) -> bytes | None:
     """Return what the kernel reads first. None: this user cannot read it. ``flags``: to open the file."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, OverflowError, ValueError):
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | flags)
         try:
-            return os.read(fd, HEAD_BYTES)
+            return os.pread(fd, size, at)
         finally:
             os.close(fd)
     return None
@@ -56,20 +62,22 @@ def check_executable(file: str, path: str, cwd: str = "", *, by_shell: bool = Fa
     by_shell: whether a shell or execvp(3) starts the file.
     depth: how many scripts this file runs.
     """
-    head = head_of(os.path.join(cwd, file))
-    if head is None or _is_program(head):
+    whole = os.path.join(cwd, file)
+    head = head_of(whole)
+    if head is None:
         return
-    runner = interpreter_of(head)
+    is_elf = head.startswith(_ELF)
+    runner = _loader_of(whole, head) if is_elf else interpreter_of(head)
     if runner is None:
         is_text = bool(head) and b"\0" not in head.partition(b"\n")[0]
         has_handlers = len(glob(HANDLERS)) > len(("register", "status"))
         if not (by_shell and is_text) and not (has_handlers and b"\0" in head):
             raise CannotExecute(*_unknown_format(file, head))
-    elif depth == SCRIPTS_MAX:
+    elif depth == SCRIPTS_MAX and not is_elf:
         raise CannotExecute(f"{file} is run by a script, and that by another", "name a program in the first")
-    else:
-        _found(file, runner[0], [runner[0]], "cannot be executed here", cwd)
-        check_executable(runner[0], path, cwd, by_shell=by_shell, depth=depth + 1)
+    elif name := runner[0]:
+        _found(file, name, [name], "cannot be executed here", cwd)
+        check_executable(name, path, cwd, by_shell=by_shell, depth=depth + 1)
         _check_argument(file, *runner, path, cwd, depth)
 
 
@@ -116,9 +124,16 @@ def _unknown_format(file: str, head: bytes) -> tuple[str, str]:
     return f"{file} does not begin with #! and the program that runs it", remedy
 
 
-def _is_program(head: bytes) -> bool:
-    """Return whether these bytes begin a program for this machine. Its loader is not looked at."""
-    if not head.startswith(_ELF) or len(head) < HEAD_BYTES:
-        return False
-    kind, machine = struct.unpack_from("=HH", head, 16)
-    return kind in _ELF_PROGRAMS and machine in MACHINES.get(os.uname().machine, (machine,))
+def _loader_of(whole: str, head: bytes) -> tuple[str, str] | None:
+    """Return the loader of a program, blank if it needs none. None: no program for this machine."""
+    header, entry = _ELF_HEADERS.get(head[4:5], _ELF_HEADERS[b"\2"])
+    kind, machine, at, size, count = header.unpack(head[: header.size].ljust(header.size, b"\0"))
+    known = MACHINES.get(os.uname().machine, (machine,))
+    table = head_of(whole, min(count * size, TABLE_BYTES_MAX), at) or b""
+    if kind not in _ELF_PROGRAMS or machine not in known or not len(table) == count * entry.size > 0:
+        return None
+    for kind, offset, length in entry.iter_unpack(table):
+        if kind == _PT_INTERP:
+            name = head_of(whole, min(length, NAME_BYTES_MAX), offset) or b""
+            return os.fsdecode(name.partition(b"\0")[0]), ""
+    return "", ""

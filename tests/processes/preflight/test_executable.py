@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.support.patience import PATIENCE_S
 
 PATH = os.environ["PATH"]
 TRUE = Path(shutil.which("true") or "").read_bytes()
+LOADER = TRUE[TRUE.index(b"/lib") :].partition(b"\0")[0]
 
 
 def with_byte(at: int, value: int) -> bytes:
@@ -49,6 +51,8 @@ FILES = {
     "a program of another machine": with_byte(18, 8),
     "a part of a program": with_byte(16, 1),
     "the first bytes of a program": TRUE[:20],
+    "a program without its loader": TRUE.replace(LOADER, LOADER[:-1] + b"X", 1),
+    "a program whose table is out of reach": TRUE[:32] + struct.pack("=Q", 2**64 - 1) + TRUE[40:],
     "five scripts": b"5",
     "six scripts": b"6",
 }
@@ -110,6 +114,11 @@ def test_a_file_is_refused_if_it_does_not_really_start(
         (b"#!/opt/py\x1b[1m x\n", r"is run by /opt/py\x1b[1m, which cannot be executed here", "install it"),
         (b"#!/usr/bin/env sh -e\n", "is run by sh -e, which is in no folder of PATH", "write env -S sh -e"),
         (b"exit 0\n", "does not begin with #! and the program that runs it", "begin it with #!/bin/sh"),
+        (
+            TRUE.replace(LOADER, b"/lib64/gone".ljust(len(LOADER), b"\0"), 1),
+            "is run by /lib64/gone",
+            "install it",
+        ),
     ],
 )
 def test_a_refusal_names_the_interpreter_and_the_remedy(
