@@ -21,7 +21,7 @@ import time
 from typing import IO, Any
 
 from supervisor.__main__ import main
-from supervisor.transport.connection import Connection
+from supervisor.adapters.transport.connection import Connection
 
 
 class Trace:

@@ -3,7 +3,7 @@
     python -m docs.commands            prints it
     python -m docs.commands --write    puts it into commands.md
 
-``supervisor.cli.commands`` is the only source: correct mistakes there. A test runs this
+``supervisor.commands.cli.commands`` is the only source: correct mistakes there. A test runs this
 and compares.
 """
 
@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from supervisor.cli.arguments import parser
-from supervisor.cli.commands import codes_of
-from supervisor.cli.exit_codes import OF_ALL
+from supervisor.commands.cli.arguments import parser
+from supervisor.commands.cli.commands import codes_of
+from supervisor.commands.cli.exit_codes import OF_ALL
 
 PAGE = Path(__file__).resolve().parent / "commands.md"
 BEGIN = "<!-- from here on `python -m docs.commands` writes -->\n"

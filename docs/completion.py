@@ -13,9 +13,9 @@ from pathlib import Path
 import shtab
 
 from docs.commands import commands
-from supervisor.cli import values
-from supervisor.cli.arguments import parser
-from supervisor.cli.commands import ARGV
+from supervisor.commands.cli import values
+from supervisor.commands.cli.arguments import parser
+from supervisor.commands.cli.commands import ARGV
 
 PLACES = {  # below /usr/share and the like
     "bash": "bash-completion/completions/consul-supervisor",

@@ -9,8 +9,8 @@ The agent is the only source: correct mistakes there. A test runs this and compa
 import sys
 from pathlib import Path
 
-from supervisor.devagent import NOT_CONSUL
-from supervisor.devagent.api.routes import ROUTES
+from supervisor.rehearsal.devagent import NOT_CONSUL
+from supervisor.rehearsal.devagent.api.routes import ROUTES
 
 PAGE = Path(__file__).resolve().parent / "dev-agent.md"
 BEGIN = "<!-- from here on `python -m docs.devagent` writes -->\n"

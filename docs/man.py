@@ -16,9 +16,9 @@ from argparse_manpage.manpage import Manpage
 
 from docs import commands, reference
 from supervisor import __version__
-from supervisor.cli.arguments import parser
-from supervisor.cli.commands import COMMANDS, DEFAULT_CONFIG, codes_of
-from supervisor.cli.exit_codes import OF_ALL
+from supervisor.commands.cli.arguments import parser
+from supervisor.commands.cli.commands import COMMANDS, DEFAULT_CONFIG, codes_of
+from supervisor.commands.cli.exit_codes import OF_ALL
 
 NAME = "consul-supervisor"
 CHANGELOG = reference.ROOT / "CHANGELOG.md"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 Rule = dict[str, Any]
-Described = dict[tuple[str, str], tuple[str, str]]  # by key and text: the first section with it, and its default
+Described = dict[tuple[str, str], tuple[str, str]]  # by key and text: first section, default
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "configuration.md"
@@ -79,9 +79,7 @@ def _schema() -> Rule:
     return schema
 
 
-def _section(
-    title: str, definition: Rule, rules: list[tuple[str, Rule]], described: Described
-) -> str:
+def _section(title: str, definition: Rule, rules: list[tuple[str, Rule]], described: Described) -> str:
     """Return one section. ``described``: what the sections above describe already."""
     known = [
         described.setdefault((key, rule["description"]), (title, default_of(rule))) for key, rule in rules

@@ -1,29 +1,20 @@
 """consul-supervisor: hooks for this node's part in Consul elections and semaphores.
 
-The map has one line for each package, the highest floor first. A package imports only from lower floors.
-Each package's own docstring has a line for each of its modules.
+Two rings. What the promise rests on is walked through every order of events, simulated and broken on purpose:
 
-    cli/          commands, options, exit codes: the only package that prints
-    drill/        three supervisors and the embedded agent: `drill` rehearses a file, `demo` shows a failover
-    lock_command/ one lock around one command, without a configuration, a daemon or a record
-    daemon/       wires the core to the world: the loop, records, listeners, reloads
-    preflight/    whether a configuration fits this machine: hooks that can start, modes of files
-    check/        what `check` reports: figures, findings about the real Consul
-    web/          reading over HTTP: status, health, metrics, the page
-    telemetry/    what is reported of a running daemon: log, metrics, history, status, systemd
-    consul/       Consul's HTTP API: requests of the core as messages, responses as outcomes
-    journal/      what survives a crash of this process: a file of records for each item
-    control/      commands to the running daemon over a unix socket, both ends
-    config/       YAML -> schema -> cross-checks -> frozen settings; each refusal with its place
-    hooks/        runs commands and webhooks: deadline, kill, outcome, output
-    transport/    an HTTP client over asyncio, with deadlines; knows no Consul
-    devagent/     the embedded agent: a pure model of Consul and a server around it
-    runtime/      carries out the steps of the core; the clock and the signals of a process
-    formats/      text formats that several packages share
-    errors.py     the three kinds of errors, by whose fault they are
-    http_server/  a bounded HTTP/1.1 server; knows no request's meaning
-    filesystem/   files whose file system may not answer
-    core/         decides: step(state, event, now) -> (state, actions); no I/O, no clock
+    core/       decides: step(state, event, now) -> (state, actions); no I/O, no clock
+    adapters/   carries out what the core decides: Consul, hooks, journal, files, the loop's driver
+    config/     the file, to settings; each refusal with its place. A wrong reading could let two act
+    errors.py   the three kinds of errors, by whose fault they are
+
+What makes it comfortable has ordinary tests, and nothing above imports it:
+
+    reporting/  what is told of a running daemon: log, status, metrics, the page, the control socket
+    daemon/     joins the rest for as long as it runs; whether a configuration fits this machine
+    rehearsal/  drill, demo, and the embedded agent
+    commands/   what a person types: each command, `check`, `plan`, `lock`
+
+A package imports only from those before it. Each package's own docstring has a line for each of its modules.
 """
 
 __version__ = "0.2.0"

@@ -18,13 +18,13 @@ def main() -> int:
     gc.set_threshold(*COLLECTED_AT)
     try:
         if sys.argv[1:2] == ["run"]:
-            from supervisor.runtime import init, signals
-            from supervisor.runtime.notification import still_starting
+            from supervisor.adapters.runtime import init, signals
+            from supervisor.config.notification import still_starting
 
             signals.block()
             init.stay_as_init()  # first, so that process 1 stays small
             still_starting(os.environ)
-        from supervisor.cli import main as command
+        from supervisor.commands.cli import main as command
 
         return command()
     except KeyboardInterrupt:  # while modules are imported

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.filesystem.mounts import is_local
+from supervisor.adapters.filesystem.mounts import is_local
 from tests.support.consul import WAYS, Agent
 from tests.support.guarded import EACH_WAY
 from tests.support.leftovers import files

@@ -10,6 +10,8 @@ from functools import cache
 from typing import Any
 
 from supervisor.config.environment import Variables
+from supervisor.config.formats import slot_record, templates
+from supervisor.config.formats.durations import parse_duration
 from supervisor.config.schema import Defaults
 from supervisor.core.settings import (
     HOOK_EVENTS,
@@ -27,8 +29,6 @@ from supervisor.core.settings import (
     Watchdog,
     Webhook,
 )
-from supervisor.formats import slot_record, templates
-from supervisor.formats.durations import parse_duration
 
 
 def election(full: dict[str, Any]) -> ElectionSettings:

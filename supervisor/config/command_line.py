@@ -9,13 +9,13 @@ from typing import Any
 from supervisor.config import build
 from supervisor.config.defaults import apply_defaults
 from supervisor.config.environment import Variables
+from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import room_sum
 from supervisor.config.schema import Defaults, document
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import ROOM_MIN_S, lease_of, sufficient_guard_s
 from supervisor.core.settings import Command, ElectionSettings, ItemSettings, Run
 from supervisor.errors import OperatorError
-from supervisor.formats.durations import format_duration
 
 SESSION_NAMES = "consul-supervisor:lock "  # no item has a blank in its name, so no item shares these names
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from supervisor.config.formats.durations import parse_duration
 from supervisor.config.problems import Place, Places, Report
 from supervisor.config.schema import Defaults, document
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.settings import Tls
-from supervisor.formats.durations import parse_duration
 
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")  # as Go's strconv.ParseBool
 _FALSE = ("0", "f", "F", "FALSE", "false", "False")

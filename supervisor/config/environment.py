@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from supervisor.config.formats.templates import FACTS, PREFIX, literal
 from supervisor.config.problems import KeyPath, Report, hooks_of, items_of, nearest, quoted
-from supervisor.formats.templates import FACTS, PREFIX, literal
 
 ANY_TEXT = "\ufffc"  # in the session name of a query: a variable, whose value other nodes may not share
 EVERY_ITEM = "*"  # the name of a query about all items; no item has it

@@ -6,9 +6,9 @@ A shell or a template engine would have understood them. Each is a guess, so not
 import re
 from collections.abc import Iterator
 
+from supervisor.config.formats.templates import FACTS, PREFIX
 from supervisor.config.problems import KeyPath, Report, nearest
 from supervisor.core.settings import Command, Webhook
-from supervisor.formats.templates import FACTS, PREFIX
 
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 _UNTYPED = re.compile("(?:^|[\\s=(])[\u2018-\u201f]|\u00a0")  # as word processors and web pages write them

@@ -6,12 +6,12 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from supervisor.config.formats.durations import format_duration
+from supervisor.config.notification import WATCHDOG_S
 from supervisor.config.problems import KeyPath, Report
 from supervisor.core.frozen import dataclass
 from supervisor.core.lease import ROOM_MIN_S, guard_max_s, lease_of, lose_terms, sufficient_guard_s
 from supervisor.core.settings import ItemSettings, Watchdog
-from supervisor.formats.durations import format_duration
-from supervisor.runtime.notification import WATCHDOG_S
 
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
 SILENCE_SPARE_S = 0.5  # beyond a change of Consul's leader, because none takes equally long twice

@@ -15,13 +15,13 @@ from supervisor.config.build import default_values, state_dir
 from supervisor.config.defaults import apply_defaults, copy_hooks
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.for_each import repeat
+from supervisor.config.notification import seconds_of, watchdog_s
 from supervisor.config.problems import SECTIONS, ConfigError, Places, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.schema import document as own_schema
 from supervisor.config.schema_errors import validate
 from supervisor.config.settings import Config, LogSettings
 from supervisor.core.settings import ItemSettings
-from supervisor.runtime.notification import seconds_of, watchdog_s
 
 
 def load(

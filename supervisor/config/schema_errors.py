@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from supervisor.config.formats.durations import parse_duration
 from supervisor.config.messages import Deviation, mistakes
 from supervisor.config.problems import Report
-from supervisor.formats.durations import parse_duration
 
 TOO_MANY = ("maxItems", "maxProperties")
 _OF_ENTRIES = ("properties", "additionalProperties", "propertyNames", "prefixItems", "items", "uniqueItems")

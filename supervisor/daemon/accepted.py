@@ -17,17 +17,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from supervisor.adapters.filesystem.children import WITHIN_S
+from supervisor.adapters.filesystem.forked import forked, write
+from supervisor.adapters.journal import identity_here
+from supervisor.adapters.journal.copies import ACCEPTED, folder_of
+from supervisor.adapters.journal.serialize import from_plain, to_plain
 from supervisor.config import Config, ConfigError
 from supervisor.config.cross_checks import check_item
 from supervisor.config.lease_checks import Surroundings
 from supervisor.config.problems import Places, Report
 from supervisor.config.settings import ConsulSettings, ControlSettings, HttpSettings, LogSettings
 from supervisor.core.settings import Settings
-from supervisor.filesystem.children import WITHIN_S
-from supervisor.filesystem.forked import forked, write
-from supervisor.journal import identity_here
-from supervisor.journal.copies import ACCEPTED, folder_of
-from supervisor.journal.serialize import from_plain, to_plain
 
 _KINDS: dict[str, Any] = {
     "consul": ConsulSettings,

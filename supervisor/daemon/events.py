@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from supervisor.journal.event_file import BATCH_MAX, EventFile, events_of
-from supervisor.telemetry.event_log import EVENTS_MAX
-from supervisor.telemetry.history import History
-from supervisor.telemetry.log import Log, Name
-from supervisor.telemetry.replay import Replay
+from supervisor.adapters.journal.event_file import BATCH_MAX, EventFile, events_of
+from supervisor.reporting.telemetry.event_log import EVENTS_MAX
+from supervisor.reporting.telemetry.history import History
+from supervisor.reporting.telemetry.log import Log, Name
+from supervisor.reporting.telemetry.replay import Replay
 
 DELAY_S = 0.05  # so that the hook whose begin is an event begins first, and one write has several events
 RETRY_S = 10.0  # after a failure, such as a lack of room

@@ -15,18 +15,18 @@ from pathlib import Path
 
 from supervisor import __version__
 from supervisor.config import Config
-from supervisor.control import OperatorCommand, Reply, Result
-from supervisor.control.server import Control, Execute, serve
-from supervisor.control.users import user_name
 from supervisor.core.contenders import Contenders
-from supervisor.http_server import Peer
-from supervisor.telemetry.history import History
-from supervisor.telemetry.log import Level, Log
-from supervisor.telemetry.log.recurring import REPEAT_S
-from supervisor.telemetry.metrics import Metrics
-from supervisor.telemetry.status import DaemonInfo, Status
-from supervisor.web import Listener, Routes
-from supervisor.web.listener import LIMITS
+from supervisor.reporting.control import OperatorCommand, Reply, Result
+from supervisor.reporting.control.server import Control, Execute, serve
+from supervisor.reporting.control.users import user_name
+from supervisor.reporting.http_server import Peer
+from supervisor.reporting.telemetry.history import History
+from supervisor.reporting.telemetry.log import Level, Log
+from supervisor.reporting.telemetry.log.recurring import REPEAT_S
+from supervisor.reporting.telemetry.metrics import Metrics
+from supervisor.reporting.telemetry.status import DaemonInfo, Status
+from supervisor.reporting.web import Listener, Routes
+from supervisor.reporting.web.listener import LIMITS
 
 DESCRIPTORS_BASE = 128
 DESCRIPTORS_EACH = 12  # of an item: its exchanges, the pipes of two hooks, its record

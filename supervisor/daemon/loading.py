@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from supervisor.adapters.filesystem.forked import call_in_child
 from supervisor.config import Config, ConfigError, Problem
-from supervisor.filesystem.forked import call_in_child
 
 WITHIN_S = 30.0  # two thousand elections take a second; a machine may be many times slower
 

@@ -19,10 +19,17 @@ from functools import partial
 from pathlib import Path
 
 from supervisor import __version__
+from supervisor.adapters.consul.client import ConsulClient, wanted_of
+from supervisor.adapters.consul.token import TokenError
+from supervisor.adapters.hooks.attempts import Hooks
+from supervisor.adapters.hooks.output import HookLine
+from supervisor.adapters.runtime import signals
+from supervisor.adapters.runtime.background import Background
+from supervisor.adapters.runtime.clock import boottime
+from supervisor.adapters.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_over
+from supervisor.adapters.runtime.signal_callbacks import listen
 from supervisor.config import Config
-from supervisor.consul.client import ConsulClient, wanted_of
-from supervisor.consul.token import TokenError
-from supervisor.control import ControlError
+from supervisor.config.notification import still_starting
 from supervisor.core.actions import (
     Action,
     Finished,
@@ -42,20 +49,13 @@ from supervisor.core.settings import ItemSettings
 from supervisor.daemon.events import Events
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
+from supervisor.daemon.preflight.monitor import HookMonitor
 from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
-from supervisor.hooks.attempts import Hooks
-from supervisor.hooks.output import HookLine
-from supervisor.preflight.monitor import HookMonitor
-from supervisor.runtime import signals
-from supervisor.runtime.background import Background
-from supervisor.runtime.clock import boottime
-from supervisor.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_over
-from supervisor.runtime.notification import still_starting
-from supervisor.runtime.signal_callbacks import listen
-from supervisor.telemetry.facts import Facts
-from supervisor.telemetry.log import Level, Log
-from supervisor.telemetry.systemd import SystemdNotifier
+from supervisor.reporting.control import ControlError
+from supervisor.reporting.telemetry.facts import Facts
+from supervisor.reporting.telemetry.log import Level, Log
+from supervisor.reporting.telemetry.systemd import SystemdNotifier
 
 EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1

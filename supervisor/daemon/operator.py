@@ -7,9 +7,9 @@ takes time is answered when it is complete: ``on_step`` checks after every step.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from supervisor.adapters.consul.candidates import NoTarget, target_of
+from supervisor.config.formats.json_values import holder_node
 from supervisor.config.problems import known_names
-from supervisor.consul.candidates import NoTarget, target_of
-from supervisor.control import OperatorCommand, Reply, Result, Verb
 from supervisor.core.actions import Action, Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
@@ -18,8 +18,8 @@ from supervisor.core.lock.handover import HANDOVER_S
 from supervisor.core.outcomes import ListedSession, Outcome, SessionsView
 from supervisor.core.reload import ReloadEffect
 from supervisor.daemon.reload import CannotReload, Reloaded
-from supervisor.formats.json_values import holder_node
-from supervisor.telemetry.stuck_texts import remedy
+from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb
+from supervisor.reporting.telemetry.stuck_texts import remedy
 
 NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none

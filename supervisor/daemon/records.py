@@ -9,22 +9,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.core.actions import LOSE_SIDE, Point, Reason, StartHook, StartRun, WriteRecord
-from supervisor.core.settings import Wanted
-from supervisor.daemon.restore import ProcessIdentity, Restored, marks_of, restore, transitions_of
-from supervisor.filesystem.children import NoAnswer
-from supervisor.filesystem.reading import await_answer
-from supervisor.hooks.abandoned import Group, find_abandoned, kill_abandoned, started_at
-from supervisor.journal import (
+from supervisor.adapters.filesystem.children import NoAnswer
+from supervisor.adapters.filesystem.reading import await_answer
+from supervisor.adapters.hooks.abandoned import Group, find_abandoned, kill_abandoned, started_at
+from supervisor.adapters.journal import (
     START_WITHIN_S,
     Journal,
     MachineIdentity,
     Recorded,
     UnreadableRecord,
 )
-from supervisor.journal.copies import ACCEPTED, SUFFIX, Copies, JournalBusy, folder_of
-from supervisor.telemetry.log import Log
+from supervisor.adapters.journal.copies import ACCEPTED, SUFFIX, Copies, JournalBusy, folder_of
+from supervisor.config import Config, ConsulSettings, LogSettings
+from supervisor.core.actions import LOSE_SIDE, Point, Reason, StartHook, StartRun, WriteRecord
+from supervisor.core.settings import Wanted
+from supervisor.daemon.restore import ProcessIdentity, Restored, marks_of, restore, transitions_of
+from supervisor.reporting.telemetry.log import Log
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
 

@@ -8,9 +8,9 @@ through.
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from supervisor.adapters.filesystem.forked import ChildFailed
 from supervisor.config import Config, ConfigError
 from supervisor.core.reload import ReloadEffect
-from supervisor.filesystem.forked import ChildFailed
 
 STATE_DIR = "state_dir"
 KILLED = (

@@ -8,6 +8,7 @@ Pure functions: records and settings in, contenders out.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from supervisor.adapters.journal import MachineIdentity, Recorded, UnreadableRecord
 from supervisor.core.actions import EMPTY_RECORD, LOSE_SIDE, Point, Reason, Record
 from supervisor.core.contender.creation import contender_of, new_contender
 from supervisor.core.contender.lifecycle import depart
@@ -16,7 +17,6 @@ from supervisor.core.contenders import Successor
 from supervisor.core.machines.record import is_adoptable
 from supervisor.core.reload import blockers_of
 from supervisor.core.settings import ItemSettings, Wanted
-from supervisor.journal import MachineIdentity, Recorded, UnreadableRecord
 
 UNKNOWN_SESSION = "unreadable"  # in the place of the session of a record that cannot be read
 

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from supervisor.check.connection import impossible_write
+from supervisor.adapters.consul import command_requests
+from supervisor.adapters.consul.codec import Codec
+from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
+from supervisor.adapters.consul.token import Token
+from supervisor.commands.check.connection import impossible_write
 from supervisor.config import ConsulSettings
-from supervisor.consul import command_requests
-from supervisor.consul.codec import Codec
-from supervisor.consul.semaphore import SEMAPHORE_FLAGS
-from supervisor.consul.token import Token
 from supervisor.core import requests as req
 from supervisor.core.outcomes import (
     Created,

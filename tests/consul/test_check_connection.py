@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 import trustme
 
-from supervisor.check.findings import (
+from supervisor.adapters.consul.client import CONCURRENT_MAX, HOLDING_CONCURRENT_MAX
+from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
+from supervisor.adapters.transport.pool import IDLE_MAX
+from supervisor.commands.check.findings import (
     OTHERS_MAX,
     AgentFacts,
     Level,
@@ -22,12 +25,9 @@ from supervisor.check.findings import (
     of_sessions,
     of_voters,
 )
-from supervisor.check.servers import of_servers
-from supervisor.consul.client import CONCURRENT_MAX, HOLDING_CONCURRENT_MAX
-from supervisor.consul.shared.grouping import WATCHES_MAX
+from supervisor.commands.check.servers import of_servers
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.transport.pool import IDLE_MAX
 from tests.consul.test_verify import Leaderless
 from tests.support.consul import Agent, free_ports
 from tests.support.guarded import EACH_WAY, Guarded, guarded_agent

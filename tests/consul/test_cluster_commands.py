@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from supervisor.cli.cluster_commands import HIDDEN
-from supervisor.consul.endpoints import READS_SESSIONS
+from supervisor.adapters.consul.endpoints import READS_SESSIONS
+from supervisor.commands.cli.cluster_commands import HIDDEN
 from tests.support.captured import captured
 from tests.support.consul import Agent, free_ports
 from tests.support.guarded import Guarded, below

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.cli.commands import COMMANDS
-from supervisor.cli.exit_codes import OF_ALL
-from supervisor.cli.terminal import EXIT_CODES
+from supervisor.commands.cli.commands import COMMANDS
+from supervisor.commands.cli.exit_codes import OF_ALL
+from supervisor.commands.cli.terminal import EXIT_CODES
 from supervisor.errors import CommandError
 from tests.support.captured import captured
 from tests.support.consul import Agent, free_ports
@@ -241,7 +241,7 @@ def is_silent(name: str, code: int, arguments: str) -> bool:
 def test_a_bug_is_70_with_its_trace() -> None:
     """The fault is injected into the one place that every unforeseen exception reaches."""
     code = (
-        "import sys; from supervisor import cli; sys.argv[1:] = ['schema'];"
+        "import sys; from supervisor.commands import cli; sys.argv[1:] = ['schema'];"
         "cli._function = lambda command: 1 / 0; sys.exit(cli.main())"
     )
     done = captured([COMMAND[0], "-c", code], cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S)

@@ -28,7 +28,8 @@ DAEMON = CONSUL | YAML | {"structlog", "prometheus_client", "wsgiref", "supervis
 HEAVY = (
     DAEMON
     | VALIDATOR
-    | {"hypothesis", "supervisor.devagent", "supervisor.drill.demo", "supervisor.drill.stage"}
+    | {"hypothesis", "supervisor.rehearsal.devagent"}
+    | {f"supervisor.rehearsal.drill.{name}" for name in ("demo", "stage")}
 )
 
 GOOD = """
@@ -43,7 +44,7 @@ TIMED = {"PYTHONPROFILEIMPORTTIME": "1"}
 def heavy(stderr: str) -> set[str]:
     """Return the heavy modules that Python reports as imported, without this machine's own."""
     modules = set(IMPORTED.findall(stderr))
-    assert "supervisor.cli" in modules, stderr
+    assert "supervisor.commands.cli" in modules, stderr
     return HEAVY & (modules | {name.partition(".")[0] for name in modules}) - of_any_program()
 
 

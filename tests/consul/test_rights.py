@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from supervisor.consul.endpoints import endpoint_of
+from supervisor.adapters.consul.endpoints import endpoint_of
 from supervisor.core.outcomes import Denied, InMaintenance
 from supervisor.core.requests import ReadKey, ReadSlots
 from tests.consul.elections.test_maintenance import WHY, maint, outcome

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import requests
 
-from supervisor.consul.semaphore import SEMAPHORE_FLAGS, SlotsReader
+from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS, SlotsReader
 from supervisor.core.outcomes import ContenderKey, SlotsView
 from tests.support.consul import Agent
 

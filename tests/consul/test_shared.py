@@ -8,8 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.consul.client import (
+from supervisor.adapters.consul.client import (
     CONCURRENT_MAX,
     HOLDING_CONCURRENT_MAX,
     LARGE_BYTES,
@@ -18,14 +17,15 @@ from supervisor.consul.client import (
     read_together,
     watched_together,
 )
-from supervisor.consul.rate import BURST, EVERY_S
-from supervisor.consul.shared.grouping import WATCHES_MAX
-from supervisor.consul.shared.reader import SHOWN_MAX
+from supervisor.adapters.consul.rate import BURST, EVERY_S
+from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
+from supervisor.adapters.consul.shared.reader import SHOWN_MAX
+from supervisor.adapters.runtime.clock import boottime
+from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.events import Answered
 from supervisor.core.outcomes import Denied, KeyView, Outcome, SessionGone, Unknown
 from supervisor.core.requests import CreateSession, ReadKey, RenewSession, Request, WatchKey
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.runtime.clock import boottime
 from tests.support.consul import Agent
 from tests.support.guarded import Guarded
 from tests.support.patience import PATIENCE_S

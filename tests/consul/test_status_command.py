@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.control import fetch
+from supervisor.reporting.control import fetch
 from tests.support.consul import Agent
 from tests.support.supervisor import Supervisor, command, until
 from tests.support.turns import first_now

@@ -15,13 +15,17 @@ import pytest
 import yaml
 
 from docs import commands, devagent, reference
-from supervisor.check.findings import Finding, Level
-from supervisor.check.report import Checked, as_text, refused_verdict, verdict
+from supervisor.adapters.consul import services
+from supervisor.adapters.hooks import output
+from supervisor.adapters.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
+from supervisor.adapters.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
+from supervisor.adapters.runtime import watchdogs
+from supervisor.commands.check.findings import Finding, Level
+from supervisor.commands.check.report import Checked, as_text, refused_verdict, verdict
 from supervisor.config import Problem, load
 from supervisor.config import files as config_source
+from supervisor.config.formats.templates import BODY_CHARS_MAX, FACTS, HEADER_CHARS_MAX, PREFIX, URL_CHARS_MAX
 from supervisor.config.yaml_reader import NODES_MAX
-from supervisor.consul import services
-from supervisor.control.protocol import NOTE_CHARS_MAX
 from supervisor.core.actions import HookContext, Reason, Role
 from supervisor.core.lease import (
     EXCHANGE_MAX_S,
@@ -38,15 +42,11 @@ from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_R
 from supervisor.core.settings import Command, ServiceSettings, Watchdog, Webhook
 from supervisor.core.watchdog import TOO_LONG
 from supervisor.daemon.events import RETRY_S
-from supervisor.formats.templates import BODY_CHARS_MAX, FACTS, HEADER_CHARS_MAX, PREFIX, URL_CHARS_MAX
-from supervisor.hooks import output
-from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
-from supervisor.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
-from supervisor.runtime import watchdogs
-from supervisor.telemetry.event_log import EVENTS_MAX
-from supervisor.telemetry.log.journald import VALUE_BYTES_MAX
-from supervisor.telemetry.names import Name
-from supervisor.telemetry.sentences import sentence
+from supervisor.reporting.control.protocol import NOTE_CHARS_MAX
+from supervisor.reporting.telemetry.event_log import EVENTS_MAX
+from supervisor.reporting.telemetry.log.journald import VALUE_BYTES_MAX
+from supervisor.reporting.telemetry.names import Name
+from supervisor.reporting.telemetry.sentences import sentence
 from tests.consul.web.reader import Reader
 from tests.processes.hooks.test_webhook import receiver
 from tests.processes.hooks.trial import trial
@@ -291,7 +291,7 @@ def test_the_shown_commands_refuse_a_bad_drop_in_and_install_a_good_one(shown: s
 
 
 def test_all_findings_of_check_are_explained() -> None:
-    check = ROOT / "supervisor" / "check"
+    check = ROOT / "supervisor" / "commands" / "check"
     code = "".join((check / module).read_text() for module in ("findings.py", "servers.py", "connection.py"))
     made = set(re.findall(r'Finding\(\s*"(\w+)"', code)) - {"agent", "rest"}
     assert set(first_codes(COMMANDS, "finding")) == made

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.drill.bounds import MACHINE_S
-from supervisor.drill.plays import CONTENDER
-from supervisor.drill.promises import ALLOWANCE_S
-from supervisor.drill.shortened import HOOK_MIN_S, ROOM_S, TTL_MIN_S
+from supervisor.rehearsal.drill.bounds import MACHINE_S
+from supervisor.rehearsal.drill.plays import CONTENDER
+from supervisor.rehearsal.drill.promises import ALLOWANCE_S
+from supervisor.rehearsal.drill.shortened import HOOK_MIN_S, ROOM_S, TTL_MIN_S
 from tests.support.captured import captured
 from tests.support.configured import loaded
 from tests.support.pages import DRILL, Shown, rows

@@ -14,7 +14,7 @@ from supervisor.core.contender.state import ROLE_OF_PHASE, ROLES_WITHOUT_TENURE
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines import tenure as tenures
 from tests.support.pages import ARCHITECTURE, CONTRIBUTING, LEASE, ROOT, code_of, fenced, name, rows
-from tests.unit.test_package import FLOORS
+from tests.unit.test_package import FLOORS, PROMISE
 
 PACKAGE = ROOT / "supervisor"
 PAGES = [ARCHITECTURE, CONTRIBUTING]
@@ -54,7 +54,10 @@ def test_the_scheduler_begins_things_in_the_documented_order() -> None:
 def test_a_package_stands_above_all_that_it_may_import() -> None:
     (drawn,) = [block.text for block in fenced(ARCHITECTURE) if block.section == "The floors"]
     line_of = {package: number for number, line in enumerate(drawn.splitlines()) for package in line.split()}
-    assert sorted(drawn.split()) == sorted(FLOORS)
+    above, _, below = drawn.partition("---")
+    assert {name.split(".")[0] for name in re.findall(r"[a-z]\S+", below)} == PROMISE
+    assert sorted(re.findall(r"[a-z]\S+", drawn)) == sorted(FLOORS)
+    assert {name.split(".")[0] for name in above.split()} & PROMISE == set()
     wrong = [
         f"{package} beside or below {other}"
         for package, others in FLOORS.items()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from supervisor.check.report import Checked, as_text
+from supervisor.commands.check.report import Checked, as_text
 from supervisor.config import load
 from supervisor.core.actions import Role
 from tests.support.examples import VARIABLES

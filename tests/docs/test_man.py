@@ -6,8 +6,8 @@ import re
 import pytest
 
 from docs import commands, man, reference
-from supervisor.cli.commands import codes_of
-from supervisor.cli.exit_codes import OF_ALL
+from supervisor.commands.cli.commands import codes_of
+from supervisor.commands.cli.exit_codes import OF_ALL
 from tests.support.supervisor import ROOT
 
 PAGES = man.pages()

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from supervisor.adapters.runtime.watchdogs import Watchdogs
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -32,7 +33,6 @@ from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hinted_session
 from supervisor.core.settings import ElectionSettings, Watchdog
 from supervisor.core.watchdog import Device
-from supervisor.runtime.watchdogs import Watchdogs
 from tests.models.search import Link, Moves, Walked, print_table, search
 from tests.models.state_key import GRID_S, Key, OwnNames, part
 from tests.models.walks import HOOKS, RUN, election, hook

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.hooks.abandoned import VARIABLE, Group, find_abandoned, kill_abandoned, started_at
+from supervisor.adapters.hooks.abandoned import VARIABLE, Group, find_abandoned, kill_abandoned, started_at
 from tests.support.captured import captured
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
@@ -114,7 +114,8 @@ def test_a_process_of_another_transition_is_left_alone(
 
 def test_the_daemon_and_its_parent_are_never_ended(tmp_path: Path, mark: str) -> None:
     """The environment of this process has the transition as well."""
-    script = f"from supervisor.hooks.abandoned import *; print(kill_abandoned([], [{mark!r}], within_s=1))"
+    module = "supervisor.adapters.hooks.abandoned"
+    script = f"from {module} import *; print(kill_abandoned([], [{mark!r}], within_s=1))"
     done = captured(
         ["/bin/sh", "-c", f'"$0" -c "{script}"; echo lives', sys.executable],
         env={**os.environ, VARIABLE: mark},

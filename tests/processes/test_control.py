@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import ControlSettings
-from supervisor.control import ControlError, OperatorCommand, Reply, Result, Verb
-from supervisor.control.client import DaemonUnreachable, ask
-from supervisor.control.protocol import NOTE_CHARS_MAX, REST_S, InvalidCommand, command_of
-from supervisor.control.server import LIMITS, Control, serve
-from supervisor.control.users import user_name
-from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Peer
+from supervisor.reporting.control import ControlError, OperatorCommand, Reply, Result, Verb
+from supervisor.reporting.control.client import DaemonUnreachable, ask
+from supervisor.reporting.control.protocol import NOTE_CHARS_MAX, REST_S, InvalidCommand, command_of
+from supervisor.reporting.control.server import LIMITS, Control, serve
+from supervisor.reporting.control.users import user_name
+from supervisor.reporting.http_server import HttpAnswer, HttpRequest, HttpServer, Peer
 from tests.support.supervisor import PATIENCE_S, command
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78

@@ -15,11 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from supervisor.adapters.filesystem.children import NoAnswer
+from supervisor.adapters.filesystem.forked import ChildFailed
 from supervisor.config import Config, ConfigError, load, schema_text
 from supervisor.daemon.loading import load_in_child
 from supervisor.daemon.reload import CannotReload, read_again
-from supervisor.filesystem.children import NoAnswer
-from supervisor.filesystem.forked import ChildFailed
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from supervisor.filesystem import reading
-from supervisor.filesystem.children import HUNG_MAX, NoAnswer
-from supervisor.filesystem.reading import await_answer, read, read_within
+from supervisor.adapters.filesystem import reading
+from supervisor.adapters.filesystem.children import HUNG_MAX, NoAnswer
+from supervisor.adapters.filesystem.reading import await_answer, read, read_within
 from tests.support.hung import needs_root, stuck
 from tests.support.supervisor import name_of, until
 

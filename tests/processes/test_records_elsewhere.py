@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from supervisor.cli.exit_codes import NEGATIVE
+from supervisor.commands.cli.exit_codes import NEGATIVE
 from tests.support.hung import hung, needs_root
 from tests.support.supervisor import command
 

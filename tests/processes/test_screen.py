@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from supervisor.cli.display.screen import CLEAR_LINE, ENTER, HOME, LEAVE, frame
-from supervisor.cli.display.text import width
+from supervisor.commands.cli.display.screen import CLEAR_LINE, ENTER, HOME, LEAVE, frame
+from supervisor.commands.cli.display.text import width
 from tests.support.supervisor import PATIENCE_S, until
 from tests.support.terminal import COLOURS, Terminal
 from tests.support.unix_peer import UnixPeer, answer_of

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.cli.exit_codes import CONFIGURATION
+from supervisor.adapters.journal.format import state_line
+from supervisor.adapters.journal.identity import MachineIdentity
+from supervisor.adapters.runtime.driver import SLEEP_MAX_S
+from supervisor.commands.cli.exit_codes import CONFIGURATION
 from supervisor.config.lease_checks import RESTART_S
+from supervisor.config.notification import WATCHDOG_S
 from supervisor.core.actions import Point, Record
 from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
-from supervisor.journal.format import state_line
-from supervisor.journal.identity import MachineIdentity
-from supervisor.runtime.driver import SLEEP_MAX_S
-from supervisor.runtime.notification import WATCHDOG_S
-from supervisor.telemetry.systemd import PINGS_PER_TIMEOUT
+from supervisor.reporting.telemetry.systemd import PINGS_PER_TIMEOUT
 from tests.support.captured import captured
 from tests.support.hung import hung, needs_root
 from tests.support.patience import PATIENCE_S

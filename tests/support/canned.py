@@ -7,7 +7,7 @@ import json
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from supervisor.web.page import load_page
+from supervisor.reporting.web.page import load_page
 from tests.support.background import Server
 
 

@@ -4,9 +4,9 @@ import json
 import os
 from typing import Any
 
-from supervisor.filesystem.writing import NonBlockingWriter
-from supervisor.telemetry.facts import Facts
-from supervisor.telemetry.log import Level, Log
+from supervisor.adapters.filesystem.writing import NonBlockingWriter
+from supervisor.reporting.telemetry.facts import Facts
+from supervisor.reporting.telemetry.log import Level, Log
 
 
 class Written:

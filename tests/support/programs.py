@@ -13,9 +13,9 @@ BUGGY_DAEMON = """
     import asyncio, os, sys
     from pathlib import Path
     from supervisor.config import load
-    from supervisor.runtime.clock import boottime
+    from supervisor.adapters.runtime.clock import boottime
     from supervisor.daemon.loop import Daemon
-    from supervisor.telemetry.log import Log
+    from supervisor.reporting.telemetry.log import Log
 
     async def main():
         def boom():

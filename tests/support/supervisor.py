@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import psutil
 import yaml
 
-from supervisor.journal.copies import SUFFIX, folder_of
+from supervisor.adapters.journal.copies import SUFFIX, folder_of
 from tests.support.captured import captured
 from tests.support.log_lines import undocumented
 from tests.support.patience import PATIENCE_S as PATIENCE_S  # for tests of a supervisor

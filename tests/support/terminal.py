@@ -10,7 +10,7 @@ import termios
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from supervisor.cli.display.screen import CLEAR_LINE, HOME
+from supervisor.commands.cli.display.screen import CLEAR_LINE, HOME
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, until
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")

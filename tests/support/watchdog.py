@@ -4,7 +4,7 @@ import errno
 import os
 import struct
 
-from supervisor.runtime.watchdogs import (
+from supervisor.adapters.runtime.watchdogs import (
     CAN_SET_TIMEOUT,
     CAN_STOP,
     GETSUPPORT,

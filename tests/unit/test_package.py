@@ -12,31 +12,40 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "supervisor"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+# The rings, and the rooms of each: what the promise rests on never imports what makes it comfortable.
+PROMISE = {"core", "config", "adapters", "errors"}
+ROOMS = ["commands", "rehearsal", "daemon", "reporting", "adapters", "config", "core"]
 # The floors, the highest first, and what each package imports: the whole import rule. A package imports
 # from lower floors only, and a new import is a decision that is made here.
 FLOORS = {
-    "cli": "check config consul control core daemon devagent drill errors filesystem formats hooks"
-    " journal lock_command preflight runtime telemetry",
-    "drill": "config core daemon devagent errors formats http_server runtime telemetry",
-    "lock_command": "config consul core errors formats hooks runtime",
-    "daemon": "config consul control core filesystem formats hooks http_server journal preflight runtime"
-    " telemetry web",
-    "preflight": "config core filesystem hooks runtime telemetry transport",
-    "check": "config consul core formats runtime transport",
-    "web": "config core http_server telemetry",
-    "telemetry": "consul core filesystem formats hooks runtime",
-    "consul": "config core errors filesystem formats transport",
-    "journal": "config core errors filesystem formats hooks",
-    "control": "config errors http_server",
-    "config": "core errors formats runtime",
-    "hooks": "core filesystem formats transport",
-    "transport": "core filesystem",
-    "devagent": "http_server",
-    "runtime": "core",
-    "formats": "core",
+    "commands.cli": "adapters.consul adapters.filesystem adapters.hooks adapters.journal"
+    " adapters.runtime commands.check commands.lock_command config config.formats core daemon"
+    " daemon.preflight errors rehearsal.devagent rehearsal.drill reporting.control"
+    " reporting.telemetry",
+    "commands.check": "adapters.consul adapters.transport config config.formats core",
+    "commands.lock_command": "adapters.consul adapters.hooks adapters.runtime config config.formats"
+    " core errors",
+    "rehearsal.drill": "adapters.runtime config config.formats core daemon errors rehearsal.devagent"
+    " reporting.http_server reporting.telemetry",
+    "daemon": "adapters.consul adapters.filesystem adapters.hooks adapters.journal adapters.runtime"
+    " config config.formats core daemon.preflight reporting.control reporting.http_server"
+    " reporting.telemetry reporting.web",
+    "rehearsal.devagent": "reporting.http_server",
+    "adapters.journal": "adapters.filesystem adapters.hooks config config.formats core errors",
+    "daemon.preflight": "adapters.filesystem adapters.hooks adapters.runtime adapters.transport"
+    " config core reporting.telemetry",
+    "reporting.control": "config errors reporting.http_server",
+    "reporting.web": "config core reporting.http_server reporting.telemetry",
+    "adapters.runtime": "core",
+    "reporting.http_server": "",
+    "reporting.telemetry": "adapters.consul adapters.filesystem adapters.hooks config config.formats core",
+    "adapters.consul": "adapters.filesystem adapters.transport config config.formats core errors",
+    "adapters.hooks": "adapters.filesystem adapters.transport config.formats core",
+    "adapters.transport": "adapters.filesystem core",
+    "config": "config.formats core errors",
+    "adapters.filesystem": "",
+    "config.formats": "core",
     "errors": "",
-    "http_server": "",
-    "filesystem": "",
     "core": "",
 }
 PACKAGES = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
@@ -64,10 +73,32 @@ def test_the_package_holds_the_one_schema() -> None:
 
 
 def test_every_module_is_in_a_package_of_the_import_rule() -> None:
-    modules = {path.name for path in PACKAGE.glob("*.py")} - {"__init__.py", "__main__.py"}
-    assert modules == {"errors.py"}
-    packages = {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"}
-    assert packages | {"errors"} == {*FLOORS, "schemas"}
+    modules = {dotted(module) for module in MODULES if not module.name.startswith("__")}
+    assert {module for module in modules if not floor_of(module)} == set()
+    rooms = {path.name for path in PACKAGE.iterdir() if not path.name.startswith(("__", "py.typed"))}
+    assert rooms == {*ROOMS, "errors.py", "schemas"}
+
+
+def test_nothing_of_the_promise_imports_what_makes_it_comfortable() -> None:
+    used = {floor: {each.split(".")[0] for each in FLOORS[floor].split()} for floor in FLOORS}
+    assert {floor for floor in used if floor.split(".")[0] in PROMISE and used[floor] - PROMISE} == set()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_rooms_behind_it(room: str) -> None:
+    used = {
+        each.split(".")[0]
+        for floor in FLOORS
+        if floor.split(".")[0] == room
+        for each in FLOORS[floor].split()
+    }
+    assert used - {room, "errors"} <= set(ROOMS[ROOMS.index(room) + 1 :])
+
+
+def floor_of(imported: str) -> str:
+    """Return the floor of a module of ours. Blank: it is in none, as the package itself."""
+    parts = imported.split(".")[1:]
+    return next((name for n in (2, 1) if (name := ".".join(parts[:n])) in FLOORS), "")
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=name)
@@ -87,15 +118,16 @@ def entries(folder: Path) -> Iterator[str]:
             yield path.name
 
 
-@pytest.mark.parametrize("package", FLOORS)
-def test_a_package_imports_exactly_the_packages_of_its_line(package: str) -> None:
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_package_imports_exactly_the_packages_of_its_line(floor: str) -> None:
+    modules = [module for module in MODULES if floor_of(dotted(module)) == floor]
     used = {
-        imported.split(".")[1]
-        for module in (PACKAGE / package).rglob("*.py")
+        floor_of(imported)
+        for module in modules
         for imported in imports(module)
-        if within(imported, "supervisor") and imported != "supervisor"
+        if within(imported, "supervisor")
     }
-    assert used - {package} == set(FLOORS[package].split())
+    assert used - {floor, ""} == set(FLOORS[floor].split())
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:

@@ -16,7 +16,7 @@ STOP_S = PATIENCE_S
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import asyncio
-from supervisor.devagent.agent import Settings, run
+from supervisor.rehearsal.devagent.agent import Settings, run
 from tests.support.patience import PATIENCE_S
 asyncio.run(run(0, Settings(), lambda text: print(text, flush=True)))
 """

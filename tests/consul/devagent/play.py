@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from supervisor.devagent.messages import Answer, Waiting
+from supervisor.rehearsal.devagent.messages import Answer, Waiting
 from tests.consul.devagent.sequences import Sequence, Step, deadlines, kept
 from tests.consul.devagent.sides import ModelSide, RealSide, now
 from tests.support.patience import patient

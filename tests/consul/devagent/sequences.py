@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from supervisor.devagent.messages import AgentRequest, Answer
-from supervisor.devagent.model import Model
+from supervisor.rehearsal.devagent.messages import AgentRequest, Answer
+from supervisor.rehearsal.devagent.model import Model
 
 RECORDED = tuple(Path(__file__).with_name(name) for name in ("recorded.txt", "semaphores.txt"))
 LINE = re.compile(r"(?:@(?P<at>[\d.]+) )?(?P<method>[A-Z]+) (?P<target>\S+)(?: (?P<body>.*))?")

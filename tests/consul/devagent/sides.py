@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from supervisor.devagent.api import Settings
-from supervisor.devagent.messages import AgentRequest, Answer, Waiting
-from supervisor.devagent.model import Model
+from supervisor.rehearsal.devagent.api import Settings
+from supervisor.rehearsal.devagent.messages import AgentRequest, Answer, Waiting
+from supervisor.rehearsal.devagent.model import Model
 from tests.support.patience import PATIENCE_S
 
 ANSWER_S = PATIENCE_S  # a longer wait shows that an answer never comes

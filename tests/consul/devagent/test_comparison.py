@@ -46,8 +46,8 @@ def test_the_model_of_a_client_agent_agrees_with_one(fresh: Agent, tmp_path: Pat
 @pytest.mark.parametrize(
     ("place", "fault", "title"),
     [
-        ("supervisor.devagent.sessions.TTL_MULTIPLIER", 1, "only renewal"),
-        ("supervisor.devagent.kv.Entry.same", lambda *_: False, "nothing else"),
+        ("supervisor.rehearsal.devagent.sessions.TTL_MULTIPLIER", 1, "only renewal"),
+        ("supervisor.rehearsal.devagent.kv.Entry.same", lambda *_: False, "nothing else"),
     ],
     ids=["TTL at 1x", "wake without change"],
 )

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from supervisor.devagent.api import Settings
-from supervisor.devagent.messages import AgentRequest, Answer, Waiting
-from supervisor.devagent.model import HOLD_S, JITTER_SHARE, Model
+from supervisor.rehearsal.devagent.api import Settings
+from supervisor.rehearsal.devagent.messages import AgentRequest, Answer, Waiting
+from supervisor.rehearsal.devagent.model import HOLD_S, JITTER_SHARE, Model
 
 
 class Asked:

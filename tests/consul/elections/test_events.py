@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.journal.event_file import NEWER
+from supervisor.adapters.journal.event_file import NEWER
 from tests.consul.elections.scene import Scene
 from tests.support.hung import hung, needs_root
 from tests.support.supervisor import Supervisor, command, until

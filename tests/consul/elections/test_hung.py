@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.journal.copies import HUNG_S
+from supervisor.adapters.journal.copies import HUNG_S
 from tests.consul.elections.crash import crash
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_operator import operate

@@ -2,9 +2,9 @@
 
 import subprocess
 
+from supervisor.adapters.consul.codec import Codec
+from supervisor.adapters.consul.token import Token
 from supervisor.config import ConsulSettings
-from supervisor.consul.codec import Codec
-from supervisor.consul.token import Token
 from supervisor.core.outcomes import InMaintenance, Outcome
 from supervisor.core.requests import ReadMaintenance
 from tests.consul.elections.scene import Scene

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.consul.shared.grouping import WATCHES_MAX
+from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
 from tests.support.consul import Agent
 from tests.support.supervisor import Supervisor, until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.lock_command.guard import NAME
+from supervisor.commands.lock_command.guard import NAME
 from tests.consul.locks.lockers import SHORT, SLEEP, Lockers, children, is_alive
 from tests.support.captured import captured
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from supervisor.consul.semaphore import SlotsReader
+from supervisor.adapters.consul.semaphore import SlotsReader
 from tests.support.background import Server
 from tests.support.supervisor import Supervisor, command
 

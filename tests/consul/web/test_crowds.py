@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.web.listener import LIMITS
+from supervisor.reporting.web.listener import LIMITS
 from tests.consul.elections.scene import Scene
 from tests.consul.web.reader import Reader
 from tests.support.supervisor import PATIENCE_S, until

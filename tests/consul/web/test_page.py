@@ -10,13 +10,13 @@ from importlib import resources
 
 import pytest
 
-from supervisor.telemetry.item_history import TRANSITIONS_MAX
+from supervisor.reporting.telemetry.item_history import TRANSITIONS_MAX
 from tests.consul.elections.scene import Scene
 from tests.consul.web.reader import Reader
 from tests.support.pages import HTTP
 
 ABOUT = " ".join(HTTP.read_text().split())
-PAGE = resources.files("supervisor.web").joinpath("page.html").read_text()
+PAGE = resources.files("supervisor.reporting.web").joinpath("page.html").read_text()
 
 
 def test_the_page_is_served_as_it_stands_in_the_package(scene: Scene) -> None:

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from supervisor.control.server import LIMITS as CONTROL
 from supervisor.core import outcomes as o
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.requests import SlotRecord
 from supervisor.core.settings import SemaphoreSettings, ServiceSettings, SessionSettings
-from supervisor.http_server import HttpRequest
-from supervisor.telemetry.formatting import DETAIL_CHARS_MAX
-from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
-from supervisor.telemetry.status import VALUE_BYTES_MAX, VERSION
-from supervisor.web.listener import LIMITS, RETRY_S
-from supervisor.web.routes import METHODS
+from supervisor.reporting.control.server import LIMITS as CONTROL
+from supervisor.reporting.http_server import HttpRequest
+from supervisor.reporting.telemetry.formatting import DETAIL_CHARS_MAX
+from supervisor.reporting.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
+from supervisor.reporting.telemetry.status import VALUE_BYTES_MAX, VERSION
+from supervisor.reporting.web.listener import LIMITS, RETRY_S
+from supervisor.reporting.web.routes import METHODS
 from tests.consul.web.test_status import TENURE, Stage, happenings
 from tests.support.pages import HTTP as PAGE
 from tests.support.pages import first_codes, rows

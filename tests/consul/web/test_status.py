@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from supervisor.adapters.hooks.output import HookLine
+from supervisor.config.formats.durations import format_duration
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -21,16 +23,14 @@ from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S
 from supervisor.core.lock.election import ElectionLock, HolderSession
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
-from supervisor.formats.durations import format_duration
-from supervisor.hooks.output import HookLine
-from supervisor.http_server import HttpRequest
-from supervisor.telemetry.facts import Facts
-from supervisor.telemetry.formatting import DETAIL_CHARS_MAX, when
-from supervisor.telemetry.history import DENIED_S, History
-from supervisor.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
-from supervisor.telemetry.metrics import Metrics
-from supervisor.telemetry.status import VALUE_BYTES_MAX, DaemonInfo, Status
-from supervisor.web import Routes
+from supervisor.reporting.http_server import HttpRequest
+from supervisor.reporting.telemetry.facts import Facts
+from supervisor.reporting.telemetry.formatting import DETAIL_CHARS_MAX, when
+from supervisor.reporting.telemetry.history import DENIED_S, History
+from supervisor.reporting.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
+from supervisor.reporting.telemetry.metrics import Metrics
+from supervisor.reporting.telemetry.status import VALUE_BYTES_MAX, DaemonInfo, Status
+from supervisor.reporting.web import Routes
 from tests.unit.core.play import ROOM_S, contender
 
 NOON = 1_800_000_000.0  # a time of day, and the clock's zero
@@ -163,7 +163,7 @@ def happenings(stage: Stage) -> Iterator[None]:
     yield
     stage.answers(o.Unknown("refused"))
     yield
-    stage.change(last_notice="limit is 3 here and 2 in Consul: the smaller counts")
+    stage.change(told_notice="limit is 3 here and 2 in Consul: the smaller counts")
     yield
     stage.change(paused=True)
     yield

@@ -5,10 +5,10 @@ The model answers a request at once. Requests that come late, twice or never are
 
 from collections.abc import Callable
 
-from supervisor.devagent.api import Settings
-from supervisor.devagent.messages import AgentRequest, Answer, Waiting
-from supervisor.devagent.model import Model
-from supervisor.devagent.store import NEVER
+from supervisor.rehearsal.devagent.api import Settings
+from supervisor.rehearsal.devagent.messages import AgentRequest, Answer, Waiting
+from supervisor.rehearsal.devagent.model import Model
+from supervisor.rehearsal.devagent.store import NEVER
 from tests.models.simulation.holders import OfKey, OfSlots, Witness
 from tests.models.simulation.schedule import Schedule
 from tests.models.simulation.trace import Trace

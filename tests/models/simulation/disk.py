@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from supervisor.adapters.hooks.abandoned import Group
+from supervisor.adapters.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
+from supervisor.adapters.journal.copies import SUFFIX
+from supervisor.adapters.journal.format import read
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.actions import WriteRecord
-from supervisor.hooks.abandoned import Group
-from supervisor.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
-from supervisor.journal.copies import SUFFIX
-from supervisor.journal.format import read
 from tests.models.simulation.files import ITEM
 
 CONSUL = ConsulSettings("http://127.0.0.1:8500")

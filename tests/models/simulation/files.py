@@ -8,6 +8,7 @@ import random
 from dataclasses import fields, replace
 from typing import Any, Literal
 
+from supervisor.config.formats import slot_record
 from supervisor.core.lease import MARGIN_MIN_S, MARGIN_SHARE, lose_terms
 from supervisor.core.settings import (
     LOCK_SUFFIX,
@@ -20,7 +21,6 @@ from supervisor.core.settings import (
     SemaphoreSettings,
     SessionSettings,
 )
-from supervisor.formats import slot_record
 
 ITEM = "app"
 KEY = "service/app/leader"

@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from supervisor.consul.semaphore import SEMAPHORE_FLAGS
+from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
+from supervisor.config.formats import slot_record as rosters
 from supervisor.core.requests import SlotRecord
-from supervisor.formats import slot_record as rosters
 from tests.models.simulation.cluster import Cluster
 from tests.models.simulation.files import KEY, LIMIT_MAX, PREFIX
 from tests.models.simulation.holders import LOCK

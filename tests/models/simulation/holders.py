@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from supervisor.config.formats import slot_record as rosters
 from supervisor.core.requests import SlotRecord
 from supervisor.core.settings import LOCK_SUFFIX
-from supervisor.devagent.store import NEVER, Store
-from supervisor.formats import slot_record as rosters
+from supervisor.rehearsal.devagent.store import NEVER, Store
 from tests.models.simulation.files import KEY, PREFIX
 from tests.models.simulation.trace import short
 

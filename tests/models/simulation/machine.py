@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from supervisor.adapters.journal import MachineIdentity, Recorded
 from supervisor.core.actions import Action, StartHook, StartRun
 from supervisor.core.events import Event
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.restore import transitions_of
-from supervisor.journal import MachineIdentity, Recorded
 from tests.models.simulation.application import NEVER, Application
 from tests.models.simulation.children import Child, Children, Started
 from tests.models.simulation.cluster import Cluster

@@ -11,11 +11,11 @@ from typing import Protocol
 
 import requests
 
-from supervisor.consul.codec import Codec
+from supervisor.adapters.consul.codec import Codec
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import CreateSession, Request, Write
-from supervisor.devagent.messages import AgentRequest as Sent
-from supervisor.devagent.messages import Answer, Waiting
+from supervisor.rehearsal.devagent.messages import AgentRequest as Sent
+from supervisor.rehearsal.devagent.messages import Answer, Waiting
 from tests.models.simulation.cluster import Cluster
 from tests.models.simulation.disk import CONSUL
 from tests.models.simulation.schedule import Schedule

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from supervisor.consul.codec import Codec
-from supervisor.consul.token import Token
+from supervisor.adapters.consul.codec import Codec
+from supervisor.adapters.consul.token import Token
+from supervisor.adapters.hooks.abandoned import Group
+from supervisor.adapters.runtime.driver import Driver, Effects
 from supervisor.core.actions import (
     Action,
     Finished,
@@ -33,8 +35,6 @@ from supervisor.core.outcomes import Outcome
 from supervisor.core.requests import Request
 from supervisor.core.settings import Wanted
 from supervisor.daemon.restore import ProcessIdentity, restore
-from supervisor.hooks.abandoned import Group
-from supervisor.runtime.driver import Driver, Effects
 from tests.models.simulation.children import Child, Started
 from tests.models.simulation.disk import CONSUL
 from tests.models.simulation.files import ITEM

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.config.formats import slot_record as rosters
 from supervisor.core.actions import HookContext, Reason, Role, StartHook
 from supervisor.core.requests import SlotRecord, TakeSlot
 from supervisor.core.settings import SemaphoreSettings
-from supervisor.devagent.kv import Entry
-from supervisor.devagent.sessions import DELETE, StoredSession
-from supervisor.devagent.store import Store
-from supervisor.formats import slot_record as rosters
+from supervisor.rehearsal.devagent.kv import Entry
+from supervisor.rehearsal.devagent.sessions import DELETE, StoredSession
+from supervisor.rehearsal.devagent.store import Store
 from tests.models.simulation.files import PREFIX
 from tests.models.simulation.holders import LOCK, OfSlots, Pruning, Taking
 from tests.models.simulation.judges import Broken, LoseForEveryAcquire

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervisor.hooks import command, privileges
+from supervisor.adapters.hooks import command, privileges
 from tests.support.patience import PATIENCE_S
 
 

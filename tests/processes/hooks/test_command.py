@@ -17,11 +17,11 @@ from typing import Any
 import psutil
 import pytest
 
+from supervisor.adapters.hooks import command
+from supervisor.adapters.hooks.output import DRAIN_BYTES_MAX
 from supervisor.core.actions import Reason
 from supervisor.core.events import HookEnded
 from supervisor.core.settings import Command
-from supervisor.hooks import command
-from supervisor.hooks.output import DRAIN_BYTES_MAX
 from tests.processes.hooks.trial import CONTEXT, alive, shell, trial
 from tests.support.patience import PATIENCE_S
 
@@ -151,7 +151,7 @@ async def test_a_command_is_looked_up_in_the_path_that_it_gets(tmp_path: Path) -
 def test_a_command_has_all_standard_streams_even_if_the_daemons_are_closed(closed: str) -> None:
     program = """
 import os, sys
-from supervisor.hooks.spawn import spawn
+from supervisor.adapters.hooks.spawn import spawn
 spawned = spawn(["sh", "-c", "cat; echo said >&2"], None, dict(os.environ), b"input ")
 os.waitpid(spawned.pid, 0)
 output = os.read(spawned.stdout, 99) + os.read(spawned.stderr, 99)

@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from supervisor.adapters.hooks.context import (
+    ENV_STRING_BYTES_MAX,
+    as_environment,
+    as_json,
+    base_environment,
+    facts,
+)
 from supervisor.core.actions import Reason
-from supervisor.hooks.context import ENV_STRING_BYTES_MAX, as_environment, as_json, base_environment, facts
 from tests.processes.hooks.trial import CONTEXT
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.adapters.hooks import command as commands
+from supervisor.adapters.hooks.attempts import TOO_MANY_LEFT
+from supervisor.adapters.hooks.spawn import launched
+from supervisor.adapters.hooks.unkillable import UNKILLABLE_MAX
 from supervisor.core.settings import Command
-from supervisor.hooks import command as commands
-from supervisor.hooks.attempts import TOO_MANY_LEFT
-from supervisor.hooks.spawn import launched
-from supervisor.hooks.unkillable import UNKILLABLE_MAX
 from tests.processes.hooks.trial import shell, trial
 from tests.support.captured import captured
 from tests.support.hung import hung, needs_root, stuck

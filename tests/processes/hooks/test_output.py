@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.hooks.output import (
+from supervisor.adapters.hooks.output import (
     DRAIN_PAUSE_S,
     LINE_BYTES_MAX,
     LINES_MAX,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.adapters.hooks import privileges
+from supervisor.adapters.hooks.privileges import Privileges, PrivilegesRefused, RunAs
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
-from supervisor.hooks import privileges
-from supervisor.hooks.privileges import Privileges, PrivilegesRefused, RunAs
 from tests.processes.hooks.trial import shell, trial
 from tests.support.patience import PATIENCE_S
 from tests.support.programs import run_program
@@ -78,7 +78,7 @@ async def test_an_unknown_user_or_group_is_refused_by_name() -> None:
 def test_without_setpriv_the_refusal_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.hooks.privileges.SYSTEM_PATH", str(tmp_path))
+    monkeypatch.setattr("supervisor.adapters.hooks.privileges.SYSTEM_PATH", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     made = Privileges()
     with pytest.raises(PrivilegesRefused, match="install util-linux"):
@@ -91,7 +91,7 @@ def test_without_root_another_user_is_refused_before_anything_runs() -> None:
     program = (
         "import asyncio, os, pwd\n"
         "from supervisor.core.settings import Command\n"
-        "from supervisor.hooks.privileges import Privileges, PrivilegesRefused\n"
+        "from supervisor.adapters.hooks.privileges import Privileges, PrivilegesRefused\n"
         "if os.geteuid() == 0:\n"
         "    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "privileges = Privileges()\n"

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
+from supervisor.adapters.hooks.reasons import REASONS
+from supervisor.adapters.hooks.rehearsal import SESSION, hooks_by_place
 from supervisor.config import load
+from supervisor.config.formats.templates import PREFIX
 from supervisor.core.actions import Reason
 from supervisor.core.lease import lease_of, lose_terms
-from supervisor.formats.templates import PREFIX
-from supervisor.hooks.reasons import REASONS
-from supervisor.hooks.rehearsal import SESSION, hooks_by_place
 from tests.processes.hooks.test_webhook import Receiver, receiver, status
 from tests.processes.hooks.trial import alive
 from tests.support.configured import loaded

@@ -164,7 +164,7 @@ import asyncio, resource, time
 from dataclasses import replace
 from supervisor.core.actions import StartHook
 from supervisor.core.settings import Hook
-from supervisor.hooks.attempts import Hooks
+from supervisor.adapters.hooks.attempts import Hooks
 from tests.processes.hooks.trial import CONTEXT, shell
 
 async def main():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.hooks.signature import SECRET_FILE_BYTES_MAX, SecretUnusable, headers, read_secrets
+from supervisor.adapters.hooks.signature import SECRET_FILE_BYTES_MAX, SecretUnusable, headers, read_secrets
 
 
 def test_the_signature_of_the_specifications_example_is_right() -> None:

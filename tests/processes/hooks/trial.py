@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import psutil
 
+from supervisor.adapters.filesystem.children import reap
+from supervisor.adapters.hooks.attempts import Hooks
+from supervisor.adapters.hooks.output import HookLine
 from supervisor.core.actions import HookContext, KillHook, Reason, StartHook, StartRun, StopRun
 from supervisor.core.events import Event, HookEnded, RunEnded
 from supervisor.core.settings import Command, Hook, Run, Webhook
-from supervisor.filesystem.children import reap
-from supervisor.hooks.attempts import Hooks
-from supervisor.hooks.output import HookLine
 from tests.support.loop_time import skip
 from tests.support.patience import PATIENCE_S
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.filesystem.executable import CannotExecute, check_executable
+from supervisor.adapters.filesystem.executable import CannotExecute, check_executable
 from tests.support.patience import PATIENCE_S
 
 PATH = os.environ["PATH"]

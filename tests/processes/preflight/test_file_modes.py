@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from supervisor.config import load
-from supervisor.preflight.file_modes import FAR_STATE, audit
+from supervisor.daemon.preflight.file_modes import FAR_STATE, audit
 from tests.support.captured import captured
 from tests.support.consul import Agent
 from tests.support.hung import hung
@@ -26,7 +26,7 @@ TOKEN = "7c1d7a3e-0000-4000-8000-000000000001"
 # Only root may enter the folders of Python and this checkout, so everything is read as root first.
 AS_ANOTHER = """
 import contextlib, io, os, sys
-from supervisor.cli import main
+from supervisor.commands.cli import main
 uid = int(sys.argv.pop(1))
 with contextlib.redirect_stdout(io.StringIO()):
     main()

@@ -8,12 +8,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from supervisor.adapters.filesystem.children import HUNG_MAX
 from supervisor.config import Config, load
 from supervisor.core.events import HooksChecked
-from supervisor.filesystem.children import HUNG_MAX
-from supervisor.preflight import monitor as monitors
-from supervisor.preflight.monitor import HookMonitor
-from supervisor.telemetry.log import Log
+from supervisor.daemon.preflight import monitor as monitors
+from supervisor.daemon.preflight.monitor import HookMonitor
+from supervisor.reporting.telemetry.log import Log
 from tests.support.hung import needs_root, stuck
 from tests.support.patience import PATIENCE_S
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings, Tls, Webhook
-from supervisor.preflight.needs import probes_of, tls_probes
-from supervisor.preflight.probe_run import Answer, make_probes
-from supervisor.preflight.probes import Fault, FileProbe, Probe, ProgramProbe
+from supervisor.daemon.preflight.needs import probes_of, tls_probes
+from supervisor.daemon.preflight.probe_run import Answer, make_probes
+from supervisor.daemon.preflight.probes import Fault, FileProbe, Probe, ProgramProbe
 from tests.support.patience import PATIENCE_S, patient
 
 PATH = "/usr/bin:/bin"

@@ -28,7 +28,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Built) -> None:
         names = files.namelist()
     assert len(set(names)) == len(names)
     modules = {str(module.relative_to(ROOT)) for module in PACKAGE.rglob("*.py")}
-    others = {"supervisor/py.typed", f"supervisor/{SCHEMA}", "supervisor/web/page.html"}
+    others = {"supervisor/py.typed", f"supervisor/{SCHEMA}", "supervisor/reporting/web/page.html"}
     shared = {f"consul_supervisor-{supervisor.__version__}.data/data/share/{file}" for file in SHARED}
     assert {name for name in names if not name.startswith(info)} == modules | others | shared
     about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}

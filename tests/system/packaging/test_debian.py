@@ -47,7 +47,7 @@ def test_the_package_has_the_program_its_unit_and_its_pages(package: Path) -> No
     lines = [line.split(maxsplit=5) for line in run("dpkg-deb", "-c", str(package), cwd=ROOT).splitlines()]
     modes = {words[5]: " ".join(words[:2]) for words in lines}
     modules = {str(module.relative_to(ROOT)) for module in (ROOT / "supervisor").rglob("*.py")}
-    data = {"supervisor/py.typed", f"supervisor/{SCHEMA}", "supervisor/web/page.html"}
+    data = {"supervisor/py.typed", f"supervisor/{SCHEMA}", "supervisor/reporting/web/page.html"}
     shipped = {name.removeprefix(PRIVATE) for name in modes if name.startswith(PRIVATE)}
     assert {name for name in shipped if not name.endswith("/") and name} == modules | data
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}

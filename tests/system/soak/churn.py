@@ -10,7 +10,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable
 
-from supervisor.control import OperatorCommand, Verb
+from supervisor.reporting.control import OperatorCommand, Verb
 from tests.support.consul import HOST
 from tests.support.supervisor import Supervisor, until
 from tests.system.soak.pair import ELECTIONS, KEYS, NAMES, OPTIONAL, Pair

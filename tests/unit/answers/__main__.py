@@ -1,6 +1,6 @@
 """Print the outcome of each answer of Consul, by request."""
 
-from supervisor.consul.endpoints import endpoint_of
+from supervisor.adapters.consul.endpoints import endpoint_of
 from supervisor.core.requests import Release, Request
 from tests.unit.answers.replies import REQUESTS, outcomes
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import requests
 
+from supervisor.adapters.consul import command_requests
+from supervisor.adapters.consul.codec import Codec
+from supervisor.adapters.consul.endpoints import ENDPOINTS
+from supervisor.adapters.consul.token import Token
 from supervisor.config import ConsulSettings
-from supervisor.consul import command_requests
-from supervisor.consul.codec import Codec
-from supervisor.consul.endpoints import ENDPOINTS
-from supervisor.consul.token import Token
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.requests import Request

@@ -5,16 +5,16 @@ from typing import get_args
 
 import pytest
 
-from supervisor.consul import command_requests
-from supervisor.consul.endpoints import ENDPOINTS, endpoint_of
+from supervisor.adapters.consul import command_requests
+from supervisor.adapters.consul.endpoints import ENDPOINTS, endpoint_of
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.times import NEVER
-from supervisor.telemetry.facts import FAILURES, Facts
-from supervisor.telemetry.history import History
-from supervisor.telemetry.metrics.counters import Counters
-from supervisor.telemetry.names import Name
+from supervisor.reporting.telemetry.facts import FAILURES, Facts
+from supervisor.reporting.telemetry.history import History
+from supervisor.reporting.telemetry.metrics.counters import Counters
+from supervisor.reporting.telemetry.names import Name
 from tests.support.log_written import Written
 from tests.unit.answers.__main__ import name_of
 from tests.unit.answers.replies import BOTH, CONSUL, HOPS, REPLIES, REQUESTS, Reply, good, outcomes

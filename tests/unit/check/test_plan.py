@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from supervisor.check.plan import (
+from supervisor.commands.check.plan import (
     FAILOVER,
     ON_LOSE,
     ROUNDING_S,
@@ -21,15 +21,15 @@ from supervisor.check.plan import (
     plan,
     surroundings_of,
 )
-from supervisor.check.report import Checked
-from supervisor.check.report import as_text as checked_text
+from supervisor.commands.check.report import Checked
+from supervisor.commands.check.report import as_text as checked_text
 from supervisor.config import load
 from supervisor.config.cross_checks import check_item
 from supervisor.config.lease_checks import Surroundings, watchdog_sum
+from supervisor.config.notification import WATCHDOG_S
 from supervisor.config.problems import Places, Report
 from supervisor.core.lease import lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
-from supervisor.runtime.notification import WATCHDOG_S
 from tests.support.configured import loaded
 from tests.support.supervisor import command
 

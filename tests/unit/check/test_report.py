@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.check.findings import Finding, Level
-from supervisor.check.report import Checked, as_text, faults_text, refused_verdict, verdict
+from supervisor.commands.check.findings import Finding, Level
+from supervisor.commands.check.report import Checked, as_text, faults_text, refused_verdict, verdict
 from supervisor.config import Config, Problem, load
 from supervisor.config.problems import PROBLEMS_MAX
 from tests.support.configured import loaded as configured

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from supervisor.cli import main
-from supervisor.cli.arguments import parser
-from supervisor.cli.commands import COMMANDS
-from supervisor.cli.exit_codes import DONE, USAGE
+from supervisor.commands.cli import main
+from supervisor.commands.cli.arguments import parser
+from supervisor.commands.cli.commands import COMMANDS
+from supervisor.commands.cli.exit_codes import DONE, USAGE
 
 UUID = "f5b4bd9f-fb9c-50a3-0ab3-8ba6a4f1b2b5"
 

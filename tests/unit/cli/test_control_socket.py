@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.cli import main, without_daemon
-from supervisor.cli.daemon_commands import socket_path
+from supervisor.commands.cli import main, without_daemon
+from supervisor.commands.cli.daemon_commands import socket_path
 from supervisor.errors import OperatorError
 
 COMMANDS = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervisor.cli.display.event_lines import Event, lines, text_of
+from supervisor.commands.cli.display.event_lines import Event, lines, text_of
 
 TIME = "2026-11-22T15:01:07.612Z"
 ROOT = {"uid": 0, "user": "root"}

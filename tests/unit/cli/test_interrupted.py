@@ -26,12 +26,12 @@ sys.exit(main())
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
-        ("supervisor.runtime.signals", ("run", "c.yaml")),
-        ("supervisor.cli", ("members", "app")),
+        ("supervisor.adapters.runtime.signals", ("run", "c.yaml")),
+        ("supervisor.commands.cli", ("members", "app")),
         ("argparse", ("members", "app")),
-        ("supervisor.control.protocol", ("members", "app")),  # by the parser, for a NAME
+        ("supervisor.reporting.control.protocol", ("members", "app")),  # by the parser, for a NAME
         ("supervisor.config.environment_file", ("members", "app")),
-        ("supervisor.cli.cluster_commands", ("members", "app")),
+        ("supervisor.commands.cli.cluster_commands", ("members", "app")),
     ],
 )
 def test_ctrl_c_while_a_module_is_imported_ends_a_command_without_a_trace(

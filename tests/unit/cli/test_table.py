@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from supervisor import __version__
-from supervisor.cli.display.table import duration, lines, of_item
-from supervisor.cli.display.text import width
+from supervisor.commands.cli.display.table import duration, lines, of_item
+from supervisor.commands.cli.display.text import width
 
 NOW = "2026-11-21T15:00:00.000Z"
 

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from supervisor.cli.exit_codes import DONE, NEGATIVE, USAGE
-from supervisor.cli.terminal import confirm
+from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
+from supervisor.commands.cli.terminal import confirm
 
 
 class Terminal(io.StringIO):

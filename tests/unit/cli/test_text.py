@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.cli.display.text import ELLIPSIS, escape, pad, shrink_to_fit, truncate, width
+from supervisor.commands.cli.display.text import ELLIPSIS, escape, pad, shrink_to_fit, truncate, width
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from supervisor.check.report import Checked, as_text
+from supervisor.commands.check.report import Checked, as_text
 from supervisor.config import Config, ConfigError, load
 from tests.support.patience import PATIENCE_S
 

@@ -11,8 +11,7 @@ import pytest
 
 from supervisor.config import Config, ConfigError
 from supervisor.config.cross_checks import GIVEN_BODY_CHARS_MAX
-from supervisor.core.settings import Webhook
-from supervisor.formats.templates import (
+from supervisor.config.formats.templates import (
     BODY_CHARS_MAX,
     FACTS,
     HEADER_CHARS_MAX,
@@ -21,6 +20,7 @@ from supervisor.formats.templates import (
     Unfit,
     filled,
 )
+from supervisor.core.settings import Webhook
 from tests.support.configured import loaded as configured
 
 LEADER = "${CONSUL_SUPERVISOR_LEADER}"

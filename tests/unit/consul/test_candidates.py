@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from supervisor.consul.candidates import NoTarget, target_of
+from supervisor.adapters.consul.candidates import NoTarget, target_of
 from supervisor.core.outcomes import ListedSession, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
 

@@ -4,14 +4,14 @@ import asyncio
 
 import requests
 
+from supervisor.adapters.consul.client import START_SPACING_S, PendingAnswer, read_offsets, wanted_of
+from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
+from supervisor.adapters.transport import ExchangeFailed, FailureKind
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.consul.client import START_SPACING_S, PendingAnswer, read_offsets, wanted_of
-from supervisor.consul.shared.grouping import WATCHES_MAX
 from supervisor.core.events import Answered
 from supervisor.core.outcomes import Outcome, SessionAlive, Unknown
 from supervisor.core.requests import RenewSession
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.transport import ExchangeFailed, FailureKind
 
 
 def config(items: int) -> Config:

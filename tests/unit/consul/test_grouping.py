@@ -5,7 +5,12 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.consul.shared.grouping import READ_TOGETHER_MAX, WATCHES_MAX, read_prefixes, watch_prefixes
+from supervisor.adapters.consul.shared.grouping import (
+    READ_TOGETHER_MAX,
+    WATCHES_MAX,
+    read_prefixes,
+    watch_prefixes,
+)
 
 KEYS = st.sets(st.text("ab/-", min_size=1, max_size=8), max_size=60)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from supervisor.consul.limiter import Limiter
+from supervisor.adapters.consul.limiter import Limiter
 from tests.support.patience import PATIENCE_S
 
 

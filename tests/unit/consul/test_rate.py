@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervisor.consul.rate import BURST, EVERY_S, RateLimit
+from supervisor.adapters.consul.rate import BURST, EVERY_S, RateLimit
 
 
 def test_the_first_queries_in_a_row_do_not_wait() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.adapters.consul.token import TOKEN_BYTES_MAX, Token, TokenError, TokenHangs
 from supervisor.config import ConsulSettings
-from supervisor.consul.token import TOKEN_BYTES_MAX, Token, TokenError, TokenHangs
 from tests.support.hung import hung, needs_root
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
@@ -152,7 +152,7 @@ def test_the_last_token_stays_while_its_file_system_does_not_answer(
     current = token(file, warned)
     with hung(file.parent):
         with monkeypatch.context() as patched:
-            patched.setattr("supervisor.consul.token.WITHIN_S", PATIENCE_S)
+            patched.setattr("supervisor.adapters.consul.token.WITHIN_S", PATIENCE_S)
             assert [current.value() for _ in range(10)] == ["first"] * 10
             assert not warned
         until(lambda: current.value() == "first" and warned, "there is a warning")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from supervisor.control.protocol import (
+from supervisor.reporting.control.protocol import (
     REST_S,
     InvalidCommand,
     OperatorCommand,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.consul.shown_session import differences
+from supervisor.adapters.consul.shown_session import differences
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o

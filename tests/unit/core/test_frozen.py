@@ -18,7 +18,7 @@ IMPORTS = """
 import supervisor.core.contenders
 from supervisor.core import frozen
 from supervisor.core.machines import tenure
-from supervisor.runtime.driver import prepare_hand_over
+from supervisor.adapters.runtime.driver import prepare_hand_over
 """
 
 

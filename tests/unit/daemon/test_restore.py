@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from supervisor.adapters.hooks.abandoned import Group
+from supervisor.adapters.journal import MachineIdentity, Recorded, UnreadableRecord
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import Point, Reason, Record, Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import ElectionSettings, Wanted
 from supervisor.daemon.restore import ProcessIdentity, Restored, restore
-from supervisor.hooks.abandoned import Group
-from supervisor.journal import MachineIdentity, Recorded, UnreadableRecord
 from tests.unit.core.play import contender
 
 HERE = MachineIdentity("machine", "host", "boot")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.drill.rehearsal import plan
+from supervisor.rehearsal.drill.rehearsal import plan
 from tests.support.configured import loaded
 
 FILE = """

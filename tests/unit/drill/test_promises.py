@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervisor.drill.promises import ALLOWANCE_S, Played, Promise, at_least, at_most, yes
+from supervisor.rehearsal.drill.promises import ALLOWANCE_S, Played, Promise, at_least, at_most, yes
 
 
 @pytest.mark.parametrize(

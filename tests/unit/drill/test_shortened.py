@@ -7,7 +7,7 @@ import pytest
 from supervisor.config import load
 from supervisor.core.lease import ROOM_MIN_S, lease_of
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.drill.shortened import LIMIT_MAX, ROOM_S, shorten
+from supervisor.rehearsal.drill.shortened import LIMIT_MAX, ROOM_S, shorten
 from tests.support.configured import loaded as configured
 from tests.support.examples import CONFIGURATIONS, VARIABLES
 

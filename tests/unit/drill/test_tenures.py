@@ -3,8 +3,8 @@
 import pytest
 
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
-from supervisor.drill.recorders import RecordedRun
-from supervisor.drill.tenures import ObservedTenure
+from supervisor.rehearsal.drill.recorders import RecordedRun
+from supervisor.rehearsal.drill.tenures import ObservedTenure
 
 HOOK = Hook("hook", Command(("a",)), 1.0)
 ITEM = ElectionSettings(

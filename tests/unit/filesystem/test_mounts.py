@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.filesystem.mounts import Mounts, remote_points, which
+from supervisor.adapters.filesystem.mounts import Mounts, remote_points, which
 from tests.support.hung import hung, needs_root
 
 TABLE = """\

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from supervisor.filesystem.writing import NonBlockingWriter
+from supervisor.adapters.filesystem.writing import NonBlockingWriter
 from tests.support.patience import PATIENCE_S
 
 LONG_BYTES = 1 << 19

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
-from supervisor.http_server.server import ACCEPTS_MAX
+from supervisor.reporting.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
+from supervisor.reporting.http_server.server import ACCEPTS_MAX
 from tests.support.patience import PATIENCE_S, patient
 
 SMALL = Limits(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from supervisor import journal
+from supervisor.adapters import journal
+from supervisor.adapters.journal import Journal, JournalError, Recorded, UnreadableRecord
+from supervisor.adapters.journal.copies import ACCEPTED, COMPLETE, EVENTS, Copies, JournalBusy, folder_of
 from supervisor.core.actions import EMPTY_RECORD, Point, Record, WriteRecord
-from supervisor.journal import Journal, JournalError, Recorded, UnreadableRecord
-from supervisor.journal.copies import ACCEPTED, COMPLETE, EVENTS, Copies, JournalBusy, folder_of
 from tests.support.hung import frozen, hung, local_disk, needs_root
 from tests.support.patience import PATIENCE_S
 from tests.unit.journal.test_journal import CONSUL, HERE, RECORD, SETTINGS, make_link, make_pipe
@@ -90,7 +90,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     """Return a machine that waits for a slow disk as long as a test does."""
     for name in ("GOES_ON_S", "START_WITHIN_S"):
         monkeypatch.setattr(journal, name, PATIENCE_S)
-    monkeypatch.setattr("supervisor.journal.copies.END_WITHIN_S", PATIENCE_S)
+    monkeypatch.setattr("supervisor.adapters.journal.copies.END_WITHIN_S", PATIENCE_S)
     node = Node(tmp_path)
     yield node
     node.crash()
@@ -100,7 +100,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 def waits_briefly(monkeypatch: pytest.MonkeyPatch, node: Node) -> Iterator[None]:
     """Let a start whose records are in memory, and a stop, wait briefly; a longer wait fails the test."""
     monkeypatch.setattr(journal, "GOES_ON_S", 0.25)
-    monkeypatch.setattr("supervisor.journal.copies.END_WITHIN_S", 0.5)
+    monkeypatch.setattr("supervisor.adapters.journal.copies.END_WITHIN_S", 0.5)
     began_at = time.monotonic()
     yield
     assert time.monotonic() - began_at < PATIENCE_S
@@ -153,7 +153,7 @@ def test_a_record_that_is_gone_has_no_copy(node: Node) -> None:
 
 
 def test_the_end_of_the_last_process_group_of_an_item_at_rest_removes_the_copy(node: Node) -> None:
-    from supervisor.hooks.abandoned import Group
+    from supervisor.adapters.hooks.abandoned import Group
 
     journal, group = node.start(), Group(12, 345, "s-lose")
     node.write(RECORD)
@@ -251,7 +251,7 @@ def test_the_events_are_copied_with_each_record(node: Node) -> None:
 def test_a_copy_that_cannot_be_made_is_reported_and_tried_again(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.journal.copies.RETRY_S", 0.1)
+    monkeypatch.setattr("supervisor.adapters.journal.copies.RETRY_S", 0.1)
     node.start()
     node.write(RECORD)
     obstacle = node.disk / "copy"
@@ -326,7 +326,7 @@ def test_a_record_without_a_copy_survives_a_former_release(node: Node) -> None:
 async def test_what_cannot_be_written_leaves_nothing_outdated_and_is_written_later(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.journal.copies.RETRY_S", 0.1)
+    monkeypatch.setattr("supervisor.adapters.journal.copies.RETRY_S", 0.1)
     node.start()
     copies, obstacle = node.copies(), node.memory / f"{ACCEPTED}.new"
     copies.put(ACCEPTED, b"first")

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.adapters.hooks.abandoned import Group
+from supervisor.adapters.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
+from supervisor.adapters.journal.format import read
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import Point, Reason, Record, WriteRecord
 from supervisor.core.contender.state import Contender
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import Wanted
 from supervisor.daemon.restore import ProcessIdentity, restore
-from supervisor.hooks.abandoned import Group
-from supervisor.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
-from supervisor.journal.format import read
 from tests.unit.core.play import contender
 
 HERE = MachineIdentity("machine", "host", "boot")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.journal.event_file import (
+from supervisor.adapters.journal.event_file import (
     BATCH_MAX,
     FILE_BYTES_MAX,
     NEWER,
@@ -145,7 +145,7 @@ def test_a_disk_that_takes_half_a_line_has_none_of_it(
 
 WRITER = """
 import sys
-from supervisor.journal.event_file import BATCH_MAX, EventFile
+from supervisor.adapters.journal.event_file import BATCH_MAX, EventFile
 file, number = EventFile(sys.argv[1], "one"), int(sys.argv[2])
 while True:
     batch = range(number, number + BATCH_MAX)

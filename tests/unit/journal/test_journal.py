@@ -10,6 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.adapters.hooks.abandoned import Group
+from supervisor.adapters.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
+from supervisor.adapters.journal.checked_line import content_of, line_of
+from supervisor.adapters.journal.copies import JournalBusy
+from supervisor.adapters.journal.format import LEADER_BYTES_MAX, read, settings_line, state_line
+from supervisor.adapters.journal.record_file import COMPACT_BYTES, RESERVE
 from supervisor.config import ConsulSettings
 from supervisor.core.actions import EMPTY_RECORD, Point, Reason, Record, WriteRecord
 from supervisor.core.settings import (
@@ -24,12 +30,6 @@ from supervisor.core.settings import (
     Tls,
     Webhook,
 )
-from supervisor.hooks.abandoned import Group
-from supervisor.journal import Journal, MachineIdentity, Recorded, UnreadableRecord
-from supervisor.journal.checked_line import content_of, line_of
-from supervisor.journal.copies import JournalBusy
-from supervisor.journal.format import LEADER_BYTES_MAX, read, settings_line, state_line
-from supervisor.journal.record_file import COMPACT_BYTES, RESERVE
 from tests.support.captured import captured
 
 ROOT = Path(__file__).parents[3]

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from supervisor.adapters.runtime.driver import Driver, Effects
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contenders import Contenders
-from supervisor.runtime.driver import Driver, Effects
 from tests.unit.core.play import FREE, WON, contender, hook
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from supervisor.adapters.runtime.driver import Driver
+from supervisor.adapters.runtime.watchdogs import CAN_SET_TIMEOUT, CAN_STOP, HAS_PRETIMEOUT, Kernel, Watchdogs
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -15,8 +17,6 @@ from supervisor.core.devices import Devices
 from supervisor.core.frozen import replace
 from supervisor.core.settings import ItemSettings, Wanted, Watchdog
 from supervisor.core.watchdog import Act, Device
-from supervisor.runtime.driver import Driver
-from supervisor.runtime.watchdogs import CAN_SET_TIMEOUT, CAN_STOP, HAS_PRETIMEOUT, Kernel, Watchdogs
 from tests.support.watchdog import FakeKernel
 from tests.unit.core.play import ACQUIRE, CREATE, FREE, OURS, RELEASE, RENEW, RIVAL, SILENCE, WATCH, WON
 from tests.unit.core.play import contender as election

@@ -8,12 +8,12 @@ import pytest
 from supervisor.core.actions import HookContext, Reason, Role, RoleChanged, StartHook
 from supervisor.core.events import HookEnded, StepDownAsked, Tick
 from supervisor.core.settings import Command, Hook
-from supervisor.telemetry.event_log import BYTES_MAX, EVENTS_MAX, EventLog
-from supervisor.telemetry.facts import Facts
-from supervisor.telemetry.formatting import DETAIL_CHARS_MAX, unix_time, when
-from supervisor.telemetry.history import History
-from supervisor.telemetry.log import KEPT, Level
-from supervisor.telemetry.replay import Replay
+from supervisor.reporting.telemetry.event_log import BYTES_MAX, EVENTS_MAX, EventLog
+from supervisor.reporting.telemetry.facts import Facts
+from supervisor.reporting.telemetry.formatting import DETAIL_CHARS_MAX, unix_time, when
+from supervisor.reporting.telemetry.history import History
+from supervisor.reporting.telemetry.log import KEPT, Level
+from supervisor.reporting.telemetry.replay import Replay
 from tests.support.log_written import Written
 
 NOON = 1_790_000_000.0

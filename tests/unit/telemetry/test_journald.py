@@ -13,15 +13,15 @@ from typing import Any, get_args
 
 import pytest
 
+from supervisor.adapters.filesystem.writing import WAITING_BYTES_MAX, NonBlockingWriter
+from supervisor.adapters.hooks.output import HookLine
 from supervisor.core.actions import HookContext, Reason, Role, RoleChanged, StartHook
 from supervisor.core.events import HookEnded, Tick
 from supervisor.core.settings import Command, Hook
-from supervisor.filesystem.writing import WAITING_BYTES_MAX, NonBlockingWriter
-from supervisor.hooks.output import HookLine
-from supervisor.telemetry.facts import Facts
-from supervisor.telemetry.log import Log, Name
-from supervisor.telemetry.log.journald import VALUE_BYTES_MAX, JournalWriter
-from supervisor.telemetry.sentences import SENTENCES, sentence
+from supervisor.reporting.telemetry.facts import Facts
+from supervisor.reporting.telemetry.log import Log, Name
+from supervisor.reporting.telemetry.log.journald import VALUE_BYTES_MAX, JournalWriter
+from supervisor.reporting.telemetry.sentences import SENTENCES, sentence
 from tests.support.log_lines import promises
 from tests.support.supervisor import PATIENCE_S
 

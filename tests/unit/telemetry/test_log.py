@@ -14,14 +14,14 @@ from typing import get_args
 
 import pytest
 
+from supervisor.adapters.filesystem.writing import WAITING_BYTES_MAX, NonBlockingWriter
+from supervisor.adapters.hooks.output import HookLine
 from supervisor.core.actions import Finished, HookContext, NoticeChanged, Reason, Role, RoleChanged, StartHook
 from supervisor.core.events import HookEnded, Tick
 from supervisor.core.requests import ReadSlots
 from supervisor.core.settings import Command, Hook
-from supervisor.filesystem.writing import WAITING_BYTES_MAX, NonBlockingWriter
-from supervisor.hooks.output import HookLine
-from supervisor.telemetry.log import Level, Log, Name
-from supervisor.telemetry.log.recurring import KINDS
+from supervisor.reporting.telemetry.log import Level, Log, Name
+from supervisor.reporting.telemetry.log.recurring import KINDS
 from tests.support.consul import free_ports
 from tests.support.log_lines import PAGE
 from tests.support.log_written import Written

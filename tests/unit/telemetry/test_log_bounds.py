@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import pytest
 
+from supervisor.adapters.hooks.output import HookLine
+from supervisor.adapters.runtime.driver import Driver
 from supervisor.core.actions import Action, Finished, StartHook, WriteRecord
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contenders import Contenders
@@ -18,10 +20,8 @@ from supervisor.core.events import Answered, Event, HookEnded, Tick
 from supervisor.core.outcomes import Created, Denied, Done, KeyView, Outcome, SessionAlive, Unknown, Won
 from supervisor.core.requests import Acquire, CreateSession, ReadKey, RenewSession, Request, WatchKey
 from supervisor.core.settings import SessionSettings
-from supervisor.hooks.output import HookLine
-from supervisor.runtime.driver import Driver
-from supervisor.telemetry.log import OUTPUT_LINES_MAX
-from supervisor.telemetry.log.recurring import FORGET_S, NAMES_MAX, REMIND_S, REPEAT_S
+from supervisor.reporting.telemetry.log import OUTPUT_LINES_MAX
+from supervisor.reporting.telemetry.log.recurring import FORGET_S, NAMES_MAX, REMIND_S, REPEAT_S
 from tests.models.simulation.schedule import Schedule
 from tests.support.log_lines import undocumented
 from tests.support.log_written import Written

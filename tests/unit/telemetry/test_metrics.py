@@ -14,6 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from supervisor import __version__
+from supervisor.adapters.hooks.reasons import REASONS
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -22,14 +23,13 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.machines.tenure import REASON_WITHIN_S
 from supervisor.core.settings import CandidateCheck, ItemSettings, SemaphoreSettings, SessionSettings
-from supervisor.hooks.reasons import REASONS
-from supervisor.http_server import HttpRequest
-from supervisor.telemetry.facts import Facts
-from supervisor.telemetry.history import History
-from supervisor.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
-from supervisor.telemetry.metrics.counters import COUNTED
-from supervisor.telemetry.status import DaemonInfo, Status
-from supervisor.web import Routes
+from supervisor.reporting.http_server import HttpRequest
+from supervisor.reporting.telemetry.facts import Facts
+from supervisor.reporting.telemetry.history import History
+from supervisor.reporting.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
+from supervisor.reporting.telemetry.metrics.counters import COUNTED
+from supervisor.reporting.telemetry.status import DaemonInfo, Status
+from supervisor.reporting.web import Routes
 from tests.support.pages import HOOKS, ROOT, rows
 from tests.unit.core.play import FREE, OURS, RIVAL, ROOM_S, UP, WON, contender, hook
 

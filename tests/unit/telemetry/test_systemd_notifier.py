@@ -23,7 +23,7 @@ from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.outcomes import Unknown
 from supervisor.core.requests import ReadKey
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.telemetry.systemd import (
+from supervisor.reporting.telemetry.systemd import (
     PING_INTERVAL_S,
     STATUS_CHARS_MAX,
     SystemdNotifier,

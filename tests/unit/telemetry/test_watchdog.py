@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from prometheus_client import Metric
 
+from supervisor.adapters.journal import Journal, MachineIdentity, identity_here
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core import actions as a
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.records import Records
-from supervisor.journal import Journal, MachineIdentity, identity_here
-from supervisor.telemetry.history import History
-from supervisor.telemetry.metrics.gauges import of_watchdogs
-from supervisor.telemetry.status import DaemonInfo, Status
+from supervisor.reporting.telemetry.history import History
+from supervisor.reporting.telemetry.metrics.gauges import of_watchdogs
+from supervisor.reporting.telemetry.status import DaemonInfo, Status
 from tests.support.log_written import Written
 from tests.support.watchdog import FakeKernel
 from tests.unit.core.play import ROOM_S

@@ -11,8 +11,8 @@ from typing import Any
 
 import requests
 
+from supervisor.adapters.transport import Endpoint, ExchangeFailed, Transport
 from supervisor.core.settings import Tls
-from supervisor.transport import Endpoint, ExchangeFailed, Transport
 from tests.support.patience import PATIENCE_S
 
 STALL_SEEN_S = 0.25  # longer than a bare thread stands still: work that a peer must not cause takes a second

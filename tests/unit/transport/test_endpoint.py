@@ -2,8 +2,8 @@
 
 import pytest
 
+from supervisor.adapters.transport import Endpoint
 from supervisor.core.settings import Tls
-from supervisor.transport import Endpoint
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import requests
 
+from supervisor.adapters.transport import Endpoint, ExchangeFailed, FailureKind, Transport
+from supervisor.adapters.transport.dial import Dialer, Progress
+from supervisor.adapters.transport.exchange import Exchange
 from supervisor.core.settings import Tls
-from supervisor.transport import Endpoint, ExchangeFailed, FailureKind, Transport
-from supervisor.transport.dial import Dialer, Progress
-from supervisor.transport.exchange import Exchange
 from tests.support.loop_time import skip
 from tests.support.patience import PATIENCE_S, patient
 from tests.unit.transport import harness
@@ -589,7 +589,7 @@ def test_the_transport_starts_no_thread() -> None:
 import asyncio, json, os, sys
 import requests
 from supervisor.core.settings import Tls
-from supervisor.transport import Endpoint, Transport
+from supervisor.adapters.transport import Endpoint, Transport
 async def main(url):
     it = Transport(Endpoint.of(url, Tls()))
     it.prepare()

@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 import requests
 
+from supervisor.adapters.transport import ExchangeFailed, FailureKind
 from supervisor.core.settings import Tls
-from supervisor.transport import ExchangeFailed, FailureKind
 from tests.support.patience import patient
 from tests.unit.transport import harness
 from tests.unit.transport.conftest import Pki

@@ -6,7 +6,7 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.transport import messages
+from supervisor.adapters.transport import messages
 
 REQUEST = requests.Request("GET", "http://127.0.0.1:8500/v1/kv/app/leader?consistent").prepare()
 ORDINARY = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.transport import ExchangeFailed, FailureKind, Transport, resolve
+from supervisor.adapters.transport import ExchangeFailed, FailureKind, Transport, resolve
 from tests.support.loop_time import skip
 from tests.support.patience import patient
 from tests.unit.transport import harness

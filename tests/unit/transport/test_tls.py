@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import trustme
 
+from supervisor.adapters.filesystem.reading import read_within
+from supervisor.adapters.transport import Endpoint, ExchangeFailed, FailureKind
+from supervisor.adapters.transport.tls import TlsContext
 from supervisor.core.settings import Tls
-from supervisor.filesystem.reading import read_within
-from supervisor.transport import Endpoint, ExchangeFailed, FailureKind
-from supervisor.transport.tls import TlsContext
 from tests.support.captured import captured
 from tests.support.hung import hung, needs_root
 from tests.support.patience import PATIENCE_S, patient
@@ -232,8 +232,8 @@ def test_a_key_with_a_passphrase_is_refused_without_a_prompt(pki: Pki, tmp_path:
     program = """
 import fcntl, sys, termios
 from supervisor.core.settings import Tls
-from supervisor.transport import ExchangeFailed
-from supervisor.transport.tls import TlsContext
+from supervisor.adapters.transport import ExchangeFailed
+from supervisor.adapters.transport.tls import TlsContext
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 try:
     TlsContext(Tls(cert_file=sys.argv[1], key_file=sys.argv[2])).current()
@@ -324,7 +324,7 @@ def test_tls_files_on_a_hung_file_system_leave_the_last_good_ones_in_use(
         assert tls.current() is good
         assert len(warned) == 1 and "did not answer" in warned[0] and "last good" in warned[0]
         with monkeypatch.context() as patched:
-            patched.setattr("supervisor.transport.tls.PULSE_S", PATIENCE_S)
+            patched.setattr("supervisor.adapters.transport.tls.PULSE_S", PATIENCE_S)
             began_at = time.monotonic()
             assert [tls.current() for _ in range(5)] == [good] * 5
             assert time.monotonic() - began_at < PATIENCE_S

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.transport import ExchangeFailed, FailureKind
+from supervisor.adapters.transport import ExchangeFailed, FailureKind
 from tests.unit.transport import harness
 from tests.unit.transport.harness import PATIENT_S, failure_of, get, put, transport
 from tests.unit.transport.peer import AGAIN, READ, Peer, answer

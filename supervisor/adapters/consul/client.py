@@ -1,0 +1,407 @@
+"""The client of Consul: sends the core's requests and delivers their outcomes.
+
+The client knows how a request becomes bytes and which requests may share a connection or a query. It must
+never decide what an answer means. Each write has a connection of its own, because a kept connection may
+close just as the request is written, and then the write may or may not have been applied.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from functools import partial
+from itertools import count
+from typing import Any, Literal, TypeVar
+
+import requests
+
+from supervisor.adapters.consul.codec import Codec
+from supervisor.adapters.consul.command_requests import ReadSessions
+from supervisor.adapters.consul.limiter import Limiter
+from supervisor.adapters.consul.rate import RateLimit
+from supervisor.adapters.consul.shared.grouping import (
+    READ_TOGETHER_MAX,
+    queries_for,
+    read_prefixes,
+    watch_prefixes,
+)
+from supervisor.adapters.consul.shared.listing import Listing
+from supervisor.adapters.consul.shared.query import ASK_SINGLY, ListQuery, SharedQuery
+from supervisor.adapters.consul.shared.reader import READ_S, PrefixReader
+from supervisor.adapters.consul.shared.watcher import PrefixWatcher
+from supervisor.adapters.consul.token import Token, TokenError, TokenHangs
+from supervisor.adapters.transport import Endpoint, ExchangeFailed, FailureKind, Transport
+from supervisor.config import Config
+from supervisor.core.actions import PrepareWrite
+from supervisor.core.events import Answered
+from supervisor.core.lock.slots import LOCK
+from supervisor.core.outcomes import Denied, Outcome, Unknown
+from supervisor.core.requests import (
+    DestroySession,
+    LeaveSemaphore,
+    ReadKey,
+    ReadSlots,
+    Release,
+    RenewSession,
+    Request,
+    Rewrite,
+    ServiceRequest,
+    Watch,
+    WatchKey,
+    WatchSlots,
+    Write,
+)
+from supervisor.core.settings import ElectionSettings, Wanted
+
+START_SPACING_S = 0.005  # between the starts of two items: the time of a session, an acquire and a hook
+HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder, because our own watch of the release can wait
+CONCURRENT_MAX = 16  # requests in flight that keep no lock, besides watches, which shared.WATCHES_MAX limits
+HOLDING_CONCURRENT_MAX = 16  # of those that keep or give back a lock, which never wait for what only begins
+LARGE_CONCURRENT_MAX = 2  # of reads of keys whose values were too large for a list: they wait for each other
+SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
+SERVICE_CONCURRENT_MAX = 8  # of requests about services, which no other request waits for
+READ_BYTES_MAX = 256 << 10  # of a list that holders repeat each few seconds; its decoding stops the loop
+LARGE_S = 60.0  # how long a list that was too large is not read again, and a large key waits for others
+LARGE_BYTES = 128 << 10  # of the answer for one key; a holder's own value has at most 64 KiB
+TOO_LARGE_PAUSE_S = 2.0  # because Consul sends much of a list before its size is known to be too large
+NOT_SENT = Unknown("not sent: too many requests were already in flight")
+
+
+_Query = TypeVar("_Query", bound=SharedQuery)
+Deliver = Callable[[Answered], None]
+Report = Callable[[Literal["error", "info"], Literal["token-file", "token-renewed", "tls-files"], str], None]
+
+
+class PendingAnswer:
+    """The outcome of one exchange, delivered once."""
+
+    def __init__(
+        self,
+        request: Request,
+        deliver: Deliver,
+        decode: Callable[[requests.Response], Outcome],
+        instead: Callable[[ExchangeFailed], Awaitable[Outcome]],
+    ) -> None:
+        """Keep the parts of the delivery."""
+        self._instead = instead  # returns the outcome of an exchange without an answer
+        self._request = request
+        self._deliver: Deliver | None = deliver
+        self._decode = decode  # returns the outcome of a response
+
+    def on_response(self, response: requests.Response) -> None:
+        """Deliver the outcome of this response."""
+        self._end(self._decode(response))
+
+    async def run(self, under_way: Coroutine[Any, Any, requests.Response]) -> None:
+        """Await the exchange to its end. If there is an answer, ``on_response`` is called before the end."""
+        try:
+            await under_way
+        except ExchangeFailed as failure:
+            self._end(await self._instead(failure))
+
+    def _end(self, outcome: Outcome) -> None:
+        deliver, self._deliver = self._deliver, None
+        if deliver is not None:
+            deliver(Answered(self._request, outcome))
+
+
+class ConsulClient:
+    """The exchanges of one daemon with one Consul agent."""
+
+    def __init__(
+        self,
+        config: Config,
+        report: Report,
+        clock: Callable[[], float],
+        forgiven: type[TokenError] = TokenHangs,
+    ) -> None:
+        """Read the token, and open no connection yet. Raises TokenError when the token file cannot be used.
+
+        report: logs faults of the token file and of the files for TLS.
+        forgiven: the faults of the token file with which to begin without a token.
+        """
+        self._clock = clock  # the core's clock, in seconds
+        self.token = Token(
+            config.consul,
+            warn=partial(report, "error", "token-file"),
+            renewed=partial(report, "info", "token-renewed"),
+            forgiven=forgiven,
+        )
+        endpoint = Endpoint.of(config.consul.address, config.consul.tls)
+        self._codec = Codec(config.consul, endpoint.base_url, self.token)
+        self._transport = Transport(endpoint, warn=partial(report, "error", "tls-files"))
+        self._permits = Limiter(CONCURRENT_MAX)
+        self._holding_permits = Limiter(HOLDING_CONCURRENT_MAX)
+        self._service_permits = Limiter(SERVICE_CONCURRENT_MAX)
+        self._large_permits = Limiter(LARGE_CONCURRENT_MAX)
+        self._large_until: dict[str, float] = {}  # by prefix whose list, or by key whose value, was too large
+        self._rates: dict[str, RateLimit] = {}  # by item, for its watch
+        self._released_at: dict[str, float] = {}  # by item whose release has no answer yet
+        self._watchers: dict[str, PrefixWatcher] = {}  # by prefix
+        self._watcher_of: dict[str, PrefixWatcher] = {}  # by key
+        self._readers: dict[str, PrefixReader] = {}  # by prefix
+        self._reader_of: dict[str, PrefixReader] = {}  # by key
+        self.follow(config)
+
+    def follow(self, config: Config) -> None:
+        """Query the keys of this configuration from now on."""
+        watched, read = watched_together(config), read_together(config)
+        self._watchers = _busy(self._watchers)
+        for prefix in set(watched.values()) - self._watchers.keys():
+            self._watchers[prefix] = PrefixWatcher(prefix, self._list, self._clock)
+        self._watcher_of = {key: self._watchers[prefix] for key, prefix in watched.items()}
+        self._readers = _busy(self._readers)
+        for prefix in set(read.values()) - self._readers.keys():
+            self._readers[prefix] = PrefixReader(prefix, self._list, self._clock)
+        self._reader_of = {key: self._readers[prefix] for key, prefix in read.items()}
+        names = {settings.name for settings in config.items}
+        self._rates = {name: rate for name, rate in self._rates.items() if name in names}
+
+    def prepare(self, prepare: PrepareWrite) -> None:
+        """Open a connection and encode the write before the write is due."""
+        self._transport.prepare(self._codec.prepare(prepare.request))
+
+    def begin(self, request: Request, deliver: Deliver) -> Coroutine[Any, Any, None]:
+        """Send the request and return a coroutine to await. If a connection is ready, send before returning.
+
+        ``deliver`` is called once, as soon as the answer is there, and never before this method returns. The
+        outcome is Unknown when no answer comes within the request's time.
+        """
+        if isinstance(request, WatchKey | ReadKey):
+            reads = isinstance(request, ReadKey) or not request.index
+            shared = (self._reader_of if reads else self._watcher_of).get(request.key)
+            if shared is not None and shared.is_shared:
+                return self._shared(request, shared, deliver)
+        if isinstance(request, Watch):
+            wait_s = self._rates.setdefault(request.item, RateLimit()).wait_s(self._clock())
+            return self._send_after(wait_s, request, deliver) if wait_s else self._send(request, deliver)
+        permits = self._permits_of(request)
+        if permits.try_acquire():
+            return self._with_permit(request, permits, self._send(request, deliver))
+        return self._queued(request, deliver)
+
+    def _permits_of(self, request: Request | ListQuery) -> Limiter:
+        if isinstance(request, ServiceRequest):
+            return self._service_permits
+        if isinstance(request, ReadKey) and self._was_too_large(request.key):
+            return self._large_permits
+        return self._holding_permits if _keeps_lock(request) else self._permits
+
+    async def sessions(self) -> Outcome:
+        """Return Consul's list of sessions, or why there is none."""
+        request = ReadSessions("", self._clock(), SESSIONS_S)
+        answers: list[Answered] = []
+        await self._queued(request, answers.append)
+        return answers[0].outcome
+
+    async def close(self) -> None:
+        for query in (*self._watchers.values(), *self._readers.values()):
+            await query.close()
+        await self._transport.close()
+        self.token.close()
+
+    # --- one request, one exchange ----------
+
+    async def _send_after(self, wait_s: float, request: Watch, deliver: Deliver) -> None:
+        """Send the watch after ``wait_s``. The lease counts from the core's earlier time, which is safe."""
+        await asyncio.sleep(wait_s)
+        await self._send(request, deliver)
+
+    def _send(self, request: Request, deliver: Deliver) -> Coroutine[Any, Any, None]:
+        if isinstance(request, ReadSlots) and request.session and self._was_too_large(request.prefix):
+            return self._send_parts(request, deliver)
+        decode, instead = partial(self._decoded, request), partial(self._failed, request)
+        answer = PendingAnswer(request, deliver, decode, instead)
+        under_way = self._transport.exchange(
+            self._codec.encode(request),
+            timeout_s=max(0.0, request.at + request.timeout_s - self._clock()),
+            fresh=isinstance(request, Write),
+            delay=partial(self._delay_s, request),
+            on_response=answer.on_response,
+        )
+        if isinstance(request, Release):
+            self._released_at[request.item] = self._clock()
+        return answer.run(under_way)
+
+    def _decoded(self, request: Request, response: requests.Response) -> Outcome:
+        if isinstance(request, ReadSlots | WatchSlots):
+            self._large_until.pop(request.prefix, None)
+        if isinstance(request, ReadKey) and len(response.content) > LARGE_BYTES:
+            self._note_too_large(request.key)
+        return self._codec.decode(request, response)
+
+    async def _send_parts(self, request: ReadSlots, deliver: Deliver) -> None:
+        deliver(Answered(request, await self._in_parts(request)))
+
+    def _note_too_large(self, name: str) -> None:
+        self._large_until[name] = self._clock() + LARGE_S
+
+    def _was_too_large(self, name: str) -> bool:
+        """Return whether the list below this prefix, or the value of this key, was too large lately."""
+        return self._clock() < self._large_until.get(name, 0.0)
+
+    async def _failed(self, request: Request, failure: ExchangeFailed) -> Outcome:
+        """Return the outcome of an exchange without an answer.
+
+        When the list of all keys is too large, a holder's own keys are read one by one.
+        """
+        if isinstance(request, ReadKey) and failure.kind is FailureKind.TOO_LARGE:
+            self._note_too_large(request.key)
+        if failure.kind is not FailureKind.TOO_LARGE or not isinstance(request, ReadSlots | WatchSlots):
+            return Unknown(str(failure))
+        self._note_too_large(request.prefix)
+        if isinstance(request, WatchSlots):
+            await asyncio.sleep(TOO_LARGE_PAUSE_S)
+        elif request.session:
+            return await self._in_parts(request)
+        fault = f"the keys below {request.prefix}/ are too large to be read, so no contender gets a slot"
+        return Unknown(f"{fault}: delete what is neither .lock nor the key of a session ({failure})")
+
+    async def _in_parts(self, request: ReadSlots) -> Outcome:
+        """Read the holder's key and ``.lock``. The lease counts from the earlier time of ``request``."""
+        responses = []
+        for name in (request.session, LOCK):
+            part = ReadKey(request.item, request.at, request.timeout_s, f"{request.prefix}/{name}")
+            left_s = max(0.0, request.at + request.timeout_s - self._clock())
+            under_way = self._transport.exchange(self._codec.encode(part), timeout_s=left_s, fresh=False)
+            try:
+                responses.append(await under_way)
+            except ExchangeFailed as failure:
+                return Unknown(str(failure))
+        return self._codec.slots_in_parts(request.prefix, responses)
+
+    def _delay_s(self, request: Request) -> float:
+        """Return for how many seconds the answer that begins to arrive now is not read."""
+        lag_s = request.lag_s if isinstance(request, Watch) else 0.0
+        calm_until = self._released_at.get(request.item, float("-inf")) + HANDOVER_QUIET_S
+        return max(lag_s, calm_until - self._clock())
+
+    async def _with_permit(
+        self, request: Request, permits: Limiter, under_way: Coroutine[Any, Any, None]
+    ) -> None:
+        try:
+            await under_way
+        finally:
+            permits.release()
+            if isinstance(request, Release):
+                self._released_at.pop(request.item, None)
+
+    async def _queued(self, request: Request, deliver: Deliver) -> None:
+        """Send once a permit is free. When the request's time ends first, deliver NOT_SENT."""
+        left_s = request.at + request.timeout_s - self._clock()
+        permits = self._permits_of(request)
+        if await permits.acquire(left_s):
+            await self._with_permit(request, permits, self._send(request, deliver))
+        else:
+            deliver(Answered(request, NOT_SENT))
+
+    # --- one query for many keys ----------
+
+    async def _shared(self, request: WatchKey | ReadKey, query: SharedQuery, deliver: Deliver) -> None:
+        outcome = await query.answer(request)
+        if isinstance(request, WatchKey) and request.lag_s:
+            await asyncio.sleep(request.lag_s)  # as ``_delay_s`` does, because the core relies on the lag
+        if outcome is ASK_SINGLY:
+            outcome = await self._single(request)
+        assert isinstance(outcome, Outcome)
+        deliver(Answered(request, outcome))
+
+    async def _single(self, request: WatchKey | ReadKey) -> Outcome:
+        left_s = min(READ_S, request.at + request.timeout_s - self._clock())
+        holds = isinstance(request, ReadKey) and request.holds
+        alone = ReadKey(request.item, self._clock(), left_s, request.key, holds=holds)
+        answers: list[Answered] = []
+        await self._queued(alone, answers.append)
+        [answered] = answers
+        if (watcher := self._watcher_of.get(request.key)) is not None:
+            watcher.observe(request.key, answered.outcome)
+        return answered.outcome
+
+    async def _list(self, query: ListQuery) -> Listing | Unknown | Denied | None:
+        if query.index is not None:
+            return await self._listed(query)
+        permits = self._permits_of(query)
+        if not await permits.acquire(query.timeout_s):
+            return NOT_SENT
+        try:
+            return await self._listed(query)
+        finally:
+            permits.release()
+
+    async def _listed(self, query: ListQuery) -> Listing | Unknown | Denied | None:
+        try:
+            response = await self._transport.exchange(
+                self._codec.encode_list(query), timeout_s=query.timeout_s, fresh=False
+            )
+        except ExchangeFailed as failure:
+            return None if failure.kind is FailureKind.TOO_LARGE else Unknown(str(failure))
+        if query.index is None and len(response.content) > READ_BYTES_MAX:
+            return None
+        return self._codec.decode_list(query, response)
+
+
+def _keeps_lock(request: Request | ListQuery) -> bool:
+    """Return whether a lock that is held, or that another node waits for, depends on this request."""
+    if isinstance(request, RenewSession | ReadKey | ListQuery):
+        return request.holds
+    if isinstance(request, ReadSlots):
+        return bool(request.session)
+    return isinstance(request, Release | DestroySession | Rewrite | LeaveSemaphore)
+
+
+def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, ...]:
+    """Return the items of the file, each with its pace.
+
+    Items that are read together read at one time, and items that begin do so one after the other.
+    ``going_on``: the names of items that have begun already, which do not wait.
+    """
+    prefixes = read_together(config)
+    starts = count()
+    offsets = read_offsets(prefixes)
+    return tuple(
+        Wanted(
+            settings,
+            spread=random.random(),
+            read_offset=offsets.get(prefixes.get(settings.key, "")),
+            delay_s=0.0 if settings.name in going_on else START_SPACING_S * next(starts),
+            unchecked=settings.contend,
+        )
+        for settings in config.items
+    )
+
+
+def read_offsets(prefixes: Mapping[str, str]) -> dict[str, float]:
+    """Return, by prefix, the share of an interval at which its keys are read.
+
+    Small groups are read at one time, because waking up costs more than a read.
+    """
+    offsets: dict[str, float] = {}
+    offset, room = 0.0, 0
+    for prefix, keys in sorted(Counter(prefixes.values()).items()):
+        if keys > room:
+            offset, room = random.random(), READ_TOGETHER_MAX
+        offsets[prefix], room = offset, room - keys
+    return offsets
+
+
+def watched_together(config: Config) -> dict[str, str]:
+    """Return, by key, the prefix of the keys that share a watch."""
+    return watch_prefixes(_keys(config), _watches(config))
+
+
+def read_together(config: Config) -> dict[str, str]:
+    """Return, by key, the prefix of the keys that are read together."""
+    return read_prefixes(_keys(config), _watches(config))
+
+
+def _keys(config: Config) -> list[str]:
+    return [settings.key for settings in config.items if isinstance(settings, ElectionSettings)]
+
+
+def _watches(config: Config) -> int:
+    elections = len(_keys(config))
+    return queries_for(elections, len(config.items) - elections)
+
+
+def _busy(queries: Mapping[str, _Query]) -> dict[str, _Query]:
+    return {prefix: query for prefix, query in queries.items() if not query.is_idle}

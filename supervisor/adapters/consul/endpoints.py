@@ -1,0 +1,212 @@
+"""A table of Consul's API with one row for each class of request.
+
+A row has the encoding of the request, the meaning of each status of an answer, the rule of a policy that the
+request needs, and the names of the request in metrics and log. A new class of request is one new row. A test
+walks all rows with all answers.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import requests
+
+from supervisor.adapters.consul import keys, maintenance, services, sessions
+from supervisor.adapters.consul import semaphore as slots
+from supervisor.adapters.consul.calls import Call, get, put
+from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
+from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
+from supervisor.core.frozen import dataclass
+from supervisor.core.outcomes import Denied, Dropped, Failed, Outcome
+from supervisor.core.requests import (
+    Acquire,
+    CreateSession,
+    DeregisterService,
+    DestroySession,
+    JoinSemaphore,
+    LeaveSemaphore,
+    PassService,
+    ReadKey,
+    ReadMaintenance,
+    ReadService,
+    ReadSession,
+    ReadSlots,
+    RegisterService,
+    Release,
+    RenewSession,
+    Request,
+    Rewrite,
+    ServiceRequest,
+    TakeSlot,
+    WatchKey,
+    WatchSlots,
+)
+from supervisor.core.settings import LOCK_SUFFIX
+
+Operation = Literal["read", "renew", "write", "watch"]
+Encode = Callable[[Any], Call]
+Decode = Callable[[Any, requests.Response], Outcome]
+Rule = Callable[[Any], str]
+NODE = "NAME-OF-THE-AGENTS-NODE"
+DROPPED = ("EOF", "session shutdown")  # a connection between two agents was closed after it had rested
+READS_SESSIONS = 'session_prefix "" { policy = "read" }'
+
+
+@dataclass(frozen=True, slots=True)
+class ApiEndpoint:
+    """One row of the table."""
+
+    operation: Operation  # the operation as which metrics count the request
+    encode: Encode  # returns the HTTP call of a request
+    decode: Mapping[int, Decode]  # by status; an answer of any other status is a failure
+    rule: Rule  # returns the rule of a policy that a request needs
+    line: Literal["request", "releasing", "destroying"] = "request"  # the log event when the request is sent
+    # Requests whose recurring failure ends when this request succeeds, because a watch that works may have no
+    # answer for half a minute.
+    shows: tuple[type[Request], ...] = ()
+
+
+def endpoint_of(request: Request) -> ApiEndpoint:
+    return ENDPOINTS[type(request)]
+
+
+def outcome_of(request: Request, response: requests.Response) -> Outcome:
+    """Return the outcome of this answer, with Consul's text alone. Never raises, whatever a peer sends."""
+    if response.status_code == 403:  # a transaction may say so with 409: see ``keys.not_locked``
+        return Denied(why(response))
+    endpoint = endpoint_of(request)
+    decode = endpoint.decode.get(response.status_code)
+    try:
+        outcome = failed(response) if decode is None else decode(request, response)
+    except MalformedResponse as error:
+        return unreadable(error)
+    is_lost = endpoint.operation in ("write", "renew") and error_text(response) in DROPPED
+    return Dropped(outcome.why) if is_lost and type(outcome) is Failed else outcome
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+def _rule(resource: str, name: str, policy: str) -> str:
+    return f'{resource} "{name}" {{ policy = "{policy}" }}'
+
+
+def _session(policy: str) -> Callable[[Request], str]:
+    return lambda request: _rule("session", NODE, policy)
+
+
+def _writes_service(request: ServiceRequest) -> str:
+    return _rule("service", request.service.name, "write")
+
+
+def _writes_key(request: Acquire | Release) -> str:
+    return _rule("key", request.key, "write")
+
+
+def _rewrites(request: Rewrite) -> str:
+    prefix, _, _ = request.key.rpartition("/")
+    return _rule(*(("key_prefix", f"{prefix}/") if request.of_slot else ("key", request.key)), "write")
+
+
+def _reads_key(request: ReadKey | WatchKey) -> str:
+    if isinstance(request, ReadKey) and request.prefix:
+        return _reads_prefix(request)
+    return f'{_rule("key", request.key, "read")} ("write" to contend)'
+
+
+def _reads_prefix(request: ReadKey | ReadSlots | WatchSlots) -> str:
+    return f'{_rule("key_prefix", f"{request.prefix}/", "read")} ("write" to contend)'
+
+
+def _writes_prefix(request: JoinSemaphore | TakeSlot | LeaveSemaphore) -> str:
+    return _rule("key_prefix", f"{request.prefix}/", "write")
+
+
+def _writes_record(request: WriteSlotRecord) -> str:
+    return _rule("key", f"{request.prefix}{LOCK_SUFFIX}", "write")
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+_LOCK = {200: keys.won, 400: keys.refused, 409: keys.not_locked, 500: keys.not_locked}
+_VALUE = {200: keys.written, 400: keys.refused, 409: keys.not_written}
+_SLOT = {200: slots.slot_written, 400: keys.refused, 409: slots.not_written}
+_RECORD = {200: slots.written, 400: keys.refused, 409: slots.not_written}
+_KEY = {200: keys.shown, 404: keys.absent}
+_SLOTS = {200: slots.shown, 404: slots.shown}
+
+
+def _service(
+    method: Callable[[str], Call], path: str, good: Decode
+) -> tuple[Encode, Mapping[int, Decode], Rule]:
+    decode = {200: good, 404: services.unknown, 500: services.unknown}
+    return services.encode(method, path), decode, _writes_service
+
+
+ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
+    CreateSession: ApiEndpoint(
+        "write",
+        sessions.create,
+        {200: sessions.created, 400: sessions.refused, 500: sessions.not_created},
+        _session("write"),
+    ),
+    RenewSession: ApiEndpoint(
+        "renew",
+        lambda request: put(f"session/renew/{request.session}"),
+        {200: sessions.renewed, 404: sessions.not_renewed},
+        _session("write"),
+    ),
+    DestroySession: ApiEndpoint(
+        "write",
+        lambda request: put(f"session/destroy/{request.session}"),
+        {200: sessions.destroyed},
+        _session("write"),
+        line="destroying",
+    ),
+    ReadSession: ApiEndpoint(
+        "read",
+        lambda request: get(f"session/info/{request.session}"),
+        {200: sessions.informed},
+        _session("read"),
+    ),
+    ReadSessions: ApiEndpoint(
+        "read",
+        lambda request: get("session/list", {"consistent": ""}),
+        {200: sessions.listed},
+        lambda request: READS_SESSIONS,
+    ),
+    ReadMaintenance: ApiEndpoint(
+        "read",
+        maintenance.read,
+        {200: maintenance.shown},
+        lambda request: f"{_rule('node', NODE, 'read')} {_rule('service_prefix', '', 'read')}",
+    ),
+    ReadService: ApiEndpoint("read", *_service(get, "service/", services.shown)),
+    RegisterService: ApiEndpoint(
+        "write", services.register, {200: services.done, 400: sessions.refused}, _writes_service
+    ),
+    PassService: ApiEndpoint("write", *_service(put, "check/pass/service:", services.done)),
+    DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
+    Acquire: ApiEndpoint("write", keys.acquire, _LOCK, _writes_key),
+    Rewrite: ApiEndpoint("write", keys.rewrite, _VALUE, _rewrites),
+    Release: ApiEndpoint(
+        "write",
+        keys.release,
+        {
+            200: keys.released,
+            400: keys.refused,
+            409: keys.not_released,
+            413: keys.refused,
+            500: keys.not_locked,
+        },
+        _writes_key,
+        line="releasing",
+    ),
+    ReadKey: ApiEndpoint("read", keys.read, _KEY, _reads_key, shows=(WatchKey,)),
+    WatchKey: ApiEndpoint("watch", keys.watch, _KEY, _reads_key),
+    ReadSlots: ApiEndpoint("read", slots.read, _SLOTS, _reads_prefix, shows=(WatchSlots,)),
+    WatchSlots: ApiEndpoint("watch", slots.watch, _SLOTS, _reads_prefix),
+    JoinSemaphore: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
+    TakeSlot: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
+    LeaveSemaphore: ApiEndpoint("write", slots.step, _RECORD, _writes_prefix, line="releasing"),
+    WriteSlotRecord: ApiEndpoint("write", slots.step, _RECORD, _writes_record),
+}

@@ -1,0 +1,167 @@
+"""Consul's HTTP API for the key of an election: how each request is sent, and what each answer means.
+
+Nothing here decides anything. A function that reads an answer raises MalformedResponse when Consul would not
+answer like that. Error texts are those of Consul 1.8.7, as ``responses.error_text`` returns them.
+"""
+
+import base64
+
+import requests
+
+from supervisor.adapters.consul.calls import RAW, Call, get, key_path, transaction, waiting
+from supervisor.adapters.consul.permissions import PERMISSION_DENIED
+from supervisor.adapters.consul.responses import (
+    MalformedResponse,
+    error_text,
+    failed,
+    index_of,
+    json_of,
+    number,
+    text,
+    why,
+)
+from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
+from supervisor.adapters.consul.shared.listing import LOCK_FLAGS, view_of
+from supervisor.core.outcomes import (
+    Denied,
+    Done,
+    KeyView,
+    LockDelayed,
+    LostRace,
+    Outcome,
+    Refused,
+    SessionGone,
+    Won,
+)
+from supervisor.core.requests import Acquire, ReadKey, Release, Request, Rewrite, WatchKey
+
+# --- locks ---------------------------------------------------------------------------------------
+
+
+def acquire(request: Acquire) -> Call:
+    """Encode the acquire as the verb ``lock`` of a transaction."""
+    return transaction([_lock(request, LOCK_FLAGS)])
+
+
+def _lock(request: Acquire | Release | Rewrite, flags: int, verb: str = "lock") -> dict[str, object]:
+    return {
+        "Verb": verb,
+        "Key": request.key,
+        "Value": base64.b64encode(request.value).decode(),
+        "Flags": flags,
+        "Session": request.session,
+    }
+
+
+def won(request: Acquire, response: requests.Response) -> Outcome:
+    """Return Won with the indexes of the key, which the transaction must show with our session on it."""
+    entry = _written(request, response)
+    if text(entry, "Session") != request.session:
+        raise MalformedResponse("a lock of another session")
+    return Won(number(entry, "CreateIndex"), number(entry, "ModifyIndex"), number(entry, "LockIndex"))
+
+
+def not_locked(request: Acquire | Release | Rewrite, response: requests.Response) -> Outcome:
+    """Return the outcome of a refused write, by Consul's text. The files are those of Consul 1.8.7."""
+    words = error_text(response)
+    if "due to lock delay" in words:  # agent/consul/txn_endpoint.go, preCheck
+        return LockDelayed()
+    if "lock is already held" in words:  # agent/consul/state/txn.go, txnKVS
+        return LostRace()
+    if "invalid session" in words:  # agent/consul/state/kvs.go, kvsLockTxn
+        return SessionGone()
+    if PERMISSION_DENIED in words:  # a status of 403 never comes here: see ``endpoints.outcome_of``
+        return Denied(why(response))
+    return failed(response)
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def rewrite(request: Rewrite) -> Call:
+    """Encode the write of a value as one transaction: a check of the session, then a lock.
+
+    The lock alone would acquire a key that was released meanwhile. A plain write would set LockIndex to 0
+    (agent/consul/state/kvs.go, kvsSetTxn: only a lock carries it on).
+    """
+    flags = SEMAPHORE_FLAGS if request.of_slot else LOCK_FLAGS
+    check: dict[str, object] = {"Verb": "check-session", "Key": request.key, "Session": request.session}
+    return transaction([check, _lock(request, flags)])
+
+
+def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
+    _written(request, response)
+    return Done()
+
+
+def not_written(request: Rewrite, response: requests.Response) -> Outcome:
+    """Return LostRace when our session does not hold the key, else the outcome of ``not_locked``."""
+    # agent/consul/state/kvs.go, kvsCheckSessionTxn
+    return LostRace() if "failed session check" in error_text(response) else not_locked(request, response)
+
+
+def _written(request: Acquire | Release | Rewrite, response: requests.Response) -> object:
+    """Return the entry that the last operation of a transaction has written."""
+    results = json_of(response, dict).get("Results")
+    if not isinstance(results, list) or not results or not isinstance(results[-1], dict):
+        raise MalformedResponse("a transaction without its result")
+    entry: object = results[-1].get("KV")
+    if text(entry, "Key") != request.key:
+        raise MalformedResponse("another key than was asked for")
+    return entry
+
+
+# --- releases ------------------------------------------------------------------------------------
+
+
+def release(request: Release) -> Call:
+    """Encode the release as a plain PUT, because a transaction limits the value to less than a key may hold.
+
+    A transaction releases an empty value, because newer versions of Consul may refuse a PUT without a body.
+    """
+    if not request.value:
+        return transaction([_lock(request, LOCK_FLAGS, "unlock")])
+    query = {"release": request.session, "flags": str(LOCK_FLAGS)}
+    return Call("PUT", key_path(request.key), query, request.value, RAW)
+
+
+def released(request: Release, response: requests.Response) -> Outcome:
+    """Return Done for ``true`` and ``false``. The latter means that the session does not hold the key."""
+    if not request.value:
+        return written(request, response)
+    if response.content.strip() not in (b"true", b"false"):
+        raise MalformedResponse("neither true nor false")
+    return Done()
+
+
+def not_released(request: Release, response: requests.Response) -> Outcome:
+    """Return Done when Consul's text says that the session does not hold the key."""
+    return Done() if "lock isn't held" in error_text(response) else not_locked(request, response)
+
+
+def refused(request: Request, response: requests.Response) -> Outcome:
+    """Return Refused, because Consul will never accept this write."""
+    return Refused(why(response))
+
+
+# --- reads ---------------------------------------------------------------------------------------
+
+
+def read(request: ReadKey) -> Call:
+    return get(key_path(request.key), {"consistent": ""})
+
+
+def watch(request: WatchKey) -> Call:
+    return get(key_path(request.key), waiting(request))
+
+
+def shown(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
+    index, entries = index_of(response), json_of(response, list)
+    if len(entries) != 1 or text(entries[0], "Key") != request.key:
+        raise MalformedResponse("another key than was asked for")
+    return view_of(entries[0], index)
+
+
+def absent(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
+    """Return a view without a key. A 404 without an index raises, because another program has sent it."""
+    return KeyView(index_of(response))

@@ -1,0 +1,12 @@
+"""What a process of ours needs in order to run contenders: its clock, its signals, and the steps of the core.
+
+    driver.py            a step: event to the core, its actions carried out in order, then records
+    watchdogs.py         the watchdog devices, fed after each step
+    background.py        the tasks that no other code awaits
+    clock.py             the clock of the core
+    init.py              process 1 of a container: passes signals on, and reaps
+    signals.py           the signals that are handled, and their block before the loop runs
+    signal_callbacks.py  signals as callbacks of the loop, of which none is lost
+
+The package imports nothing here, because ``signals`` is needed before any heavy module.
+"""

@@ -1,0 +1,232 @@
+"""Requests of ``check --connect`` to the real Consul, about its leader, its agent and the token's rights.
+
+No request has an effect. Rights are found out by writes that Consul checks and cannot carry out: a
+check-and-set at an index that no key has, and a session bound to a check that does not exist. Consul
+answers both with the reason, after it has checked the token. So a right is known without the name of the
+agent's node, and without Consul's internal API. One deadline covers all requests.
+"""
+
+import asyncio
+import socket
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import requests
+
+from supervisor.adapters.consul import permissions
+from supervisor.adapters.consul.codec import TOKEN
+from supervisor.adapters.consul.command_requests import ReadSessions
+from supervisor.adapters.consul.query import OneOffClient
+from supervisor.adapters.consul.responses import MalformedResponse, error_text, json_of, why
+from supervisor.adapters.consul.sessions import NO_PATH
+from supervisor.adapters.transport import ExchangeFailed, FailureKind
+from supervisor.commands.check import findings
+from supervisor.commands.check.findings import AgentFacts, Finding, Level
+from supervisor.commands.check.servers import of_servers
+from supervisor.config import Config, ConsulSettings
+from supervisor.core.outcomes import Created, KeyView, Outcome
+from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+
+CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader, and an item takes a millisecond
+_COMMAND = ("", 0.0, CONNECT_S)  # the fields that only requests of the daemon need, and the timeout
+NO_INDEX = 2**63 - 1  # higher than any index that Consul has reached
+
+
+async def check_connection(config: Config, hostname: str) -> list[Finding]:
+    """Return the findings about Consul, the most important first, within CONNECT_S.
+
+    hostname: the name of this machine.
+    Raises TokenError when the token file cannot be used.
+    """
+    async with OneOffClient(config.consul) as consul:
+        return await _Checker(config.consul, consul).findings(config.items, hostname)
+
+
+def is_reached(found: list[Finding]) -> bool:
+    """Return whether Consul answered and has a leader."""
+    return not any(one.what in ("reachable", "leader") and one.level is Level.ERROR for one in found)
+
+
+class _NoAnswer(Exception):
+    """Consul did not answer before the deadline. The text says why."""
+
+
+class _Checker:
+    """Sends the requests of one run one after another, the reads over one connection."""
+
+    def __init__(self, settings: ConsulSettings, consul: OneOffClient) -> None:
+        self._datacenter, self._leader_change_s = settings.datacenter, settings.leader_change_s
+        self._consul, self._codec = consul, consul.codec
+        self._deadline = asyncio.get_running_loop().time() + CONNECT_S
+        self._holders: set[str] = set()
+
+    async def findings(self, items: tuple[ItemSettings, ...], hostname: str) -> list[Finding]:
+        try:
+            no_path, leader = await self._leader()
+        except (_NoAnswer, MalformedResponse) as failure:
+            remedy, cause = "start the agent, or correct consul.address", failure.__cause__
+            if isinstance(cause, ExchangeFailed) and cause.kind is FailureKind.TLS:
+                remedy = "correct consul.tls, or the variables of Consul for TLS"
+            return [Finding("reachable", Level.ERROR, str(failure), remedy)]
+        reachable = Finding("reachable", Level.OK, f"Consul answers at {self._consul.peer}")
+        if no_path:
+            facts, _ = await self._agent(hostname, ())
+            own = facts.datacenter if facts else ""
+            return [reachable, findings.of_no_path(str(self._datacenter), own, no_path)]
+        found = [reachable, findings.of_leader(leader)]
+        if not leader:
+            return found
+        try:
+            facts, of_agent = await self._agent(hostname, items)
+            found += of_agent + await self._voters()
+            if of_agent[0].what == "token":
+                return found
+            for settings in items:
+                found += findings.together(await self._rights(settings, facts.node if facts else ""))
+            listed = await self._outcome(ReadSessions(*_COMMAND))
+            found.append(findings.of_sessions(listed, self._holders, facts))
+        except _NoAnswer as failure:
+            found.append(Finding("rest", Level.UNTOLD, f"some requests were not answered: {failure}"))
+        return found
+
+    async def _leader(self) -> tuple[str, str]:
+        """Return why the datacenter cannot be reached, and the address of Consul's leader.
+
+        Blank: the datacenter can be reached, or there is no leader. Raises MalformedResponse.
+        """
+        response = await self._exchange(self._codec.question("status/leader"))
+        if response.status_code == 500 and NO_PATH in why(response):
+            return why(response), ""
+        if response.status_code == 500:
+            return "", ""  # an agent that knows no server
+        if response.status_code != 200:
+            raise MalformedResponse(f"no Consul answers at {self._consul.peer}: {why(response)}")
+        return "", json_of(response, str)
+
+    async def _agent(
+        self, hostname: str, items: tuple[ItemSettings, ...]
+    ) -> tuple[AgentFacts | None, list[Finding]]:
+        response = await self._exchange(self._codec.question("agent/self"))
+        if response.status_code == 403 and permissions.UNKNOWN_TOKEN in error_text(response):
+            return None, [findings.of_token(why(response))]
+        try:
+            if response.status_code != 200:
+                raise MalformedResponse(why(response))
+            answer: dict[str, Any] = json_of(response, dict)
+        except MalformedResponse as error:
+            return None, findings.unknown_agent(str(error), response.status_code == 403)
+        facts = findings.facts_of(answer)
+        is_local = _is_local(facts.address)
+        found = findings.of_agent(facts, hostname, is_local=is_local, items=items)
+        found += of_servers(facts, self._leader_change_s, items)
+        return facts, found + findings.of_datacenter(self._datacenter, facts.datacenter, items)
+
+    async def _voters(self) -> list[Finding]:
+        """Return the finding about Consul's servers; none without the right ``operator`` to read it."""
+        response = await self._exchange(self._codec.question("operator/raft/configuration"))
+        try:
+            return findings.of_voters(json_of(response, dict).get("Servers") or ())
+        except MalformedResponse:
+            return []
+
+    async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:
+        found = []
+        for shown, key in _keys_of(settings).items():
+            read = await self._outcome(ReadKey(*_COMMAND, key))
+            if isinstance(read, KeyView):
+                self._holders |= {holder.session for holder in read.holders}
+            found.append(findings.of_read(settings, shown, read))
+            if settings.contend:
+                response = await self._exchange(self._codec.transaction(impossible_write(key)))
+                found.append(findings.of_write(settings, shown, why(response)))
+        if settings.contend:
+            found.append(await self._session(settings, node))
+        if settings.service is not None:
+            name = settings.service.name
+            entry = {"ID": str(uuid4()), "Service": name, "ModifyIndex": NO_INDEX}  # another impossible write
+            write = [{"Service": {"Verb": "cas", "Node": entry["ID"], "Service": entry}}]
+            response = await self._exchange(self._codec.question("txn", write))
+            rule = f'give the token: service "{name}" {{ policy = "write" }}'
+            found.append(findings.of_write(settings, f"the service {name}", why(response), rule))
+            found.append(findings.of_dns(settings, await self._dns_sees(name, node)))
+        if settings.candidate_check is not None and settings.candidate_check.maintenance:
+            found.append(findings.of_maintenance(settings, node, await self._sees_checks(node)))
+        return found
+
+    async def _dns_sees(self, service: str, node: str) -> bool | None:
+        """Return whether a request without a token, as DNS sends it, may read the service and this node."""
+        request = self._codec.question(f"agent/health/service/name/{quote(service, safe='')}")
+        request.headers.pop(TOKEN, None)
+        denied = (await self._exchange(request)).status_code == 403
+        return False if denied else await self._sees_checks(node, as_dns=True)
+
+    async def _sees_checks(self, node: str, *, as_dns: bool = False) -> bool | None:
+        """Return whether the token may read the checks of this node, of which there is always one.
+
+        as_dns: whether to ask without the token.
+        None: the name of the node is not known, or Consul's answer does not show it.
+        """
+        if not node:
+            return None
+        request = self._codec.question(f"health/node/{quote(node, safe='')}")
+        if as_dns:
+            request.headers.pop(TOKEN, None)
+        response = await self._exchange(request)
+        try:
+            return bool(json_of(response, list)) if response.status_code == 200 else None
+        except MalformedResponse:
+            return None
+
+    async def _session(self, settings: ItemSettings, node: str) -> Finding:
+        """Return the finding about whether the session could be made.
+
+        The check that does not exist comes last, so that Consul checks everything else before it.
+        """
+        impossible = str(uuid4())
+        checks = (*settings.session.service_checks, impossible)
+        session = replace(settings.session, service_checks=checks)
+        outcome = await self._outcome(CreateSession(*_COMMAND, session))
+        if isinstance(outcome, Created):  # this Consul does not validate the checks of a session
+            await self._outcome(DestroySession(*_COMMAND, outcome.session))
+        return findings.of_session(settings, node, impossible, outcome)
+
+    async def _outcome(self, request: Request) -> Outcome:
+        return self._codec.decode(request, await self._exchange(self._codec.encode(request)))
+
+    async def _exchange(self, request: requests.PreparedRequest) -> requests.Response:
+        left_s = max(0.0, self._deadline - asyncio.get_running_loop().time())
+        try:
+            return await self._consul.exchange(request, left_s)
+        except ExchangeFailed as failure:
+            raise _NoAnswer(str(failure)) from failure
+
+
+def _keys_of(settings: ItemSettings) -> dict[str, str]:
+    """Return one key of each kind that the item needs, by the name to show.
+
+    A semaphore needs the key of a contender: it is one that no contender has.
+    """
+    keys = {settings.key: settings.key}
+    if isinstance(settings, SemaphoreSettings):
+        keys[f"{settings.prefix}/SESSION"] = f"{settings.prefix}/{uuid4()}"
+    return keys
+
+
+def impossible_write(key: str) -> list[dict[str, object]]:
+    """Return a transaction that Consul refuses after it has checked the rights of the token."""
+    return [{"Verb": "cas", "Key": key, "Value": "", "Index": NO_INDEX}]
+
+
+def _is_local(address: str) -> bool:
+    """Return whether this address is one of this machine's, to which a socket can be bound. Sends nothing."""
+    try:
+        family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except (ValueError, OSError):
+        return False
+    return True

@@ -1,0 +1,371 @@
+"""The meaning of Consul's answers to ``check --connect``, as one finding for each thing that must be right.
+
+The functions are pure: they send nothing and print nothing. A finding says what is the case, and the remedy
+when something is wrong. A finding never holds the token.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from supervisor.adapters.consul import permissions, versions
+from supervisor.adapters.consul.endpoints import NODE, READS_SESSIONS
+from supervisor.adapters.consul.shared.grouping import queries_for
+from supervisor.config.formats import slot_record
+from supervisor.config.formats.durations import format_duration, parse_duration
+from supervisor.core.lock.base import ANSWER_S_MAX
+from supervisor.core.outcomes import Created, Denied, Ineligible, KeyView, Outcome, Refused, SessionsView
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+
+OTHERS_EACH = 2  # connections of an item besides its watch: a read, and a renewal or a write
+MAKES_SESSION = "may make its session"
+REPORTS_FILTERED = (1, 11)  # the first version that reports that a list is incomplete
+OTHERS_MAX = 56  # of all items together: client.CONCURRENT_MAX in use, and pool.IDLE_MAX kept open
+
+
+class Level(StrEnum):
+    """The grade of a finding. UNTOLD: Consul's answer does not show it."""
+
+    OK = "ok"
+    WARNING = "warning"
+    UNTOLD = "cannot tell"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding."""
+
+    what: str  # the thing that was checked, by its name in docs/commands.md
+    level: Level
+    text: str  # the fact that was found
+    remedy: str = ""  # what to do. Blank: nothing
+    item: str = ""  # the election or semaphore. Blank: the finding is about the agent or Consul
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFacts:
+    """The facts that an agent reports about itself in ``/v1/agent/self``. A blank fact is not reported."""
+
+    node: str
+    address: str
+    version: str
+    datacenter: str
+    debug: Mapping[str, Any] = field(repr=False)  # the agent's configuration as it runs
+
+    def duration_s(self, name: str) -> float | None:
+        """Return this duration of its configuration. None: the agent does not report it."""
+        try:
+            return parse_duration(_text(self.debug, name))
+        except ValueError:
+            return None
+
+
+def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
+    parts = {name: part if isinstance(part := answer.get(name), dict) else {} for name in _PARTS}
+    config, member, debug = (parts[name] for name in _PARTS)
+    return AgentFacts(
+        node=_text(config, "NodeName"),
+        address=_text(member, "Addr"),
+        version=_text(config, "Version"),
+        datacenter=_text(config, "Datacenter"),
+        debug=debug,
+    )
+
+
+_PARTS = ("Config", "Member", "DebugConfig")
+
+
+def _text(part: Mapping[str, Any], name: str) -> str:
+    value = part.get(name)
+    return value if isinstance(value, str) else ""
+
+
+# --- the agent -----------------------------------------------------------------------------------
+
+
+def of_leader(leader: str) -> Finding:
+    """Return the finding about Consul's leader. ``leader``: its address. Blank: Consul has no leader."""
+    if leader:
+        return Finding("leader", Level.OK, f"Consul's leader is {leader}")
+    text = "Consul has no leader: no lock can be taken or kept"
+    return Finding("leader", Level.ERROR, text, "bring back a majority of its servers")
+
+
+def of_voters(servers: Iterable[object]) -> list[Finding]:
+    """Return the finding about servers of Consul that do not vote yet; none if all vote."""
+    found = (each for each in servers if isinstance(each, dict))
+    waiting = [_text(each, "Node") for each in found if each.get("Voter") is False]
+    if not waiting:
+        return []
+    text = f"{', '.join(waiting)} of Consul's servers may not vote yet: do not stop another server meanwhile"
+    remedy = "wait until all servers vote: column Voter of `consul operator raft list-peers`"
+    return [Finding("voters", Level.WARNING, text, remedy)]
+
+
+def of_no_path(datacenter: str, own: str, why: str) -> Finding:
+    """Return the finding about a datacenter to which the agent, of datacenter ``own``, has no path."""
+    text = f"Consul cannot reach the datacenter {datacenter}: Consul answers {why}"
+    remedy = f"correct consul.datacenter{f', the agent is in {own}' if own else ''}, or leave it out"
+    return Finding("datacenter", Level.ERROR, text, remedy)
+
+
+def of_datacenter(configured: str | None, own: str, items: Collection[ItemSettings]) -> list[Finding]:
+    """Return the finding about a configured datacenter that is not the agent's own; none if it is.
+
+    Consul makes no session of this agent's node in another datacenter, so nothing can be held there.
+    configured: the datacenter in the configuration. None: the configuration names none.
+    own: the datacenter of the agent. Blank: the agent did not report it.
+    """
+    if configured is None or not own or configured == own:
+        return []
+    contenders = [settings.name for settings in items if settings.contend]
+    if not contenders:
+        text = f"keys of the datacenter {configured} are watched through an agent of {own}"
+        return [Finding("datacenter", Level.OK, text)]
+    text = (
+        f"nothing can be held in the datacenter {configured} through an agent of {own}: "
+        f"{len(contenders)} items of the file contend, the first is {contenders[0]}"
+    )
+    remedy = "leave consul.datacenter out, or set consul.address to an agent of that one; observers may stay"
+    return [Finding("datacenter", Level.ERROR, text, remedy)]
+
+
+def of_agent(
+    facts: AgentFacts, hostname: str, *, is_local: bool, items: Collection[ItemSettings]
+) -> list[Finding]:
+    """Return the findings about the agent.
+
+    hostname: the name of this machine.
+    is_local: whether the agent's address is one of this machine's.
+    """
+    return [
+        _of_version(facts),
+        _of_machine(facts, hostname, is_local=is_local),
+        _of_leave(facts),
+        _of_connections(facts, items),
+        *_of_http_timeout(facts),
+    ]
+
+
+def unknown_agent(why: str, denied: bool) -> list[Finding]:
+    """Return the finding about an agent that does not report its facts, such as the name of its node.
+
+    denied: whether the token lacks the right to read them.
+    """
+    text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
+    rule = 'to find out, give the token: agent_prefix "" { policy = "read" }' if denied else ""
+    return [Finding("agent", Level.UNTOLD, text, permissions.agent_remedy(why) or rule)]
+
+
+def _of_version(facts: AgentFacts) -> Finding:
+    numbers = versions.numbers(facts.version)
+    if numbers is None:
+        return Finding("version", Level.UNTOLD, "the agent does not report its version")
+    if numbers < versions.OLDEST:
+        return Finding("version", Level.ERROR, f"Consul {facts.version} is older than 1.8", "upgrade Consul")
+    doubt, remedy = versions.doubt(facts.version)
+    if doubt:
+        return Finding("version", Level.WARNING, doubt, remedy)
+    return Finding("version", Level.OK, f"Consul {facts.version}")
+
+
+def _of_machine(facts: AgentFacts, hostname: str, *, is_local: bool) -> Finding:
+    named = f"{facts.node} ({facts.address})"
+    if not facts.node:
+        return Finding("machine", Level.UNTOLD, "the agent does not report which node it is")
+    if is_local or facts.node.partition(".")[0].lower() == hostname.partition(".")[0].lower():
+        return Finding("machine", Level.OK, f"the agent runs on this machine: {named}")
+    text = f"the agent runs on another machine, {named}: when that machine fails, this node is cut off"
+    remedy = "run an agent on this machine, and set consul.address to it"
+    return Finding("machine", Level.WARNING, text, remedy)
+
+
+def _of_leave(facts: AgentFacts) -> Finding:
+    leaves = facts.debug.get("LeaveOnTerm")
+    if not isinstance(leaves, bool):
+        return Finding("leave", Level.UNTOLD, "the agent does not report whether it leaves on SIGTERM")
+    if not leaves:
+        text = "a stop of the agent keeps its sessions (leave_on_terminate: false)"
+        return Finding("leave", Level.OK, text)
+    text = "the agent leaves on SIGTERM and its sessions end, so each restart of the agent is a failover"
+    return Finding("leave", Level.WARNING, text, "set leave_on_terminate: false in the agent's configuration")
+
+
+def _of_connections(facts: AgentFacts, items: Collection[ItemSettings]) -> Finding:
+    limit = facts.debug.get("HTTPMaxConnsPerClient")
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        return Finding("connections", Level.UNTOLD, "the agent does not report http_max_conns_per_client")
+    semaphores = sum(isinstance(settings, SemaphoreSettings) for settings in items)
+    watches = semaphores + queries_for(len(items) - semaphores, semaphores)
+    needed = watches + min(OTHERS_EACH * len(items), OTHERS_MAX)
+    if limit <= 0 or needed <= limit:
+        allowed = "no limit" if limit <= 0 else f"{limit} are allowed"
+        return Finding("connections", Level.OK, f"up to {needed} connections at a time, {allowed}")
+    text = f"{len(items)} items have up to {needed} connections at a time, the agent allows {limit} a client"
+    remedy = f"set limits.http_max_conns_per_client to {needed} or more in the agent's configuration"
+    return Finding("connections", Level.ERROR if watches >= limit else Level.WARNING, text, remedy)
+
+
+def _of_http_timeout(facts: AgentFacts) -> list[Finding]:
+    """Return the finding about an agent that closes a watch before Consul answers it; none if it does not."""
+    timeout_s = facts.duration_s("HTTPWriteTimeout") or 0.0  # 0: none, as before 1.22.4
+    if not 0.0 < timeout_s <= ANSWER_S_MAX:
+        return []
+    after, longest = format_duration(timeout_s), format_duration(ANSWER_S_MAX)
+    text = f"the agent closes a request without an answer after {after}, and a watch may wait for {longest}"
+    remedy = 'set http_config { write_timeout = "15m" } in the agent\'s configuration'
+    return [Finding("timeout", Level.WARNING, text, remedy)]
+
+
+# --- rights --------------------------------------------------------------------------------------
+
+
+def of_token(why: str) -> Finding:
+    remedy = "put a token that exists into token_file (or token, or CONSUL_HTTP_TOKEN)"
+    return Finding("token", Level.ERROR, f"Consul refuses the token: {why}", remedy)
+
+
+def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
+    if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.is_foreign:
+        text = f"{key} belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
+        return _right(settings, Level.ERROR, text, "give the election another key, or delete this one")
+    if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.was_never_locked:
+        text = f"{key} has a value of {len(outcome.value)} bytes, and was never locked: a lock writes over it"
+        return _right(settings, Level.WARNING, text, "give the election another key, or delete this one")
+    if (
+        isinstance(outcome, KeyView)
+        and settings.kind == "semaphore"
+        and key == settings.key
+        and outcome.present
+    ):
+        try:
+            slot_record.decoded(outcome.value)
+        except slot_record.InvalidRecord as why:
+            remedy = "give the semaphore another prefix, or delete this key"
+            return _right(settings, Level.ERROR, f"{key} is not the record of a semaphore: {why}", remedy)
+    if isinstance(outcome, KeyView):
+        return _right(settings, Level.OK, f"may read {key}")
+    if isinstance(outcome, Denied):
+        said = _said(outcome)
+        text, rule = f"may not read {key}: Consul answers {said}", _key_rule(settings)
+        return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or rule)
+    return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
+
+
+def of_write(settings: ItemSettings, key: str, why: str, rule: str = "") -> Finding:
+    """Return the finding about the impossible write of ``key``, to which Consul answered ``why``.
+
+    rule: the remedy if the token may not. Blank: the rule of the item's keys.
+    """
+    if why.startswith("409") and "index is stale" in why:
+        return _right(settings, Level.OK, f"may write {key}")
+    if why.startswith("403") or (why.startswith("409") and permissions.PERMISSION_DENIED in why):
+        why = why.removeprefix("409 ")  # of the transaction, where the log has the 403 of a usual write
+        text, rule = f"may not write {key}: Consul answers {why}", rule or _key_rule(settings)
+        return _right(settings, Level.ERROR, text, permissions.agent_remedy(why) or rule)
+    return _right(settings, Level.UNTOLD, f"whether it may write {key}: Consul answers {why}")
+
+
+def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outcome) -> Finding:
+    """Return the finding about a session that cannot be made, because no check has the id ``impossible``."""
+    said = _said(outcome)
+    if isinstance(outcome, Created) or (isinstance(outcome, Refused) and impossible in said):
+        return _right(settings, Level.OK, MAKES_SESSION)
+    if isinstance(outcome, Denied):
+        rule = f'give the token: session "{node or NODE}" {{ policy = "write" }}'
+        text = f"may not make its session: Consul answers {said}"
+        return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or rule)
+    if isinstance(outcome, Refused):
+        remedy = "change ttl or the checks of its session, or session_ttl_min of Consul's servers"
+        return _right(settings, Level.ERROR, f"cannot make its session: Consul answers {said}", remedy)
+    if isinstance(outcome, Ineligible):
+        text = f"cannot make its session now: Consul answers {said}"
+        return _right(settings, Level.WARNING, text, "nothing: the node contends once the check passes")
+    return _right(settings, Level.UNTOLD, f"whether it may make its session: Consul answers {said}")
+
+
+def of_maintenance(settings: ItemSettings, node: str, sees_checks: bool | None) -> Finding:
+    """Return the finding about the maintenance mode, which Consul hides without the right to see it.
+
+    sees_checks: whether the token may read the checks of this node. None: nobody knows.
+    """
+    if sees_checks:
+        return _right(settings, Level.OK, "may see the maintenance mode")
+    rule = f'give the token: node "{node}" {{ policy = "read" }}'
+    if sees_checks is None:
+        text = "whether it may see the maintenance mode"
+        if not node:
+            text += ": the agent does not report which node it is"
+            rule = 'to find out, give the token: agent_prefix "" { policy = "read" }'
+        return _right(settings, Level.UNTOLD, text, rule)
+    text = "may not see the maintenance mode: Consul hides the checks of this node"
+    return _right(settings, Level.ERROR, text, rule)
+
+
+def of_dns(settings: ItemSettings, sees: bool | None) -> Finding:
+    """Return the finding about whether DNS, which asks with the agent's own token, may name the holder.
+
+    sees: whether a request without a token may read the service and the agent's node. None: nobody knows.
+    """
+    assert settings.service is not None
+    name = settings.service.name
+    rules = f'service "{name}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
+    remedy = f"if clients use DNS, give the agent's default token, or the anonymous one: {rules}"
+    if sees is None:
+        return _right(settings, Level.UNTOLD, f"whether DNS may name {name}", remedy)
+    if sees:
+        return _right(settings, Level.OK, f"DNS may name {name}")
+    return _right(settings, Level.WARNING, f"DNS may not name {name}", remedy)
+
+
+def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | None) -> Finding:
+    """Return the finding about whether the token may list the sessions of all nodes, as some commands do.
+
+    Consul leaves out a session that the token may not read. Only since 1.11 it reports that. No level is an
+    error, because the daemon lists no sessions.
+    holders: the sessions that hold a key of the configuration.
+    facts: None: the agent did not report them.
+    """
+    rule, answers = f"give the token: {READS_SESSIONS}", f"Consul answers {_said(outcome)}"
+    to_see = f"to see all nodes in members and sessions, {rule}"
+    if isinstance(outcome, Denied):
+        return Finding("sessions", Level.UNTOLD, f"may not list sessions: {answers}", to_see)
+    if not isinstance(outcome, SessionsView):
+        return Finding("sessions", Level.UNTOLD, f"whether it may list sessions: {answers}")
+    shown = {session.id for session in outcome.sessions}
+    if outcome.filtered or not set(holders) <= shown:
+        text = "members and sessions do not see all nodes: Consul leaves out what the token may not read"
+        return Finding("sessions", Level.UNTOLD, text, to_see)
+    version = versions.numbers(facts.version) if facts else None
+    reports = version is not None and version >= REPORTS_FILTERED and bool(shown)
+    if reports or (facts is not None and facts.debug.get("ACLsEnabled") is False):
+        return Finding("sessions", Level.OK, "members and sessions see all nodes")
+    text = "whether members and sessions see all nodes: Consul does not report which sessions it leaves out"
+    missing = f"nothing, unless a node is missing there: then the token lacks {READS_SESSIONS}"
+    return Finding("sessions", Level.UNTOLD, text, missing)
+
+
+def together(found: Sequence[Finding]) -> list[Finding]:
+    """Return the findings about one item: those of level OK joined to one, then each of another level."""
+    right = [one for one in found if one.level is Level.OK]
+    wrong = [one for one in found if one.level is not Level.OK]
+    lines = [replace(right[0], text=", ".join(one.text for one in right))] if right else []
+    return lines + wrong
+
+
+def _right(settings: ItemSettings, level: Level, text: str, remedy: str = "") -> Finding:
+    return Finding("rights", level, text, remedy, settings.name)
+
+
+def _key_rule(settings: ItemSettings) -> str:
+    access = "write" if settings.contend else "read"
+    if isinstance(settings, SemaphoreSettings):
+        return f'give the token: key_prefix "{settings.prefix}/" {{ policy = "{access}" }}'
+    return f'give the token: key "{settings.key}" {{ policy = "{access}" }}'
+
+
+def _said(outcome: Outcome) -> str:
+    """Return the text of Consul's answer, without a remedy, because each finding has its own remedy."""
+    return str(getattr(outcome, "said", "") or getattr(outcome, "why", outcome))

@@ -1,0 +1,248 @@
+"""The inverse of ``check``: the session block that meets an operator's wishes, or the wishes to change.
+
+This module has no formula of its own. ``core.lease`` and the loader's cross-checks judge each candidate, as
+they judge a file, and ``report`` prints its sums. The search relies on two facts, which a test compares with
+an exhaustive search. A longer lock-delay always leaves more room. A longer TTL only raises the time for which
+this node may be cut off.
+"""
+
+import json
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from supervisor.commands.check.relied_on import LEADER_CHANGE_S, SERF_HEALTH, SERF_S, relied_on
+from supervisor.commands.check.report import as_lines, lease_rows
+from supervisor.config.cross_checks import check_item
+from supervisor.config.formats.durations import format_duration
+from supervisor.config.lease_checks import RESTART_S, TTL_MIN_S, Surroundings, return_s, watchdog_sum
+from supervisor.config.notification import WATCHDOG_S
+from supervisor.config.problems import Places, Problem, Report
+from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, lease_of
+from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings, Watchdog
+
+STEPS_S = (1.0, 0.1)  # whole seconds, which read best; tenths only if no whole seconds meet the wishes
+TTL_MAX_S = 60.0  # a longer TTL changes nothing: the longest lock_delay then limits how long a cut may last
+ROUNDING_S = 1e-6  # sums of decimal fractions differ by less
+WATCHDOG_MIN_S = 4.0  # with a shorter one, a machine that is busy for a moment looks like a dead supervisor
+MEANS = ((None, TTL_MIN_S), (1.0, TTL_MIN_S), (1.0, 3.0))
+"""How often a holder reads, and the shortest TTL; the first means that suffice are taken.
+
+The second cost a read a second for each holder, and the third another ``session_ttl_min`` of the servers.
+"""
+# The wishes, as the command has them.
+FAILOVER, USUALLY, ON_LOSE, SILENCE = "--failover", "--failover-usually", "--on-lose", "--silence"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """An operator's wishes for a session."""
+
+    # How long after the crash of the holder's machine another node holds at the latest. None: no wish.
+    failover_s: float | None
+    on_lose_s: float  # how long everything that ends after a loss may take, which is ``lose_time``
+    # How long Consul may be silent, or this node cut off, without a loss. None: long enough that ``check``
+    # does not warn.
+    silence_s: float | None = None
+    node_checks: tuple[str, ...] = ()  # the checks of Consul that are to end the session
+    leader_change_s: float = LEADER_CHANGE_S  # how long a change of the leader of Consul's servers takes
+    # How soon another node usually holds, if the session ends by serfHealth. None: no wish.
+    usually_s: float | None = None
+    watchdog_s: float | None = None  # the timeout of the machine's watchdog. None: there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A wish that can be met beside the other wishes, in the place of one that cannot."""
+
+    option: str  # the wish, as the option of the command
+    length_s: float | None  # the nearest length that is possible. None: none is
+
+
+def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:
+    """Return an election whose session meets the wishes, with as few warnings of ``check`` as possible.
+
+    Among these, the session has the quickest failover. If no session meets the wishes, return for each wish
+    the nearest one that is possible beside the others.
+    """
+    around = Surroundings(wishes.leader_change_s)
+    for quickest, step_s in _in_time(wishes):
+        longer = (_with_guard(quickest, guard_s) for guard_s in _guards(step_s))
+        possible = [each for each in longer if _meets(each, wishes) and _is_in_time(each, wishes)]
+        return min(possible, key=lambda each: len(warnings_of(each, around)))
+    return tuple(_costs(wishes))
+
+
+def warnings_of(settings: ElectionSettings, around: Surroundings) -> list[Problem]:
+    """Return the warnings that ``check`` prints for this election, without a place in a file."""
+    report = Report(Places(""))
+    check_item(settings, report, around)
+    return report.problems + report.warnings
+
+
+def surroundings_of(settings: ElectionSettings, leader_change_s: float) -> Surroundings:
+    """Return what the session relies on, with the longest WatchdogSec that is short enough, if one is."""
+    usual = Surroundings(leader_change_s)
+    spare_s = settings.guard_s - return_s(settings, usual)
+    fitting_s = float(math.floor(WATCHDOG_S + spare_s + ROUNDING_S))
+    return replace(usual, watchdog_s=fitting_s) if WATCHDOG_MIN_S <= fitting_s < WATCHDOG_S else usual
+
+
+def as_text(settings: ElectionSettings, leader_change_s: float) -> str:
+    """Return the session block as YAML. Its sums, in the words of ``check``, are comments of the block."""
+    session, around = settings.session, surroundings_of(settings, leader_change_s)
+    block = "".join(f"  {line}\n" for line in _times(settings))
+    if session.node_checks:
+        block += f"  node_checks: {json.dumps(session.node_checks)}\n"
+    rows = [*lease_rows(settings), *_usual_rows(settings)]
+    relied = [*relied_on(settings, leader_change_s), *_drop_in(around)]
+    rows += [("" if index else "relies on", line) for index, line in enumerate(relied)]
+    warnings = "".join(f"# warning: {warning}\n" for warning in warnings_of(settings, around))
+    return f"session:\n{block}{as_lines(rows, '# ')}{warnings}"
+
+
+def cost_text(cost: Cost) -> str:
+    """Return a line for a wish that would be met."""
+    is_failover = cost.option in (FAILOVER, USUALLY)
+    if cost.length_s is not None:
+        return f"  {cost.option} {format_duration(cost.length_s)} or {'more' if is_failover else 'less'}"
+    none = "no time is long enough" if is_failover else "not even 0s is short enough"
+    return f"  {cost.option}: {none} beside the other wishes"
+
+
+# --- the search ----------------------------------------------------------------------------------
+
+
+def _in_time(wishes: Wishes) -> Iterator[tuple[ElectionSettings, float]]:
+    """Yield for each of the means the quickest session that meets all wishes, and the step of its times."""
+    for means, step_s in product(MEANS, STEPS_S):
+        quickest = _quickest(wishes, step_s, *means)
+        if quickest is not None and _is_in_time(quickest, wishes):
+            yield quickest, step_s
+
+
+def _quickest(
+    wishes: Wishes, step_s: float, confirm_every_s: float | None, ttl_min_s: float
+) -> ElectionSettings | None:
+    """Return the session with the quickest failover that meets all wishes except those for the failover."""
+    guards = _guards(step_s)
+    for ttl_s in _steps(ttl_min_s, TTL_MAX_S, step_s):
+        longest = replace(_election(wishes, ttl_s, LOCK_DELAY_MAX_S), confirm_every_s=confirm_every_s)
+        if _meets(longest, wishes):
+            least = bisect_left(guards, True, key=lambda s: _meets(_with_guard(longest, s), wishes))
+            return _with_guard(longest, guards[least])
+        lease = lease_of(longest)
+        if lease.cut_off_s == lease.silence_s:
+            return None  # a longer TTL cannot help, because the longest lock-delay is too short
+    return None
+
+
+def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
+    """Return whether the session leaves room, and tolerates the silence."""
+    lease = lease_of(settings)
+    # The silence that costs no loss, whether or not Consul changes its leader meanwhile.
+    tolerated_s, wished_s = max(0.0, min(lease.silence_s, lease.cut_off_s)), wishes.silence_s
+    if wished_s is None:
+        tolerated_s, wished_s = lease.silence_s, Surroundings(wishes.leader_change_s).silence_s
+    if settings.watchdog is not None and watchdog_sum(settings, settings.watchdog)[0] < 0:
+        return False
+    return lease.room_s >= ROOM_MIN_S and tolerated_s >= wished_s - ROUNDING_S
+
+
+def _is_in_time(settings: ElectionSettings, wishes: Wishes) -> bool:
+    failover_s = lease_of(settings).failover_s
+    assert failover_s is not None
+    usually_s = _usual_s(settings)[-1]
+    pairs = ((failover_s, wishes.failover_s), (usually_s, wishes.usually_s))
+    return all(wished_s is None or takes_s <= wished_s + ROUNDING_S for takes_s, wished_s in pairs)
+
+
+def _usual_s(settings: ElectionSettings) -> tuple[float, ...]:
+    """Return within which times another node usually holds after a crash of the machine, with serfHealth."""
+    ttl_s = settings.session.ttl_s or math.inf
+    return tuple(min(noticed_s, 2 * ttl_s) + settings.guard_s for noticed_s in SERF_S)
+
+
+def _election(wishes: Wishes, ttl_s: float, lock_delay_s: float) -> ElectionSettings:
+    """Return an election with this session, whose one hook may take all the time that on_lose may take."""
+    session = SessionSettings("", ttl_s, lock_delay_s, node_checks=wishes.node_checks)
+    hook = Hook("on_lose", Command(("on_lose",), kill_after_s=0.0), wishes.on_lose_s)
+    watchdog = None if wishes.watchdog_s is None else Watchdog("/dev/watchdog", wishes.watchdog_s)
+    on_lose = (hook,) if wishes.on_lose_s else ()
+    return ElectionSettings("NAME", "NAME", b"", session, on_lose=on_lose, watchdog=watchdog)
+
+
+def _with_guard(settings: ElectionSettings, lock_delay_s: float) -> ElectionSettings:
+    return replace(settings, session=replace(settings.session, lock_delay_s=lock_delay_s))
+
+
+def _guards(step_s: float) -> list[float]:
+    return _steps(0.0, LOCK_DELAY_MAX_S, step_s)
+
+
+def _steps(first_s: float, last_s: float, step_s: float) -> list[float]:
+    """Return the multiples of the step from ``first_s`` to ``last_s``, each as near as its decimal text."""
+    per_s = round(1 / step_s)
+    return [number / per_s for number in range(round(first_s * per_s), int(last_s * per_s) + 1)]
+
+
+# --- contradictions --------------------------------------------------------------------------------
+
+
+def _costs(wishes: Wishes) -> Iterator[Cost]:
+    """Yield for each option the nearest wish that is possible beside the others."""
+    quickest = _quickest(wishes, STEPS_S[-1], *MEANS[-1])
+    if wishes.failover_s is not None:
+        yield Cost(FAILOVER, None if quickest is None else lease_of(quickest).failover_s)
+    if wishes.usually_s is not None:
+        yield Cost(USUALLY, None if quickest is None else _usual_s(quickest)[-1])
+    silence_s = wishes.silence_s
+    if silence_s is None:
+        silence_s = Surroundings(wishes.leader_change_s).silence_s
+    on_lose_s = _longest_s(wishes.on_lose_s, lambda length_s: replace(wishes, on_lose_s=length_s))
+    yield Cost(ON_LOSE, on_lose_s)
+    yield Cost(SILENCE, _longest_s(silence_s, lambda length_s: replace(wishes, silence_s=length_s)))
+
+
+def _longest_s(wished_s: float, wish: Callable[[float], Wishes]) -> float | None:
+    """Return the longest time below the wished one, in tenths of a second, that is possible. None: none."""
+    lengths = _steps(0.0, min(wished_s, LOCK_DELAY_MAX_S), STEPS_S[-1])
+    count = bisect_left(lengths, True, key=lambda length_s: not any(_in_time(wish(length_s))))
+    return lengths[count - 1] if count else None
+
+
+# --- words ------------------------------------------------------------------------------------------
+
+
+def _times(settings: ElectionSettings) -> list[str]:
+    """Return the times of the session as YAML."""
+    session = settings.session
+    times = {
+        "ttl": session.ttl_s,
+        "lock_delay": session.lock_delay_s,
+        "confirm_every": settings.confirm_every_s,
+    }
+    return [f"{key}: {format_duration(time_s)}" for key, time_s in times.items() if time_s is not None]
+
+
+def _usual_rows(settings: ElectionSettings) -> Iterator[tuple[str, str]]:
+    """Yield the usual effect of serfHealth, if the session has it. It changes no figure of ``check``."""
+    if SERF_HEALTH not in settings.session.node_checks or _usual_s(settings)[-1] == _usual_s(settings)[0]:
+        return  # the TTL is as quick as gossip
+    free = " to ".join(dict.fromkeys(map(format_duration, _usual_s(settings))))
+    noticed = " to ".join(map(format_duration, SERF_S))
+    yield "usually", f"{free} after a crash of the machine: gossip notices it in {noticed} (serfHealth),"
+    yield "", "then lock_delay. Only the ttl limits that, so the figure failover is the most. The leadership"
+    yield "", "also ends when a network fault is noticed by Consul's gossip alone"
+
+
+def _drop_in(around: Surroundings) -> Iterator[str]:
+    """Yield the drop-in of the unit that the session needs, if any, and its price."""
+    if around.watchdog_s < WATCHDOG_S:
+        yield "a drop-in of the unit, by `systemctl edit consul-supervisor`. The price: a supervisor that"
+        yield f"stands still for {format_duration(around.watchdog_s)} is killed and started again"
+        yield "  [Service]"
+        yield f"  WatchdogSec={format_duration(around.watchdog_s)}"
+        yield f"  TimeoutStartSec={format_duration(around.watchdog_s - RESTART_S)}"

@@ -1,0 +1,36 @@
+"""The settings of Consul's servers and agents that a quick file relies on, each with its price.
+
+``plan`` names those that its block needs, and ``check --connect`` compares them with the agent's own. This
+module imports nothing that asks an agent, because ``plan`` does not.
+"""
+
+from collections.abc import Iterator
+
+from supervisor.config.formats.durations import format_duration
+from supervisor.config.lease_checks import TTL_MIN_S
+from supervisor.core.settings import ItemSettings
+
+SERF_HEALTH = "serfHealth"
+SERF_S = (6.0, 9.0)  # within which Consul counts a node as failed: docs/performance.md has the rounds
+CHANGE_S = 2.8  # of leader, for each raft_multiplier: 14.2 s with 5 and less than 3 s with 1 were measured
+LEADER_CHANGE_S = 5 * CHANGE_S  # with Consul's default raft_multiplier
+
+
+def relied_on(settings: ItemSettings, leader_change_s: float) -> Iterator[str]:
+    """Yield a line for each setting outside of the file that a session relies on, then one for its price."""
+    ttl_s = settings.session.ttl_s
+    if leader_change_s < LEADER_CHANGE_S:
+        change = format_duration(leader_change_s)
+        yield f"{raft_line(leader_change_s)} on every server, and consul: {{leader_change: {change}}}"
+        yield "in this file. The price: a server that is slow for a moment is no longer the leader"
+    if ttl_s is not None and ttl_s < TTL_MIN_S:
+        yield f'session_ttl_min = "{format_duration(ttl_s)}" on every server. The price: more renewals,'
+        yield "and a node that is cut off loses its session sooner"
+    if SERF_HEALTH in settings.session.node_checks:
+        yield "gossip_lan of every agent and server as it is by default. Faster gossip (probe_interval,"
+        yield "suspicion_mult) shortens `usually`. The price: busy machines count as failed"
+
+
+def raft_line(leader_change_s: float) -> str:
+    """Return the line of Consul's configuration with which a change of the leader takes no longer."""
+    return f"performance {{ raft_multiplier = {max(1, int(leader_change_s / CHANGE_S))} }}"

@@ -1,0 +1,234 @@
+"""The result of ``check``, as text and as JSON: figures that operators may rely on, and one line of verdict.
+
+The words are those of docs/lease.md, and all numbers come from ``core.lease``. The functions return text and
+print nothing. No value that may be a secret occurs in the text.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from supervisor.config import Config, Problem
+from supervisor.config.formats.durations import format_duration
+from supervisor.config.lease_checks import watchdog_sum
+from supervisor.config.problems import PROBLEMS_MAX
+from supervisor.core.frozen import dataclass
+from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+
+if TYPE_CHECKING:
+    from supervisor.commands.check.findings import Finding
+
+_LABEL_WIDTH = 11
+_FAULT, _WARNING = "error", "warning"  # levels of findings
+_WHILE_IT_CHANGES = " are tolerated while Consul changes its leader"
+JSON_VERSION = 1  # of the document's shape; an added field does not change it
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A configuration that was checked and is valid."""
+
+    config: Config
+    found: "Sequence[Finding] | None" = None  # the findings about Consul. None: no request was sent to Consul
+
+
+def as_text(checked: Checked) -> str:
+    """Return the text of ``check``: figures, warnings, and findings about Consul."""
+    paragraphs = [*_paragraphs(checked.config.items)]
+    if checked.config.warnings:
+        paragraphs.append(warnings_text(checked.config.warnings))
+    if checked.found is not None:
+        paragraphs.append(_connection(checked.found))
+    return "\n".join(paragraphs)
+
+
+def faults_text(checked: Checked) -> str:
+    """Return the text of ``check --quiet``: the faults that Consul's answers show. Empty: there are none."""
+    faults = [one for one in checked.found or () if one.level == _FAULT]
+    return _connection(faults) if faults else ""
+
+
+def warnings_text(warnings: Iterable[Problem]) -> str:
+    """Return a line for each warning. Each line ends with a newline."""
+    return "".join(f"warning: {warning}\n" for warning in warnings)
+
+
+def verdict(path: Path, checked: Checked) -> str:
+    """Return the last line of ``check``, for a configuration that is valid."""
+    kinds = Counter(settings.kind for settings in checked.config.items)
+    counts = [_count(number, kind) for kind, number in kinds.items()]
+    line = ", ".join([f"{path}: valid", *counts, _count(len(checked.config.warnings), "warning")])
+    if checked.found is None:
+        return line
+    levels = Counter[str](one.level for one in checked.found)
+    return f"{line}; Consul: {_count(levels[_FAULT], 'fault')}, {_count(levels[_WARNING], 'warning')}"
+
+
+def refused_verdict(path: Path, problems: Sequence[Problem], warnings: Sequence[Problem] = ()) -> str:
+    """Return the last line of ``check``, for a configuration that cannot be used.
+
+    warnings: what may explain the faults. The line counts them if there are any.
+    """
+    files = len({problem.file for problem in problems})
+    more = " or more" if len(problems) >= PROBLEMS_MAX else ""
+    where = f" in {files} files" if files > 1 else ""
+    also = f", {_count(len(warnings), 'warning')}" if warnings else ""
+    return f"{path}: not valid, {_count(len(problems), 'fault')}{more}{where}{also}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
+
+
+def _connection(found: "Iterable[Finding]") -> str:
+    """Return the findings of ``--connect``: a line for each, and one below it for its remedy."""
+    lines = []
+    for one in found:
+        what = " ".join(filter(None, (one.what, one.item)))
+        lines.append(f"  {one.level:<{_LABEL_WIDTH}}  {what}: {one.text}\n")
+        if one.remedy:
+            lines.append(f"  {'':<{_LABEL_WIDTH}}  {one.remedy}\n")
+    return f"consul\n{''.join(lines)}"
+
+
+def as_json(checked: Checked) -> str:
+    """Return the whole result of ``check`` as one JSON document, for other programs."""
+    config, found = checked.config, checked.found
+    return _document(
+        valid=True,
+        warnings=[_problem(problem) for problem in config.warnings],
+        items=[_figures(settings) for settings in config.items],
+        connect=None if found is None else [asdict(one) for one in found],
+    )
+
+
+def refused_json(problems: Iterable[Problem], warnings: Iterable[Problem]) -> str:
+    """Return the JSON document about a configuration that cannot be used."""
+    errors, also = ([_problem(problem) for problem in group] for group in (problems, warnings))
+    return _document(valid=False, errors=errors, warnings=also)
+
+
+def _document(**parts: object) -> str:
+    every: dict[str, object] = {"errors": [], "warnings": [], "items": [], "connect": None}
+    ordered = {"version": JSON_VERSION, "valid": parts["valid"], **every, **parts}
+    return json.dumps(ordered, indent=2)
+
+
+def _problem(problem: Problem) -> dict[str, object]:
+    return {**problem._asdict(), "remedy": problem.remedy}
+
+
+def _figures(settings: ItemSettings) -> dict[str, object]:
+    item: dict[str, object] = {"name": settings.name, "kind": settings.kind, "key": settings.key}
+    if not settings.contend:
+        return {**item, "contend": False, "lease": None}
+    lease = lease_of(settings)
+    terms = [{"what": what, "length_s": length_s} for what, length_s in lose_terms(settings)]
+    figures = {"silence_s": lease.silence_s, "cut_off_s": lease.cut_off_s, "failover_s": lease.failover_s}
+    guard = {"guard": settings.guard_name, "guard_s": settings.guard_s}
+    own = asdict(lease)
+    del own["lock_delay_s"]  # the figure that guard_s has
+    return {**item, "contend": True, "lease": {**guard, **own, **figures, "lose_terms": terms}}
+
+
+def _paragraphs(items: Iterable[ItemSettings]) -> Iterator[str]:
+    """Yield one paragraph for each item, or for all items that differ in name and key alone."""
+    alike: dict[tuple[tuple[str, str], ...], list[ItemSettings]] = {}
+    for settings in items:
+        alike.setdefault(tuple(_rows(settings)), []).append(settings)
+    for rows, group in alike.items():
+        if len(group) == 1:
+            yield f"{group[0].name}\n" + as_lines([_place(group[0]), *rows], "  ")
+            continue
+        width = max(len(settings.name) for settings in group)
+        heads = (f"{settings.name:<{width}}  {' '.join(_place(settings))}\n" for settings in group)
+        yield "".join(heads) + as_lines(rows, "  ")
+
+
+def _place(settings: ItemSettings) -> tuple[str, str]:
+    """Return where the item is in Consul: a label and its text."""
+    if isinstance(settings, SemaphoreSettings):
+        return "prefix", settings.prefix
+    return "key", settings.key
+
+
+def _rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
+    """Yield a row for each figure of an item."""
+    if isinstance(settings, SemaphoreSettings):
+        yield "slots", f"{settings.limit} at most, fewer where .lock in Consul says so"
+    yield "role", "contends" if settings.contend else "observes: no session, no lease"
+    if settings.contend:
+        yield from lease_rows(settings)
+
+
+def as_lines(rows: Iterable[tuple[str, str]], before: str) -> str:
+    """Return a line for each row, a label and its text. Each line begins with ``before``."""
+    return "".join(f"{before}{label:<{_LABEL_WIDTH}}  {text}\n" for label, text in rows)
+
+
+def lease_rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
+    """Yield each figure of the lease of an item that contends: its name, and its sum."""
+    lease = lease_of(settings)
+    yield "ttl", "none" if lease.ttl_s is None else format_duration(lease.ttl_s)
+    yield settings.guard_name, format_duration(lease.lock_delay_s)
+    terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in lose_terms(settings))
+    yield "lose_time", f"{format_duration(lease.lose_time_s)} = {terms}" if terms else format_duration(0)
+    yield "room", _room(settings.guard_name, lease)
+    yield "silence", _silence(lease)
+    if lease.ttl_s is not None:
+        yield "cut off", _cut_off(lease, lease.ttl_s)
+    if settings.watchdog is not None:
+        earlier, (_, text) = format_duration(lease.margin_s / 2), watchdog_sum(settings, settings.watchdog)
+        yield "watchdog", f"fires at the latest {earlier} before another node may act, and a restart needs"
+        yield "", text
+    yield from (
+        ("failover" if index == 0 else "", text) for index, text in enumerate(_failover(settings, lease))
+    )
+
+
+def _room(guard: str, lease: Lease) -> str:
+    room_s = lease.lock_delay_s - lease.margin_s - lease.lose_time_s
+    parts = (lease.lock_delay_s, lease.margin_s, lease.lose_time_s)
+    text = "{} {} - margin {} - lose_time {}".format(guard, *map(format_duration, parts))
+    if room_s < ROOM_MIN_S:
+        only = f"{text} is only {format_duration(room_s)}"
+        return f"{format_duration(lease.room_s)} = ttl, because accept_overlap is true: {only}"
+    return f"{format_duration(room_s)} = {text}"
+
+
+def _silence(lease: Lease) -> str:
+    """Return the longest silence of Consul that is tolerated while its leader changes.
+
+    A new leader starts every TTL again. A leader that stays does not: ``_cut_off`` has the figure for that.
+    """
+    silence_s, interval = format_duration(max(0.0, lease.silence_s)), format_duration(lease.interval_s)
+    when = " without an answer from Consul are tolerated" if lease.ttl_s is None else _WHILE_IT_CHANGES
+    return f"{silence_s}{when}: room - 2 x interval {interval}"
+
+
+def _cut_off(lease: Lease, ttl_s: float) -> str:
+    cut_off_s = format_duration(max(0.0, lease.cut_off_s))
+    if lease.cut_off_s == lease.silence_s:
+        return f"{cut_off_s} are tolerated while Consul keeps its leader"
+    terms = f"2 x ttl - ttl/3 - exchange {format_duration(lease.exchange_s)} - {format_duration(RETRY_MAX_S)}"
+    return f"{cut_off_s} are tolerated while Consul keeps its leader: {terms}"
+
+
+def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
+    if lease.failover_s is not None and lease.ttl_s is not None:
+        longest, more = format_duration(lease.failover_s), format_duration(2 * lease.ttl_s)
+        terms = f"2 x ttl + {settings.guard_name}"
+        if lease.acquire_delay_s:
+            terms += f" + acquire_delay {format_duration(lease.acquire_delay_s)}"
+        yield f"{longest} at most after a crash while Consul keeps its leader: {terms};"
+        yield f"else Consul's own election and {more} more"
+        return
+    held = "key" if settings.kind == "election" else "slot"
+    yield f"none after a crash: without a TTL the {held} stays taken until an operator frees it. Find the"
+    yield f"session by `consul-supervisor members {settings.name}`, make sure that its node is down, then"
+    later = f"{format_duration(lease.lock_delay_s)} ({settings.guard_name}) later"
+    yield f"`consul-supervisor sessions destroy ID`; the {held} is free {later}"

@@ -1,0 +1,637 @@
+"""The table of commands: help, exit codes, arguments, and the function that runs each.
+
+The function is named as text and imported when its command runs, so that ``--help`` stays quick.
+docs/commands.md and each ``--help`` are made from here.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from supervisor.commands.cli import values
+from supervisor.commands.cli.exit_codes import (
+    CONFIGURATION,
+    DONE,
+    NEGATIVE,
+    NOT_EXECUTABLE,
+    NOT_FOUND,
+    OF_ALL,
+    UNREACHABLE,
+    USAGE,
+)
+
+DEFAULT_CONFIG = Path("/etc/consul-supervisor")
+DRILL_HOOKS = ("recorders", "real")  # the first is the default
+DRILL_SPEED = 10.0
+
+
+class Argument(NamedTuple):
+    """An argument: its name, and the details as ``ArgumentParser.add_argument`` takes them."""
+
+    name: str
+    details: dict[str, Any]
+
+
+class OneOf(NamedTuple):
+    """Two arguments of which only one may be given, and one must be given if ``required``."""
+
+    first: Argument
+    second: Argument
+    required: bool
+
+
+class CommandSpec:
+    """One command."""
+
+    def __init__(
+        self, summary: str, example: str, function: str, codes: dict[int, str], *arguments: Argument | OneOf
+    ) -> None:
+        self.summary = summary  # the effect of the command, in one line
+        self.example = example  # an example of the text after ``consul-supervisor``
+        # ``module:name`` in this package, which takes the parsed arguments and returns the code.
+        self.function = function
+        self.codes = codes  # the meaning of its exit codes, without those of every command (OF_ALL)
+        self.arguments = arguments
+
+
+def _argument(text: str, help: str, type: Callable[[str], Any] = str, **more: Any) -> Argument:
+    """Return the argument. ``text``: its name and the placeholder of its value, as in ``--port N``."""
+    name, _, metavar = text.rpartition(" ")
+    return Argument(name or metavar.lower(), {"metavar": metavar, "help": help, "type": type, **more})
+
+
+def _flag(name: str, help: str) -> Argument:
+    return Argument(name, {"help": help, "action": "store_true"})
+
+
+_PATH = "configuration: a file or a directory"
+_CONFIG = _argument("--config PATH", "configuration (default: %(default)s)", Path, default=DEFAULT_CONFIG)
+_CONFIG_OR_NONE = _argument(
+    "--config PATH",
+    f"configuration (default: {DEFAULT_CONFIG}; with --key none, and the CONSUL_ variables say how to reach "
+    "Consul)",
+    Path,
+)
+_KEY = _argument("--key KEY", "a key in Consul, without any configuration", values.key)
+_JSON = _flag("--json", "print one JSON document")
+_ITEM = "an election or semaphore of the daemon"
+_CONFIGURED = "an election or semaphore of the configuration"
+_NAME = _argument("NAME", _ITEM, values.name)
+_NAME_OR_ALL = OneOf(
+    _argument("NAME", _ITEM, values.name, nargs="?"),
+    _flag("--all", "all elections and semaphores of the daemon"),
+    required=True,
+)
+_SOCKET = (
+    _argument("--socket PATH", "the daemon's control socket", values.socket),
+    _argument(
+        "--config PATH",
+        f"without --socket: the configuration that names the control_socket (default: {DEFAULT_CONFIG}, "
+        "if it can be read)",
+        Path,
+    ),
+)
+
+_REASON = _argument(
+    "--reason TEXT",
+    "why: one line of at most 200 characters, for the log, status, events and the hooks of a step-down",
+    values.note,
+    default="",
+    dest="note",
+)
+_QUIET = _flag("--quiet", "print nothing when the command is done, for scripts")
+_ORDER = (_REASON, _QUIET, *_SOCKET)
+
+ARGV = _argument(
+    "argv COMMAND",
+    "the command and its arguments, behind --; it has our standard streams, terminal and environment",
+    nargs="+",
+)
+
+_ASKS_CONSUL = {
+    UNREACHABLE: "Consul is unreachable or did not answer",
+    CONFIGURATION: "the configuration, a CONSUL_ variable or the token file cannot be used",
+}
+_ASKS_CONSUL_FOR_ITEM = {
+    USAGE: "wrong usage, or the configuration has no such election or semaphore",
+    **_ASKS_CONSUL,
+}
+_NO_PLACE = "the configuration that is given does not exist"
+_ASKS_DAEMON = {
+    UNREACHABLE: "the daemon is unreachable or did not answer: nothing is known",
+    CONFIGURATION: _NO_PLACE,
+}
+_ASKS_FOR_ITEM = {USAGE: "wrong usage, or the daemon has no such election or semaphore", **_ASKS_DAEMON}
+_NO_PAUSE = "this node only observes, the item has ended, or the change cannot be recorded"
+
+COMMANDS = {
+    "run": CommandSpec(
+        "take part in elections and semaphores until stopped",
+        "run /etc/consul-supervisor",
+        "running:run",
+        {
+            DONE: "stopped in order",
+            NEGATIVE: "on_lose failed, a second signal came, or another process uses state_dir",
+            CONFIGURATION: "the configuration, token file, state_dir or control socket cannot be used",
+        },
+        _argument("PATH", _PATH, Path),
+    ),
+    "check": CommandSpec(
+        "check a configuration and print its figures",
+        "check /etc/consul-supervisor",
+        "checking:check",
+        {
+            DONE: "the configuration is valid; there may be warnings",
+            UNREACHABLE: "with --connect: Consul is unreachable or has no leader",
+            CONFIGURATION: "the configuration is invalid; with --here: a hook cannot start here, or a file "
+            "cannot be read; with --connect: Consul's answers show a fault, such as a missing right",
+        },
+        _argument(
+            "paths PATH",
+            f"{_PATH}. Several PATHs are checked one by one, without figures, and only --here and --quiet "
+            "may be given with them. To check files that belong together, give their directory",
+            Path,
+            nargs="+",
+        ),
+        _flag(
+            "--connect",
+            "also ask Consul: whether it is reachable, its leader, its agent, the token's rights; this "
+            "changes nothing",
+        ),
+        _flag(
+            "--here",
+            "check for this machine and for the user who runs this: a hook that cannot start here (a missing "
+            "program, an unknown user) or a secret that cannot be read is an error, not a warning",
+        ),
+        _flag("--quiet", "print only the faults and the verdict, which is the last line"),
+        _flag("--json", "print one JSON document, also for errors"),
+    ),
+    "plan": CommandSpec(
+        "print the session block that meets your wishes, with its sums",
+        "plan --failover 60s --on-lose 5s",
+        "planning:plan",
+        {
+            DONE: "the block was printed as YAML, with its sums and the warnings of check as comments",
+            NEGATIVE: "no session block meets the wishes; standard error names the nearest wishes",
+        },
+        _argument(
+            "--failover DURATION",
+            "how long after a crash of the holder's machine another node holds at the latest, while Consul "
+            "keeps its leader: the figure failover of check. This wish, the next one or both must be given",
+            values.duration_s,
+            dest="failover_s",
+        ),
+        _argument(
+            "--failover-usually DURATION",
+            "how long after a crash of the holder's machine another node usually holds, because Consul's "
+            "gossip notices the crash. The block then has the check serfHealth",
+            values.duration_s,
+            dest="usually_s",
+        ),
+        _argument(
+            "--on-lose DURATION",
+            "how long everything may take that ends after a loss: the figure lose_time of check, which is "
+            "timeout + kill_after of each hook of on_lose and on_lose_failure, stop_timeout of run, and the "
+            "longest kill_after of on_acquire",
+            values.duration_s,
+            dest="on_lose_s",
+            required=True,
+        ),
+        _argument(
+            "--silence DURATION",
+            "how long Consul may be silent, or this node be cut off from it, without a loss: the figures "
+            "silence and cut off of check (default: half a second more than --leader-change of silence, "
+            "below which check warns; any cut off)",
+            values.duration_s,
+            dest="silence_s",
+        ),
+        _argument(
+            "--leader-change DURATION",
+            "how long a change of the leader of Consul's servers takes: consul.leader_change of the file "
+            "(default: 14s, which is right for the default raft_multiplier)",
+            values.duration_s,
+            default=14.0,
+            dest="leader_change_s",
+        ),
+        _argument(
+            "--watchdog DURATION",
+            "the timeout of the machine's watchdog, watchdog.timeout of the file (default: there is none)",
+            values.duration_s,
+            dest="watchdog_s",
+        ),
+        _argument(
+            "--checks CHECKS",
+            "node_checks of the session, such as serfHealth; several are separated by commas",
+            values.checks,
+            default=(),
+            dest="node_checks",
+        ),
+    ),
+    "test-hook": CommandSpec(
+        "run one hook as the daemon would, and print its output, result and duration",
+        "test-hook namenode on_lose[0] --reason step-down",
+        "hook_commands:test_hook",
+        {
+            DONE: "the hook succeeded",
+            NEGATIVE: "the hook failed, or could not be started",
+            USAGE: "wrong usage, or the configuration has no such election, semaphore or hook",
+            CONFIGURATION: "the configuration cannot be used",
+        },
+        _argument("NAME", _CONFIGURED, values.name),
+        _argument(
+            "HOOK",
+            "the hook's place, such as on_lose[0] or candidate_check, or its name. The hook really acts, and "
+            "Consul is not asked. Not covered: run, which does not end by itself; retries; the environment, "
+            "folder, limits and sandbox of the unit, because the hook has those of this command",
+        ),
+        _argument(
+            "--reason REASON",
+            "the reason that the hook is given (default: acquired, shutdown, lose-failed, leader-changed or "
+            "scheduled)",
+        ),
+        _CONFIG,
+    ),
+    "lock": CommandSpec(
+        "hold a lock while a command runs, without a daemon: for cron, CI and containers",
+        "lock --wait 0 cron/backup -- /usr/local/bin/backup --full",
+        "locking:lock",
+        {
+            DONE: "the command was run and ended with 0. Any other code of the command is passed on, and a "
+            "command that signal N ended gives 128 + N",
+            NEGATIVE: "other contenders hold the lock, or the lock was lost and the command was ended; or "
+            "the command ended with 1",
+            UNREACHABLE: "at the end of --wait Consul did not answer, or made no session yet",
+            CONFIGURATION: "a CONSUL_ variable or the token file cannot be used, the token lacks a right, "
+            "the key belongs to another program or has a value and was never locked, or the lock-delay is "
+            "too short",
+            NOT_EXECUTABLE: "the command cannot be started",
+            NOT_FOUND: "there is no such program",
+        },
+        _argument(
+            "-n N", "a semaphore: at most N may hold a slot below the prefix KEY", values.limit, dest="limit"
+        ),
+        _argument(
+            "--wait DURATION",
+            "how long to wait for the lock, a day at most; 0: try once (default: no limit)",
+            values.wait_s,
+            dest="wait_s",
+        ),
+        _argument("--ttl DURATION", "the TTL of the session (default: 10s)", values.ttl),
+        _argument(
+            "--lock-delay DURATION",
+            "how long the lock stays closed to others after a loss; the command must end in that time "
+            "(default: 30s)",
+            values.lock_delay,
+        ),
+        _argument(
+            "--on-lost SIGNAL",
+            "TERM: a loss of the lock ends the command by TERM, and by KILL after 5 s; KILL: by KILL at once "
+            "(default: %(default)s)",
+            choices=["TERM", "KILL"],
+            default="TERM",
+        ),
+        _flag("--verbose", "print to standard error what happens to the lock"),
+        _argument(
+            "KEY", "a key in Consul; `consul lock P` has the key P/.lock. With -n: a prefix", values.key
+        ),
+        ARGV,
+    ),
+    "leader": CommandSpec(
+        "print the current leader's value",
+        "leader namenode",
+        "consul_commands:leader",
+        {
+            DONE: "the value was printed",
+            NEGATIVE: "nobody holds the key",
+            USAGE: "wrong usage, or the configuration has no such election",
+            **_ASKS_CONSUL,
+        },
+        OneOf(
+            _argument("NAME", "an election of the configuration", values.name, nargs="?"), _KEY, required=True
+        ),
+        _flag(
+            "--json", "print one JSON document with value, session, node, TTL, lock-delay and fencing token"
+        ),
+        _CONFIG_OR_NONE,
+    ),
+    "members": CommandSpec(
+        "list the nodes that take part in an election or semaphore now",
+        "members namenode",
+        "cluster_commands:members",
+        {
+            DONE: "at least one node takes part",
+            NEGATIVE: "nobody takes part, as far as the token may read",
+            **_ASKS_CONSUL_FOR_ITEM,
+        },
+        _argument("NAME", _CONFIGURED, values.name),
+        _JSON,
+        _CONFIG,
+    ),
+    "sessions": CommandSpec(
+        "list the sessions of supervisors and what each holds, or destroy one",
+        "sessions --orphans",
+        "cluster_commands:sessions",
+        {
+            DONE: "the sessions were printed, even if there are none; or the session was destroyed",
+            NEGATIVE: "destroy: there is no such session of a supervisor, or you did not confirm the command",
+            **_ASKS_CONSUL,
+        },
+        _argument(
+            "destroy",
+            "end the session ID; first print what it holds, and when a rival may take it",
+            choices=["destroy"],
+            nargs="?",
+        ),
+        _argument("session ID", "the session to destroy", values.session, nargs="?"),
+        _flag(
+            "--orphans",
+            "only sessions without a part in any item, whose node has another session of this name: one with "
+            "a part, or a newer one",
+        ),
+        _JSON,
+        _flag("--yes", "with destroy: do not ask on the terminal whether to do it"),
+        _CONFIG,
+    ),
+    "wait": CommandSpec(
+        "wait until an election or semaphore is held or free",
+        "wait namenode --for holding --timeout 2m",
+        "daemon_commands:wait",
+        {
+            DONE: "the election or semaphore is in this state",
+            NEGATIVE: "it did not come to this state within the time",
+            USAGE: "wrong usage, or there is no such election or semaphore, or a semaphore has no leader",
+            UNREACHABLE: "Consul, or with --for holding the daemon, did not answer at the end of the time",
+            CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
+        },
+        _argument("NAME", f"{_CONFIGURED}; with --for holding, of the daemon", values.name),
+        _argument(
+            "--for STATE",
+            "holding: this node holds it, and on_acquire has finished; leader: a node holds the key of the "
+            "election; free: nobody holds the key, or a slot of the semaphore is not taken",
+            dest="state",
+            choices=["holding", "leader", "free"],
+            required=True,
+        ),
+        _argument(
+            "--timeout DURATION",
+            "how long to wait, a day at most; 0s: look once (default: %(default)s)",
+            values.timeout_s,
+            default="60s",
+            dest="timeout_s",
+        ),
+        _argument("--socket PATH", "with --for holding: the daemon's control socket", values.socket),
+        _argument("--config PATH", f"configuration (default: {DEFAULT_CONFIG})", Path),
+    ),
+    "verify": CommandSpec(
+        "ask Consul whether a session still holds a key or a slot",
+        "verify --key service/hdfs/leader --session $SESSION --lock-index $LOCK_INDEX",
+        "consul_commands:verify",
+        {
+            DONE: "the session still holds the lock",
+            NEGATIVE: "the session does not hold it any more",
+            UNREACHABLE: f"cannot tell: {_ASKS_CONSUL[UNREACHABLE]}",
+            USAGE: "wrong usage, or the configuration has no such election or semaphore",
+            CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
+        },
+        OneOf(_argument("NAME", _CONFIGURED, values.name, nargs="?"), _KEY, required=True),
+        _argument("--session ID", "CONSUL_SUPERVISOR_SESSION of a hook", values.session, required=True),
+        _argument(
+            "--lock-index N",
+            "CONSUL_SUPERVISOR_LOCK_INDEX of a hook: the answer is also no if the session has locked the key "
+            "again. A plain PUT on the key sets the index to 0 in Consul; then the session alone decides",
+            values.index,
+        ),
+        _CONFIG_OR_NONE,
+    ),
+    "limit": CommandSpec(
+        "change in Consul how many nodes may hold a semaphore",
+        "limit rebuild 5",
+        "consul_commands:limit",
+        {
+            DONE: "the record in Consul has this limit",
+            NEGATIVE: "Consul has no record that can be changed",
+            USAGE: "wrong usage, or the configuration has no such semaphore",
+            **_ASKS_CONSUL,
+        },
+        _argument("NAME", "a semaphore of the configuration", values.name),
+        _argument("limit N", "how many nodes may hold a slot; a lower limit evicts nobody", values.limit),
+        _flag("--quiet", "print nothing when the limit is written, for scripts"),
+        _CONFIG,
+    ),
+    "status": CommandSpec(
+        "show this node's part in each election and semaphore",
+        "status --watch",
+        "daemon_commands:status",
+        {
+            **_ASKS_FOR_ITEM,
+            DONE: "the status was printed, healthy or not; or --watch was stopped",
+            NEGATIVE: "with --exit-code: the status was printed, and the daemon is not healthy",
+            UNREACHABLE: "the daemon, or with --cluster Consul, is unreachable or did not answer",
+            CONFIGURATION: f"{_NO_PLACE}; with --cluster: {_ASKS_CONSUL[CONFIGURATION]}",
+        },
+        _argument("NAME", "show only this election or semaphore", values.name, nargs="?"),
+        _flag(
+            "--cluster",
+            "show the members of each election and semaphore of the configuration, by Consul and without the "
+            "daemon",
+        ),
+        OneOf(
+            _flag("--json", "print the daemon's JSON unchanged"),
+            _flag("--watch", "draw the status on the terminal each second, until Ctrl-C"),
+            required=False,
+        ),
+        _flag("--exit-code", "end with 1 if the daemon is not healthy"),
+        *_SOCKET,
+    ),
+    "events": CommandSpec(
+        "list the tenures and commands of this node, also from before a restart",
+        "events namenode --since 1h",
+        "event_commands:events",
+        {
+            **_ASKS_FOR_ITEM,
+            DONE: "the events were printed; those of a daemon that does not run come from its state_dir",
+        },
+        _argument("NAME", "only events of this election or semaphore", values.name, nargs="?"),
+        _argument(
+            "--since DURATION",
+            "only events of the last DURATION, such as 1h30m",
+            values.duration_s,
+            dest="since_s",
+        ),
+        _flag("--json", "print one JSON document"),
+        *_SOCKET,
+    ),
+    "holds": CommandSpec(
+        "report by the exit code whether this node holds an item now",
+        "holds backup && /usr/local/bin/backup",
+        "daemon_commands:holds",
+        {
+            DONE: "this node holds it now: on_acquire has finished, the lease is valid",
+            NEGATIVE: "this node does not hold it",
+            **_ASKS_FOR_ITEM,
+        },
+        _NAME,
+        *_SOCKET,
+    ),
+    "recover": CommandSpec(
+        "release a stuck item, once nothing of it acts here",
+        "recover namenode",
+        "daemon_commands:operate",
+        {
+            DONE: "the item is released, and this node contends again",
+            NEGATIVE: "the item is not stuck",
+            **_ASKS_FOR_ITEM,
+        },
+        _argument("NAME", "an election or semaphore that is stuck", values.name),
+        *_ORDER,
+    ),
+    "pause": CommandSpec(
+        "stop contending until resume, even over restarts",
+        "pause namenode",
+        "daemon_commands:operate",
+        {DONE: "this node does not contend until resume", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
+        _NAME_OR_ALL,
+        *_ORDER,
+    ),
+    "resume": CommandSpec(
+        "contend again at once: end a pause, or the rest after step-down",
+        "resume namenode",
+        "daemon_commands:operate",
+        {DONE: "the pause or the rest is over, if there was one", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
+        _NAME_OR_ALL,
+        *_ORDER,
+    ),
+    "step-down": CommandSpec(
+        "hand over the lock, and return when another node holds it",
+        "step-down namenode --for 5m",
+        "daemon_commands:operate",
+        {
+            DONE: "this node has released it, and another node holds it; with --to, the node that was named",
+            NEGATIVE: "no other node took over in time, or this node does not hold it, or cannot release it; "
+            "with --to also: NODE is not exactly one waiting node, or another node took over",
+            **_ASKS_FOR_ITEM,
+        },
+        _NAME,
+        _argument(
+            "--for DURATION",
+            "do not contend for this long afterwards, a day at most (default: %(default)s)",
+            values.rest_s,
+            default="60s",
+            dest="rest_s",
+        ),
+        _argument(
+            "--to NODE",
+            "hand over to this waiting node: its node name in Consul, or the id of its session. The others "
+            "leave the key to it for 10 s. For elections only; the token needs the right to read sessions",
+            values.node,
+        ),
+        *_ORDER,
+    ),
+    "reload": CommandSpec(
+        "apply the configuration as it is now, and print what changed",
+        "reload",
+        "daemon_commands:operate",
+        {
+            **_ASKS_DAEMON,
+            DONE: "the daemon follows the configuration as it is now",
+            CONFIGURATION: "nothing has changed: the configuration has faults, or needs a restart; "
+            f"or {_NO_PLACE}",
+        },
+        _QUIET,
+        *_SOCKET,
+    ),
+    "drill": CommandSpec(
+        "rehearse a configuration on this machine",
+        "drill /etc/consul-supervisor",
+        "drilling:drill",
+        {
+            DONE: "every promise held",
+            NEGATIVE: "a promise was broken, or the drill could not be finished",
+            USAGE: "wrong usage, or the configuration has no such election or semaphore",
+            CONFIGURATION: "the configuration is invalid",
+        },
+        _argument("PATH", _PATH, Path),
+        _argument(
+            "names NAME",
+            f"{_CONFIGURED} (default: all of them, but of each for_each only one)",
+            values.name,
+            nargs="*",
+        ),
+        _flag("--all", "every item of each for_each, one after the other"),
+        _argument(
+            "--hooks KIND",
+            "recorders: hooks only record that they ran; real: the commands of the file run on this machine, "
+            "with their users, folders and times (default: %(default)s)",
+            choices=list(DRILL_HOOKS),
+            default=DRILL_HOOKS[0],
+        ),
+        _argument(
+            "--speed N",
+            "divide ttl, lock_delay or prune_delay, acquire_delay and rejoin_delay by N, and with recorders "
+            "the times of hooks, but leave the lease 3 s of room; 1: divide nothing (default: 10)",
+            values.speed,
+            default=DRILL_SPEED,
+        ),
+        _JSON,
+    ),
+    "demo": CommandSpec(
+        "watch an election, a failover and a semaphore, in about ten seconds",
+        "demo",
+        "local_commands:demo",
+        {DONE: "all was shown", NEGATIVE: "something that the demo waited for did not happen"},
+    ),
+    "dev-agent": CommandSpec(
+        "run an in-memory Consul agent, for trying out only",
+        "dev-agent --port 8500",
+        "local_commands:dev_agent",
+        {DONE: "stopped by a signal", NEGATIVE: "it cannot listen on this port"},
+        _argument(
+            "--port N",
+            "the port on 127.0.0.1; 0: any free one (default: %(default)s)",
+            values.port,
+            default=8500,
+        ),
+        _argument(
+            "--session-ttl-min DURATION",
+            "the shortest TTL that the agent allows (default: %(default)s; a real Consul's is 10s)",
+            values.duration_s,
+            default="1s",
+        ),
+        _flag(
+            "--client-agent",
+            "answer as a client agent does, which most machines run: an error of its servers begins with "
+            "'rpc error making call: '",
+        ),
+    ),
+    "schema": CommandSpec(
+        "print the JSON Schema of the configuration",
+        "schema > config.schema.json",
+        "local_commands:schema",
+        {DONE: "the schema was printed"},
+    ),
+    "complete": CommandSpec(
+        "print the names that can follow in a command line, for the completion of shells",
+        "complete 'consul-supervisor step-down '",
+        "completing:complete",
+        {
+            DONE: "the names of elections or semaphores, or the choices of an option, were printed, as far "
+            "as they are found within a second"
+        },
+        _argument("LINE", "a command line up to the cursor"),
+    ),
+    "help": CommandSpec(
+        "print this help, or the help of one command",
+        "help step-down",
+        "local_commands:help",
+        {DONE: "the help was printed"},
+        _argument("topic COMMAND", "the command (default: all commands)", nargs="?"),
+    ),
+    "version": CommandSpec(
+        "print the version", "version", "local_commands:version", {DONE: "the version was printed"}
+    ),
+}
+
+
+def codes_of(command: str) -> dict[int, str]:
+    """Return the meaning of each exit code of this command, by code."""
+    return dict(sorted({**OF_ALL, **COMMANDS[command].codes}.items()))

@@ -1,0 +1,95 @@
+"""``test-hook``: one hook of the file, run as the daemon would run it."""
+
+import argparse
+import os
+import signal
+import socket
+from typing import TYPE_CHECKING
+
+from supervisor.commands.check.report import as_lines, lease_rows
+from supervisor.commands.cli.consul_commands import item_of
+from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
+from supervisor.commands.cli.terminal import fail, run_async, say
+from supervisor.config import load
+from supervisor.config.formats.durations import format_duration
+from supervisor.config.problems import known_names
+from supervisor.core.settings import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from supervisor.adapters.hooks.rehearsal import Rehearsed
+    from supervisor.core.actions import StartHook
+    from supervisor.core.settings import Hook, ItemSettings
+
+STREAM_WIDTH = 7  # of stdout, stderr and delayed
+
+
+def test_hook(options: argparse.Namespace) -> int:
+    """Run one hook, print its output and its figures, and return DONE if it succeeded."""
+    hostname = socket.gethostname()
+    config = load(options.config, os.environ, hostname)
+    item = item_of(config, options.config, options.name)
+    # Late, because it imports everything that runs the daemon's hooks.
+    from supervisor.adapters.hooks.reasons import REASONS
+    from supervisor.adapters.hooks.rehearsal import hooks_by_place, start_of
+    from supervisor.adapters.runtime.clock import boottime
+
+    places = hooks_by_place(item)
+    place = next((each for each, (_, hook) in places.items() if options.hook in (each, hook.name)), None)
+    if place is None:
+        words = dict.fromkeys(name for each, (_, hook) in places.items() for name in (each, hook.name))
+        return fail(
+            USAGE, f"cannot find {options.hook} of {item.name}: it has {known_names(options.hook, words)}"
+        )
+    event, hook = places[place]
+    reason = next((each for each in REASONS[event] if each == (options.reason or REASONS[event][0])), None)
+    if reason is None:
+        known = known_names(options.reason, REASONS[event])
+        return fail(USAGE, f"cannot use --reason {options.reason} with {place}: it has {known}")
+    inherited = {name: value for name, value in os.environ.items() if name not in config.withheld}
+    done = run_async(_run(item, start_of(item, event, hook, reason, boottime()), hostname, inherited))
+    say(as_lines(_rows(item, event, hook, done), "  ").rstrip("\n"))
+    return DONE if done.ok else fail(NEGATIVE, f"{place} of {item.name} failed: {done.detail}")
+
+
+async def _run(
+    item: "ItemSettings", start: "StartHook", node: str, environ: "Mapping[str, str]"
+) -> "Rehearsed":
+    import asyncio
+
+    from supervisor.adapters.hooks.rehearsal import rehearse
+    from supervisor.adapters.runtime.clock import boottime
+
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):  # the hook is killed, as after Ctrl-C
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await rehearse(
+        item,
+        start,
+        node=node,
+        environ=environ,
+        clock=boottime,
+        on_line=lambda stream, text: say(f"{stream:<{STREAM_WIDTH}} {text}"),
+    )
+
+
+def _rows(item: "ItemSettings", event: str, hook: "Hook", done: "Rehearsed") -> "Iterator[tuple[str, str]]":
+    """Yield the result of the attempt, its duration, and its share of the item's lose_time."""
+    from supervisor.core.actions import LOSE_SIDE
+
+    timeout, kill_after, attempt = map(format_duration, (hook.timeout_s, hook.kill_after_s, hook.attempt_s))
+    terms = f"timeout {timeout}"
+    if isinstance(hook.call, Command):
+        terms += f" + kill_after {kill_after}"
+    yield "result", f"{'ok' if done.ok else 'failed'}: {done.detail}"
+    yield "duration", f"{done.duration_s:.3f}s of {attempt} = {terms}"
+    if event == "acquire":
+        yield "share", f"{kill_after} of lose_time: kill_after, if no hook of on_acquire has a longer one"
+    elif event in LOSE_SIDE:
+        yield "share", f"{attempt} of lose_time"
+    else:
+        yield "share", "none of lose_time"
+        return
+    yield from (row for row in lease_rows(item) if row[0] == "lose_time")

@@ -1,0 +1,120 @@
+"""``lock``: one lock around one command."""
+
+import argparse
+import os
+import shlex
+import shutil
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
+from typing import TextIO, cast
+
+from supervisor.commands.cli.display.text import escape
+from supervisor.commands.cli.exit_codes import NEGATIVE, NOT_EXECUTABLE, NOT_FOUND, USAGE
+from supervisor.commands.cli.terminal import collect_rarely, fail, report, run_async
+from supervisor.core.settings import LOCK_SUFFIX
+from supervisor.errors import CommandError
+
+STOP_TIMEOUT_S = 5.0  # between TERM and KILL, as `consul lock` leaves it
+
+
+def lock(options: argparse.Namespace) -> int:
+    """Hold the lock while the command runs, and return the exit code of the command."""
+    from supervisor.adapters.runtime.init import stay_as_init
+
+    stay_as_init()  # first, so that process 1 stays small
+    with _never_waiting():
+        try:
+            return _lock(options)
+        except CommandError as error:
+            return report(error)
+
+
+def _lock(options: argparse.Namespace) -> int:
+    if options.limit is not None and options.key.endswith(LOCK_SUFFIX):
+        return fail(
+            USAGE,
+            f"cannot use the prefix {options.key}: with -n it is that of `consul lock -n`, without /.lock",
+        )
+    if refused := _why_not_executable(options.argv):
+        code, why = refused
+        return fail(code, f"cannot run {options.argv[0]}: {why}")
+    return _hold(options)
+
+
+def _hold(options: argparse.Namespace) -> int:
+    from supervisor.commands.lock_command.waiting import WaitingProcess
+
+    waiting = None
+    with suppress(OSError):  # the start of the command tries again
+        waiting = WaitingProcess()  # first, while this process is small
+    from supervisor.commands.lock_command.holding import Holding, Manner
+    from supervisor.commands.lock_command.judgement import NotAcquired
+    from supervisor.config.command_line import LockLine, lock_settings
+    from supervisor.config.consul import from_environment
+
+    kills = options.on_lost == "KILL"
+    line = LockLine(
+        key=options.key,
+        limit=options.limit,
+        argv=options.argv,
+        ttl=options.ttl,
+        lock_delay=options.lock_delay,
+        stop_timeout_s=0.0 if kills else STOP_TIMEOUT_S,
+    )
+    hostname = socket.gethostname()
+    settings = lock_settings(line, os.environ, hostname)
+    consul = from_environment(os.environ)
+    manner = Manner(options.wait_s, kills, _say, _say if options.verbose else lambda text: None)
+    environ = {**os.environ, "CONSUL_LOCK_HELD": "true"}  # as `consul lock` sets it
+
+    async def holding() -> int:
+        collect_rarely()
+        return await Holding(consul, settings, manner, environ, hostname, waiting).run()
+
+    try:
+        return run_async(holding())
+    except NotAcquired as error:  # no fault, so cron sends no mail
+        return fail(NEGATIVE, str(error)) if options.verbose else NEGATIVE
+
+
+@contextmanager
+def _never_waiting() -> Iterator[None]:
+    """Print to standard error without waiting for its reader, and without an error if there is no reader.
+
+    The command shares standard error and may have filled it. The loop has to renew the session, and to end
+    the command after a loss.
+    """
+    from supervisor.adapters.filesystem.writing import NonBlockingWriter
+
+    outlet = NonBlockingWriter(sys.stderr.fileno())
+    with redirect_stderr(cast(TextIO, outlet)):  # also for the trace of a bug
+        try:
+            yield
+        finally:
+            outlet.finish()
+
+
+def _why_not_executable(argv: Sequence[str]) -> tuple[int, str] | None:
+    """Return the exit code of a shell for a program that cannot run, and why. None: it seems that it can."""
+    from supervisor.adapters.filesystem.executable import CannotExecute, check_executable
+
+    program = argv[0]
+    found = shutil.which(program)
+    if found is None and os.path.dirname(program) and os.path.exists(program):
+        return NOT_EXECUTABLE, "it is not executable"
+    if found is None:
+        is_for_shell = any(sign in program for sign in " |&;<>$")
+        hint = f"; no shell reads it: write -- sh -c {shlex.quote(' '.join(argv))}" if is_for_shell else ""
+        return NOT_FOUND, f"there is no such program{hint}"
+    try:
+        check_executable(found, os.environ.get("PATH", os.defpath))
+    except CannotExecute as error:
+        return NOT_EXECUTABLE, ": ".join(error.args)
+    return None
+
+
+def _say(text: str) -> None:
+    """Print one line, in which no character of a value from Consul acts on the terminal."""
+    print(f"consul-supervisor: {escape(text)}", file=sys.stderr, flush=True)

@@ -1,0 +1,27 @@
+"""``plan``: the session block that meets an operator's wishes, the inverse of ``check``."""
+
+import argparse
+
+from supervisor.commands.check.plan import FAILOVER, USUALLY, Wishes, as_text, cost_text
+from supervisor.commands.check.plan import plan as plan_for
+from supervisor.commands.check.relied_on import SERF_HEALTH
+from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
+from supervisor.commands.cli.terminal import fail, progress
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Print the session block with its sums, or the nearest wish that is possible for each."""
+    usually_s, change_s, checks = options.usually_s, options.leader_change_s, options.node_checks
+    if options.failover_s is None and usually_s is None:
+        return fail(USAGE, f"cannot plan without a wish for the failover: give {FAILOVER} or {USUALLY}")
+    if usually_s is not None and SERF_HEALTH not in checks:
+        checks = (*checks, SERF_HEALTH)
+    on_lose_s, silence_s, watchdog_s = options.on_lose_s, options.silence_s, options.watchdog_s
+    wishes = Wishes(options.failover_s, on_lose_s, silence_s, checks, change_s, usually_s, watchdog_s)
+    found = plan_for(wishes)
+    if isinstance(found, tuple):
+        fail(NEGATIVE, "cannot plan a session: none meets all these wishes; change one of them:")
+        progress("\n".join(map(cost_text, found)))
+        return NEGATIVE
+    print(as_text(found, change_s), end="")
+    return DONE

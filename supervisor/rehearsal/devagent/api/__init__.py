@@ -1,0 +1,27 @@
+"""Consul's HTTP API over the model's store. The map; each module imports only those above it.
+
+    bodies.py    the fields of JSON bodies
+    call.py      one request on its way: its parameters, the kinds of answers
+    kv.py        /v1/kv/
+    sessions.py  /v1/session/
+    txn.py       /v1/txn
+    agent.py     /v1/agent/, /v1/status/leader
+    routes.py    which path and method goes where; what is answered before that
+
+A handler takes an ApiRequest and returns an Answer, or an Ask for a read that may have to wait. It raises
+Rejected, ApiReply or NoLeader. This package knows no sockets and no request that waits.
+"""
+
+from supervisor.rehearsal.devagent.api.call import (
+    JSON,
+    LEADER,
+    Ask,
+    NoLeader,
+    Settings,
+    as_json,
+    refusal,
+    text,
+)
+from supervisor.rehearsal.devagent.api.routes import respond
+
+__all__ = ["JSON", "LEADER", "Ask", "NoLeader", "Settings", "as_json", "refusal", "respond", "text"]

@@ -1,0 +1,76 @@
+"""The paths and methods of the API, and what is answered before a handler gets a request."""
+
+import posixpath
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from supervisor.rehearsal.devagent.api import agent, kv, sessions, txn
+from supervisor.rehearsal.devagent.api.call import ApiReply, ApiRequest, Ask, Settings, refusal, text
+from supervisor.rehearsal.devagent.messages import AgentRequest, Answer, Rejected
+from supervisor.rehearsal.devagent.store import Store
+
+Handler = Callable[[ApiRequest], Answer | Ask]
+
+# Paths, each with the handler of each method. A path that ends with a slash is followed by a key or an id.
+ROUTES: Mapping[str, Mapping[str, Handler]] = {
+    "/v1/kv/": {"GET": kv.get, "PUT": kv.put, "DELETE": kv.delete},
+    "/v1/txn": {"PUT": txn.transaction},
+    "/v1/session/create": {"PUT": sessions.create},
+    "/v1/session/renew/": {"PUT": sessions.renew},
+    "/v1/session/destroy/": {"PUT": sessions.destroy},
+    "/v1/session/info/": {"GET": sessions.info},
+    "/v1/session/node/": {"GET": sessions.of_node},
+    "/v1/session/list": {"GET": sessions.listed},
+    "/v1/status/leader": {"GET": agent.leader},
+    "/v1/status/peers": {"GET": agent.peers},
+    "/v1/agent/self": {"GET": agent.this},
+    "/v1/agent/checks": {"GET": agent.checks},
+    "/v1/agent/check/pass/": {"PUT": agent.pass_check},
+    "/v1/agent/service/register": {"PUT": agent.register},
+    "/v1/agent/service/deregister/": {"PUT": agent.deregister},
+    "/v1/agent/service/": {"GET": agent.service},
+}
+OF_NAMESPACES = ("/v1/kv/", "/v1/session/")
+NAMESPACE = 'Invalid query parameter: "ns" - Namespaces are a Consul Enterprise feature'
+
+
+def respond(
+    request: AgentRequest, store: Store, settings: Settings, now: float, has_leader: bool
+) -> Answer | Ask:
+    """Answer a request, or return the read that it asks for. Raises NoLeader, with nothing written."""
+    raw_path, _, query = request.target.partition("?")
+    try:
+        path = unquote_to_bytes(raw_path).decode()
+    except UnicodeDecodeError:
+        return text(400, "the embedded agent has only keys in UTF-8")
+    if not path.isprintable():
+        return Answer(400)
+    if posixpath.normpath(path) != path.removesuffix("/"):
+        return text(400, "the embedded agent has no paths with an empty segment, . or ..")
+    if path == "/v1/kv":
+        return Answer(301, headers=(("Location", request.target.replace("/v1/kv", "/v1/kv/", 1)),))
+    route = next((route for route in ROUTES if path == route or _is_below(path, route)), None)
+    if route is None:
+        return text(404, "the embedded agent has no such endpoint")
+    handler = ROUTES[route].get(request.method)
+    if handler is None:
+        allow = ("Allow", ",".join(("OPTIONS", *ROUTES[route])))
+        refused = text(405, f"method {request.method} not allowed")
+        answer = Answer(200) if request.method == "OPTIONS" else refused
+        return replace(answer, headers=(*answer.headers, allow))
+    parameters = dict(reversed(parse_qsl(query, keep_blank_values=True)))  # the first of a name counts
+    if parameters.get("ns") and route.startswith(OF_NAMESPACES):
+        return text(400, f"Bad request: {NAMESPACE}")
+    try:
+        return handler(
+            ApiRequest(request, store, settings, now, has_leader, path.removeprefix(route), parameters)
+        )
+    except Rejected as refused:
+        return refusal(settings, str(refused))
+    except ApiReply as answered:
+        return answered.answer
+
+
+def _is_below(path: str, route: str) -> bool:
+    return route.endswith("/") and path.startswith(route)

@@ -1,0 +1,90 @@
+"""``/v1/session/``: create, renew, destroy, info, list."""
+
+from dataclasses import replace
+
+from supervisor.rehearsal.devagent.api.bodies import Fields, decode, text_of
+from supervisor.rehearsal.devagent.api.call import ApiRequest, Ask, Settings, text
+from supervisor.rehearsal.devagent.durations import SECOND_NS, parse_ns
+from supervisor.rehearsal.devagent.messages import Answer, Rejected
+from supervisor.rehearsal.devagent.queries import SessionQuery, SessionsQuery
+from supervisor.rehearsal.devagent.sessions import DELETE, RELEASE, SERF_HEALTH, TTL_MAX_NS, StoredSession
+from supervisor.rehearsal.devagent.shapes import session_shape
+
+SESSION = "session"
+
+
+def create(call: ApiRequest) -> Answer:
+    """Make a session. Like Consul this ignores a body that comes in chunks."""
+    body = call.request.body if call.request.sized else b""
+    try:
+        wanted = _wanted(Fields(decode(body or b"{}")), call.node)
+    except ValueError as error:
+        return text(400, f"Request decode failed: {error}")
+    call.to_server()
+    session = call.store.create_session(_checked(wanted, call.settings), call.now)
+    return call.json({"ID": session.id})
+
+
+def renew(call: ApiRequest) -> Answer:
+    call.need_rest(SESSION)
+    call.to_server()
+    session = call.store.sessions.find(call.rest)
+    if session is None:
+        return text(404, f"Session id '{call.rest}' not found")
+    call.store.sessions.renew(session, call.now)
+    return call.json([session_shape(session)])
+
+
+def destroy(call: ApiRequest) -> Answer:
+    """End a session; the answer is true also for an unknown one."""
+    call.need_rest(SESSION)
+    call.to_server()
+    call.store.destroy_session(call.rest, call.now)
+    return call.json(True)
+
+
+def info(call: ApiRequest) -> Ask:
+    call.need_rest(SESSION)
+    return call.ask(SessionQuery(call.rest))
+
+
+def listed(call: ApiRequest) -> Ask:
+    return call.ask(SessionsQuery())
+
+
+def of_node(call: ApiRequest) -> Ask:
+    call.need_rest("node name")
+    return call.ask(SessionsQuery(call.rest))
+
+
+def _wanted(fields: Fields, node: str) -> StoredSession:
+    """Return the session that a body describes. Raises ValueError."""
+    checks = [text_of(check) for check in fields.items("NodeChecks")]
+    return StoredSession(
+        id="",
+        node=fields.text("Node", node),
+        name=fields.text("Name"),
+        ttl=fields.text("TTL"),
+        lock_delay_ns=parse_ns(fields.text("LockDelay", "15s")),
+        behavior=fields.text("Behavior") or RELEASE,
+        node_checks=tuple(checks) if "nodechecks" in fields.names else (SERF_HEALTH,),
+        service_checks=tuple(Fields(check).text("ID") for check in fields.items("ServiceChecks")),
+    )
+
+
+def _checked(wanted: StoredSession, settings: Settings) -> StoredSession:
+    """Return the session with its TTL, after the checks of the server. Raises Rejected."""
+    if not wanted.node:
+        raise Rejected("Must provide Node")
+    if wanted.behavior not in (RELEASE, DELETE):
+        raise Rejected(f"Invalid Behavior setting '{wanted.behavior}'")
+    if not wanted.ttl:
+        return wanted
+    try:
+        ttl_ns = parse_ns(wanted.ttl)
+    except ValueError as error:
+        raise Rejected(f"Session TTL '{wanted.ttl}' invalid: {error}") from None
+    if ttl_ns != 0 and not settings.session_ttl_min_s * SECOND_NS <= ttl_ns <= TTL_MAX_NS:
+        bounds = f"[{settings.session_ttl_min_s:g}s=24h0m0s]"
+        raise Rejected(f"Invalid Session TTL '{ttl_ns}', must be between {bounds}")
+    return replace(wanted, ttl_ns=ttl_ns)

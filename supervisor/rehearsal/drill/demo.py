@@ -1,0 +1,279 @@
+"""The demo: an election with its failover and a semaphore, as the hooks of three supervisors report them.
+
+Everything is real except Consul: the embedded agent allows lock-delays and TTLs that are short enough to
+watch. The hooks are commands that write to a FIFO, and one webhook. The demo prints nothing that no hook has
+reported, and decides nothing for the supervisors.
+
+A chapter ends when the hooks have reported it. Nothing here happens after a fixed time. Another node leads at
+most 2 x ttl + lock_delay = 6 s after a crash. Real configurations have longer times.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from supervisor.errors import NotPossible
+from supervisor.rehearsal.devagent.agent import ADDRESS, DevAgent
+from supervisor.rehearsal.drill import NODES
+from supervisor.rehearsal.drill.backstage import Supervisors, temporary_folder, until
+from supervisor.reporting.http_server import HttpAnswer, HttpRequest, HttpServer
+
+EVENT_S = 60.0  # the longest wait for one event; a failover takes six seconds on an idle machine
+STOP_S = 5.0  # the longest wait for a supervisor to end by itself
+REPORT_BYTES_MAX = 4096  # one write, which a FIFO keeps in one piece
+# One line for each event of a hook; Demo._report reads the fields in this order.
+REPORT = (
+    'echo "{node}|$CONSUL_SUPERVISOR_EVENT|$CONSUL_SUPERVISOR_REASON|$CONSUL_SUPERVISOR_FENCING_TOKEN'
+    '|$CONSUL_SUPERVISOR_LEADER|$CONSUL_SUPERVISOR_HOLDERS" >"$DEMO_FIFO"'
+)
+_HOOKS = """\
+    value: "{node}"
+    on_acquire:
+      - {{shell: '{report}', kill_after: 100ms}}
+    on_lose:
+      - {{shell: '{report}', timeout: 500ms, kill_after: 100ms}}
+    on_change:
+      - {{shell: '{report}'}}
+"""
+_ELECTION = """\
+consul: {{address: "{agent}"}}
+elections:
+  demo:
+    session: {{ttl: 1s, lock_delay: 4s}}
+"""
+_WEBHOOK = """\
+      - {{webhook: "{webhook}"}}
+"""
+_SEMAPHORE = """\
+consul: {{address: "{agent}"}}
+semaphores:
+  rebuild:
+    limit: 2
+    session: {{ttl: 1s}}
+    prune_delay: 4s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A part of the demo with one configuration, and the words for the reports of its hooks."""
+
+    template: str
+    may: str  # of a node that has acquired
+    stops: str  # the work that a node ends when it loses
+    gives_back: str  # the release that follows on_lose
+    does: tuple[str, str]  # the verb for one holder or none, and for several
+
+
+ELECTION = Act(_ELECTION + _HOOKS + _WEBHOOK, "I lead", "leading", "the key is released", ("leads", "lead"))
+SEMAPHORE = Act(
+    _SEMAPHORE + _HOOKS, "I may rebuild", "rebuilding", "the slot is given back", ("rebuilds", "rebuild")
+)
+
+
+async def play(say: Callable[[str], None], *, colours: bool, environ: Mapping[str, str]) -> None:
+    """Show everything, in about ten seconds. Raises NotPossible when an event does not happen.
+
+    say: prints a line.
+    colours: whether the terminal shows colours.
+    environ: the environment of the supervisors.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that everything is ended
+    say("Three nodes want to lead, and one may; then they want to rebuild, and two may.")
+    say("This is what their hooks are told, and when.")
+    async with temporary_folder("consul-supervisor-demo-") as folder:
+        demo = Demo(folder, say, colours=colours, environ=environ)
+        try:
+            await demo.open()
+            await demo.election()
+            await demo.semaphore()
+        finally:
+            await demo.close()
+    say("")
+    say("All is stopped; nothing is left behind.")
+
+
+class Demo:
+    """The agent, the supervisors, and the state that their hooks have reported."""
+
+    def __init__(
+        self, folder: Path, say: Callable[[str], None], *, colours: bool, environ: Mapping[str, str]
+    ) -> None:
+        self._folder, self._say, self._colours = folder, say, colours
+        self._fifo_path, self._fifo = folder / "hooks", -1
+        self._began_at = time.monotonic()
+        self._supervisors = Supervisors(folder, {**environ, "DEMO_FIFO": str(self._fifo_path)})
+        self._agent = DevAgent()
+        self._receiver = HttpServer(self._webhook)
+        self._urls: dict[str, str] = {}
+        self._act = ELECTION
+        self._holding: frozenset[str] = frozenset()  # by on_acquire and on_lose
+        # The holders that on_change of each node has named, and the webhook under ``webhook``.
+        self._observed: dict[str, frozenset[str]] = {}
+
+    async def open(self) -> None:
+        """Start the agent, the receiver of webhooks, and the FIFO of the hooks."""
+        self._urls["agent"] = f"http://{ADDRESS}:{await self._agent.server.listen(ADDRESS, 0)}"
+        self._urls["webhook"] = f"http://{ADDRESS}:{await self._receiver.listen(ADDRESS, 0)}/leader"
+        os.mkfifo(self._fifo_path, 0o600)
+        self._fifo = os.open(self._fifo_path, os.O_RDWR | os.O_NONBLOCK)
+        asyncio.get_running_loop().add_reader(self._fifo, self._read_reports)
+
+    async def close(self) -> None:
+        self._supervisors.close()
+        if self._fifo >= 0:
+            asyncio.get_running_loop().remove_reader(self._fifo)
+            os.close(self._fifo)
+        await self._receiver.close()
+        await self._agent.close()
+
+    # --- the story -------------------------------------------------------------------------------
+
+    async def election(self) -> None:
+        """Show that one node of three leads, that it crashes and comes back, and a planned stop."""
+        self._begin(ELECTION, "An election")
+        self._line("agent", f"an in-memory Consul agent listens on {self._urls['agent']}")
+        for node in NODES:
+            self._start(node)
+        await self._settled("an election", NODES, 1)
+        await self._until("a webhook", lambda: self._observed.get("webhook") == self._holding)
+
+        (crashed,) = self._holding
+        self._chapter(f"A crash: {crashed} is killed with -9")
+        self._holding = frozenset()
+        self._supervisors.kill(crashed)
+        text = "is dead: its session is renewed no more, and expires after 2 x ttl (2 s)"
+        self._line(crashed, text, "1;31")
+        await self._settled("the expiry", _without(crashed), 0)
+        self._line(
+            "agent", "now keeps the key free for the lock-delay (4 s): time for whatever may still run"
+        )
+        await self._settled("a failover", _without(crashed), 1)
+
+        self._chapter(f"{crashed} comes back, and waits")
+        self._start(crashed)
+        await self._settled("its return", NODES, 1)
+
+        (stopped,) = self._holding
+        self._chapter(f"A planned stop: systemctl stop on {stopped}")
+        await self._stop(stopped)
+        await self._settled("a hand-over", _without(stopped), 1)
+        await self._end("The end of the election")
+
+    async def semaphore(self) -> None:
+        """Show that two nodes of three have a slot, and that the third gets the slot of a node that stops."""
+        self._begin(SEMAPHORE, "A semaphore: three nodes want to rebuild, two may at once")
+        for node in NODES:
+            self._start(node)
+        await self._settled("two holders", NODES, 2)
+        (waiter,) = frozenset(NODES) - self._holding
+        self._line(waiter, "waits: both slots are taken", "1;33")
+
+        stopped = min(self._holding)
+        self._chapter(f"{stopped} has rebuilt: systemctl stop on {stopped}")
+        await self._stop(stopped)
+        await self._settled("the next holder", _without(stopped), 2)
+        await self._end("The end")
+
+    async def _end(self, title: str) -> None:
+        """Stop all supervisors, the waiters first, so that no node takes over any more."""
+        self._chapter(title)
+        for node in sorted(self._supervisors.running, key=lambda node: (node in self._holding, node)):
+            await self._stop(node)
+            self._line(node, "stopped")
+
+    # --- lines -----------------------------------------------------------------------------------
+
+    def _begin(self, act: Act, title: str) -> None:
+        """Begin an act. Supervisors that start from now on have its configuration."""
+        self._act, self._holding, self._observed = act, frozenset(), {}
+        self._chapter(title)
+
+    def _chapter(self, title: str) -> None:
+        """Print a title. The lines below it count their seconds from here."""
+        self._say("")
+        self._say(self._painted("1", title))
+        self._began_at = time.monotonic()
+
+    def _line(self, who: str, text: str, colour: str = "") -> None:
+        """Print one line about a node, the agent or the webhook."""
+        elapsed_s = time.monotonic() - self._began_at
+        self._say(f"{elapsed_s:8.3f} s  {self._painted(colour, f'{who:<8}')}  {text}")
+
+    def _painted(self, colour: str, text: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._colours and colour else text
+
+    # --- supervisors -----------------------------------------------------------------------------
+
+    def _start(self, node: str) -> None:
+        config = self._folder / f"{node}.yaml"
+        config.write_text(self._act.template.format(**self._urls, node=node, report=REPORT.format(node=node)))
+        own = str(self._folder / f"{node}.state")
+        variables = {"STATE_DIRECTORY": own, "RUNTIME_DIRECTORY": own}
+        self._supervisors.start(node, "supervisor", "run", str(config), **variables)
+        self._line(node, "its supervisor starts")
+
+    async def _stop(self, node: str) -> None:
+        if code := await self._supervisors.stop(node, STOP_S):
+            raise self._failed(f"the supervisor of {node} ended with {code}", [node])
+
+    async def _settled(self, event: str, nodes: Iterable[str], count: int) -> None:
+        """Wait until ``count`` of these nodes hold, no other node holds, and each of them observed it."""
+        names = frozenset(nodes)
+
+        def is_settled() -> bool:
+            observed = all(self._observed.get(name) == self._holding for name in names)
+            return observed and len(self._holding) == count and self._holding <= names
+
+        await self._until(event, is_settled)
+
+    async def _until(self, event: str, happened: Callable[[], bool]) -> None:
+        if not await until(happened, EVENT_S):
+            why = f"{event} did not happen within {EVENT_S:g} s"
+            raise self._failed(why, self._supervisors.running)
+
+    def _failed(self, why: str, nodes: Iterable[str]) -> NotPossible:
+        logs = [f"  {node}: {line}" for node in nodes for line in self._supervisors.log(node)[-5:]]
+        return NotPossible("\n".join([f"cannot finish the demo: {why}:", *logs]))
+
+    # --- reports ---------------------------------------------------------------------------------
+
+    def _read_reports(self) -> None:
+        for line in os.read(self._fifo, 16 * REPORT_BYTES_MAX).decode().splitlines():
+            self._report(*line.split("|", 5))
+
+    def _report(self, node: str, event: str, reason: str, token: str, leader: str, holders: str) -> None:
+        """Print the report of a hook. ``leader``: of an election; ``holders``: of a semaphore, as JSON."""
+        act = self._act
+        if event == "acquire":
+            self._holding |= {node}
+            self._line(node, f"on_acquire  {act.may}, fencing token {token}", "1;32")
+        elif event == "lose":
+            self._holding -= {node}
+            text = f"on_lose     I stop {act.stops} ({reason}); only then {act.gives_back}"
+            self._line(node, text, "1;33")
+        else:
+            values = (each["value"]["Value"] for each in json.loads(holders)) if holders else (leader,)
+            names = self._observed[node] = frozenset(values) - {""}
+            who = " and ".join(sorted(names)) or "nobody"
+            self._line(node, f"on_change   {who} {act.does[len(names) > 1]}", "36")
+
+    async def _webhook(self, request: HttpRequest) -> HttpAnswer:
+        event = json.loads(request.body)
+        leader = event["leader"]
+        named = frozenset({leader} - {None})
+        if named and self._observed.get("webhook") != named:
+            self._observed["webhook"] = named
+            self._line("webhook", f"POST {request.target}: {event['reason']}, leader {leader}", "35")
+        return HttpAnswer(204)
+
+
+def _without(node: str) -> tuple[str, ...]:
+    return tuple(other for other in NODES if other != node)

@@ -1,0 +1,38 @@
+"""The process of one supervisor of a drill: ``python -m supervisor.rehearsal.drill.node CONFIG NODE``.
+
+CONFIG is a pickled Config in a file that only this user can read, so that neither arguments nor environment
+carry a secret, and no duration is rounded by way of YAML.
+"""
+
+import asyncio
+import os
+import pickle
+import sys
+from pathlib import Path
+
+from supervisor.adapters.runtime import signals
+from supervisor.adapters.runtime.clock import boottime
+from supervisor.config import Config
+from supervisor.daemon.loop import Daemon
+from supervisor.reporting.telemetry.log import STANDARD_ERROR, Log, reaches_journal
+
+
+def main(path: str, node: str) -> int:
+    """Take part in the items of the configuration until a signal stops the process."""
+    config = pickle.loads(Path(path).read_bytes())
+    assert isinstance(config, Config)
+
+    async def loaded() -> Config:
+        return config
+
+    async def daemon() -> int:
+        journal = reaches_journal(STANDARD_ERROR, os.environ)
+        log = Log(config.log.level, config.log.format, boottime, journal=journal)
+        return await Daemon(config, node, os.environ, log, load=loaded).run()
+
+    return asyncio.run(daemon())
+
+
+if __name__ == "__main__":
+    signals.block()
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,373 @@
+"""The plays: what is done to the supervisors, and which promises must hold.
+
+A play begins when the expected number of nodes hold and another node waits. It compares its promises
+with what happened, and never waits without a limit.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from supervisor.config.formats.durations import format_duration
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.rehearsal.drill import NODES
+from supervisor.rehearsal.drill.agents import ask
+from supervisor.rehearsal.drill.backstage import ended, until
+from supervisor.rehearsal.drill.bounds import (
+    COMMAND_S,
+    REST_S,
+    STUCK_S,
+    WITHOUT_TTL_S,
+    failover_s,
+    hold_s,
+    lose_s,
+)
+from supervisor.rehearsal.drill.losses import (
+    after,
+    elapsed_s,
+    exclusive,
+    in_order,
+    lose_time,
+    next_holder,
+    spare,
+    succeeded,
+)
+from supervisor.rehearsal.drill.promises import ALLOWANCE_S, Played, Promise, at_least, at_most, yes
+from supervisor.rehearsal.drill.recorders import FAIL, HANG
+from supervisor.rehearsal.drill.stage import DrillCluster
+from supervisor.rehearsal.drill.tenures import ObservedTenure
+
+REST = f"{REST_S:g}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """One play."""
+
+    name: str  # its name in JSON
+    title: str  # its title in the text
+    act: Callable[[DrillCluster], Awaitable[None]]  # plays it, and judges its promises
+    skipped: Callable[[ItemSettings], str] = lambda item: ""  # why the play does not suit an item
+    breaks: Callable[[ItemSettings], bool] = lambda item: False  # whether it spoils the stage
+
+
+async def perform(play: Play, stage: DrillCluster) -> Played:
+    stage.begin()
+    await play.act(stage)
+    if stage.item.contend:
+        stage.judge(exclusive(stage))
+    return Played(play.name, play.title, tuple(stage.promises), tuple(stage.lines))
+
+
+# --- a stage that is ready -----------------------------------------------------------------------
+
+
+async def start(stage: DrillCluster) -> None:
+    """Start three supervisors, and wait until the expected number of nodes hold."""
+    began_at = time.monotonic()
+    for node in NODES:
+        stage.start(node)
+    is_held = await settle(stage)
+    what = "nodes that hold" if isinstance(stage.item, SemaphoreSettings) else "a node holds"
+    if not is_held:
+        stage.judge(not_settled(stage))
+    else:
+        last_at = max(tenure.since for tenure in stage.holding)
+        stage.judge(
+            Promise(what, str(stage.limit), f"{len(stage.holding)} after {last_at - began_at:.2f}s", True)
+        )
+
+
+def not_settled(stage: DrillCluster) -> Promise:
+    """Return the promise that the expected number of nodes hold and the rest wait, which is broken."""
+    why = stage.why_none() or next(filter(None, map(stage.last_problem, NODES)), "")
+    promised = f"{stage.limit} and {len(NODES) - stage.limit}"
+    found = f"{len(stage.holding)} and {len(stage.candidates)}"
+    return Promise("nodes that hold, and that wait", promised, f"{found}; {why}".rstrip("; "), kept=False)
+
+
+async def settle(stage: DrillCluster) -> bool:
+    """Start the supervisors that do not run, and wait for the expected holders and candidates.
+
+    Return whether all of them are there in time.
+    """
+    for node in NODES:
+        if node not in stage.running:
+            stage.start(node)
+    waiting = len(NODES) - stage.limit
+
+    def is_ready() -> bool:
+        return len(stage.holding) == stage.limit and len(stage.candidates) >= waiting
+
+    return await until(is_ready, hold_s(stage.item) + lose_s(stage.item) + stage.item.rejoin_delay_s)
+
+
+def _holder(stage: DrillCluster) -> ObservedTenure:
+    return stage.holding[0]
+
+
+# --- hand-overs ----------------------------------------------------------------------------------
+
+
+async def planned_stop(stage: DrillCluster) -> None:
+    """Stop the holder as systemd does."""
+    tenure, at = _holder(stage), time.monotonic()
+    code = await stage.stop(tenure.node)
+    await _handed_over(stage, tenure, at)
+    stage.judge(Promise("exit code of the supervisor", "0", str(code), code == 0))
+
+
+async def step_down(stage: DrillCluster) -> None:
+    """Hand over to a named candidate, or in a semaphore to any."""
+    tenure, named = _holder(stage), stage.candidates[0]
+    is_election = not isinstance(stage.item, SemaphoreSettings)
+    to = ["--to", named] if is_election else []
+    child = stage.command("step-down", stage.item.name, *to, "--for", REST, node=tenure.node)
+    await until(lambda: tenure.lost_from is not None or not tenure.is_held, COMMAND_S)
+    at = tenure.lost_from or tenure.freed_at or time.monotonic()
+    await _handed_over(stage, tenure, at)
+    code = await ended(child, COMMAND_S)
+    stage.judge(Promise("exit code of step-down", "0", str(code), code == 0))
+    if is_election:
+        following = next(iter(stage.since(at)), None)
+        found = "nobody" if following is None else following.node
+        stage.judge(Promise("the next holder", named, found, found == named))
+
+
+async def _handed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
+    """Judge the promises about a hand-over that was requested at this moment."""
+    limit_s = stage.lease.lose_time_s + stage.lease.acquire_delay_s
+    within_s = limit_s + lose_s(stage.item) + 2 * ALLOWANCE_S
+    await until(lambda: bool(stage.since(at)) or tenure.is_stuck, within_s)
+    following = await next_holder(stage, at, 0.0 if tenure.is_stuck else ALLOWANCE_S)
+    stage.judge(*in_order(stage, tenure), *lose_time(stage, tenure, at))
+    terms = "lose_time + acquire_delay" if stage.lease.acquire_delay_s else "lose_time"
+    stage.judge(at_most(f"another node is holder ({terms})", limit_s, after(at, following)))
+
+
+# --- crashes -------------------------------------------------------------------------------------
+
+
+async def crash_and_return(stage: DrillCluster) -> None:
+    """Kill the supervisor of the holder, and start it again at once."""
+    tenure, at = _holder(stage), time.monotonic()
+    losing = len(tenure.of("on_lose"))
+    stage.mark(tenure.node, "its supervisor is killed with -9")
+    stage.kill(tenure.node, with_hooks=False)
+    killed_at = time.monotonic()
+    stage.start(tenure.node)
+
+    def is_adopted() -> bool:
+        return stage.renewed.get(tenure.session, 0.0) > killed_at and tenure.holds
+
+    await until(lambda: is_adopted() or tenure.session not in stage.sessions, hold_s(stage.item))
+    if tenure.session not in stage.sessions:
+        await until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
+        text = "not in time: its session had ended, and on_lose ran"
+        stage.judge(
+            Promise("a supervisor that is back in time adopts", "or on_lose runs", text, tenure.has_lost)
+        )
+    else:
+        back_s = stage.renewed.get(tenure.session, killed_at) - at
+        found = f"yes, {format_duration(back_s)} after the crash" if is_adopted() else "no"
+        stage.judge(Promise("its session is adopted", "yes", found, is_adopted()))
+        stage.judge(yes("no hook of on_lose runs", len(tenure.of("on_lose")) == losing))
+        stage.judge(yes("no other node acquires", not stage.since(at)))
+
+
+async def crash(stage: DrillCluster) -> None:
+    """Kill the holder with all its processes, as the crash of its machine does, and start it again later."""
+    tenure, at = _holder(stage), time.monotonic()
+    stage.mark(tenure.node, "crashes: its supervisor and its hooks are killed with -9")
+    stage.kill(tenure.node, with_hooks=True)
+    await _failed_over(stage, tenure, at)
+    stage.start(tenure.node)
+    if stage.item.on_lose:
+        await until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
+        stage.judge(*succeeded(stage, tenure))
+
+
+async def _failed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
+    """Judge the promise about the failover of a holder that vanished at this moment."""
+    failover = stage.lease.failover_s
+    if failover is None:
+        await asyncio.sleep(WITHOUT_TTL_S)
+        stage.judge(yes("nobody takes over without a TTL", not stage.since(at)))
+        at = time.monotonic()
+        stage.mark("", "an operator destroys the session")
+        await stage.destroy(tenure.session)
+        failover = stage.item.guard_s + stage.lease.acquire_delay_s
+    following = await next_holder(stage, at, failover_s(stage.item))
+    stage.judge(at_most("another node is holder (failover)", failover, after(at, following)))
+
+
+async def silence(stage: DrillCluster) -> None:
+    """Let Consul be silent for the holder alone, for longer than its room."""
+    tenure, at = _holder(stage), time.monotonic()
+    stage.mark(tenure.node, "gets no answer from Consul any more")
+    stage.agents[tenure.node].freeze()
+    lease = stage.lease
+    try:
+        await until(lambda: tenure.lost_at is not None, lease.room_s + lose_s(stage.item) + 2 * ALLOWANCE_S)
+        if stage.item.on_lose or stage.item.run:
+            stage.judge(at_most("losing begins (room)", lease.room_s, elapsed_s(at, tenure.lost_from)))
+            ended_s = elapsed_s(at, tenure.lost_at)
+            stage.judge(
+                at_most("losing has ended (room + lose_time)", lease.room_s + lease.lose_time_s, ended_s)
+            )
+        await _failed_over(stage, tenure, at)
+        stage.judge(*spare(stage, tenure, next(iter(stage.since(at)), None)))
+        stage.judge(*succeeded(stage, tenure))
+    finally:
+        stage.agents[tenure.node].thaw()
+        stage.mark(tenure.node, "gets answers from Consul again")
+
+
+async def destroy(stage: DrillCluster) -> None:
+    """Destroy the session of the holder, as an operator does."""
+    tenure, at = _holder(stage), time.monotonic()
+    stage.mark("", f"an operator destroys the session of {tenure.node}")
+    await stage.destroy(tenure.session)
+    following = await next_holder(stage, at, failover_s(stage.item))
+    stage.judge(*lose_time(stage, tenure, at))
+    taken_s, guard_s = after(at, following), stage.item.guard_s
+    longest_s = guard_s + stage.lease.acquire_delay_s
+    if isinstance(stage.item, SemaphoreSettings):
+        # A live holder gives its slot back once on_lose has ended, which may be earlier.
+        stage.judge(at_most(f"another node is holder ({stage.item.guard_name})", longest_s, taken_s))
+    else:
+        stage.judge(at_least(f"no other node is holder ({stage.item.guard_name})", guard_s, taken_s))
+        stage.judge(at_most("another node is holder", longest_s, taken_s))
+        stage.judge(*spare(stage, tenure, following))
+    stage.judge(*succeeded(stage, tenure))
+
+
+# --- hooks that do not work ----------------------------------------------------------------------
+
+
+async def failing_on_acquire(stage: DrillCluster) -> None:
+    """Let on_acquire fail on the next node that acquires."""
+    first, at, place = _holder(stage), time.monotonic(), "on_acquire[0]"
+    stage.cue(place, FAIL)
+    stage.mark("", "the next on_acquire will fail")
+    stage.command("step-down", stage.item.name, "--for", REST, node=first.node)
+    attempts = stage.item.on_acquire[0].retries + 1
+
+    def failed() -> ObservedTenure | None:
+        found = (each for each in stage.since(at) if _failures(each, place) >= attempts)
+        return next(found, None)
+
+    try:
+        await until(
+            lambda: failed() is not None or first.is_stuck, hold_s(stage.item) + lose_s(stage.item) + REST_S
+        )
+        victim = failed()
+        stage.judge(yes("on_acquire fails on one node", victim is not None, "no node acquired"))
+        if victim is None:
+            return
+        if stage.item.acquire_failure == "keep":
+            await asyncio.sleep(STUCK_S)
+            stage.judge(yes("it goes on holding (acquire_failure: keep)", victim.is_held))
+            return
+        await until(lambda: not victim.is_held, lose_s(stage.item) + ALLOWANCE_S)
+        freed_at = victim.freed_at
+    finally:
+        stage.clear(place)
+    stage.judge(yes("it releases", freed_at is not None))
+    stage.judge(*in_order(stage, victim))
+    within_s = hold_s(stage.item) + stage.item.rejoin_delay_s + REST_S
+    await until(lambda: len(stage.holding) == stage.limit, within_s)
+    stage.judge(yes("a node holds afterwards", len(stage.holding) == stage.limit))
+
+
+def _failures(tenure: ObservedTenure, place: str) -> int:
+    return sum(one.place == place and one.has_failed for one in tenure.attempts)
+
+
+async def hanging_on_lose(stage: DrillCluster) -> None:
+    """Let on_lose hang on the holder, in spite of TERM."""
+    tenure, at = _holder(stage), time.monotonic()
+    place, hook = "on_lose[0]", stage.item.on_lose[0]
+    stage.cue(place, HANG)
+    stage.mark("", "the next on_lose will hang, and ignore TERM")
+    stage.command("step-down", stage.item.name, "--for", REST, node=tenure.node)
+    try:
+        await until(
+            lambda: tenure.is_stuck or not tenure.is_held, COMMAND_S + lose_s(stage.item) + 2 * ALLOWANCE_S
+        )
+    finally:
+        stage.clear(place)
+    taken = [
+        one.ended_at - one.began_at for one in tenure.of("on_lose") if one.ended_at and one.place == place
+    ]
+    stage.judge(
+        at_most("on_lose[0] is killed (timeout + kill_after)", hook.attempt_s, max(taken, default=None))
+    )
+    if not stage.item.on_lose_failure:
+        await asyncio.sleep(STUCK_S)
+        stage.judge(yes("it keeps the lock, stuck", tenure.is_held))
+        stage.command("recover", stage.item.name, node=tenure.node)
+    await until(lambda: not tenure.is_held, COMMAND_S + lose_s(stage.item))
+    if stage.item.on_lose_failure:
+        stage.judge(yes("on_lose_failure runs", bool(tenure.of("on_lose_failure"))))
+    stage.judge(yes("it releases afterwards", not tenure.is_held))
+    following = await next_holder(stage, at, hold_s(stage.item) + REST_S)
+    stage.judge(yes("a node holds afterwards", following is not None))
+
+
+# --- observers -----------------------------------------------------------------------------------
+
+
+async def observe(stage: DrillCluster) -> None:
+    """Let another program take the key, and look on."""
+    for node in NODES:
+        stage.start(node)
+    await until(lambda: all(stage.answered.get(node) for node in NODES), hold_s(stage.item))
+    made = await ask(stage.agent, "PUT", "/v1/session/create", {"Name": "another program", "TTL": "60s"})
+    session = made["ID"] if isinstance(made, dict) else ""
+    if not isinstance(stage.item, SemaphoreSettings):
+        at = time.monotonic()
+        stage.mark("", "another program takes the key")
+        await ask(stage.agent, "PUT", f"/v1/kv/{stage.item.key}?acquire={session}", b"another program")
+        if stage.item.on_change:
+
+            def has_run() -> bool:
+                began = {change.node for change in stage.changes if change.began_at > at}
+                return began == set(NODES)
+
+            stage.judge(yes("on_change runs on each node", await until(has_run, hold_s(stage.item))))
+    stage.judge(yes("no observer has a session", list(stage.sessions) == [session]))
+    stage.judge(yes("no observer holds", not stage.tenures))
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+CONTENDER = (
+    Play("start", "start of three supervisors", start),
+    Play("stop", "planned stop of the holder", planned_stop),
+    Play("step-down", "step-down of the holder", step_down),
+    Play("crash-and-return", "crash of the supervisor, and its return", crash_and_return),
+    Play("crash", "crash of the machine", crash),
+    Play("silence", "Consul silent for the holder", silence),
+    Play("destroy", "destroy of the session by an operator", destroy),
+    Play(
+        "failing-on-acquire",
+        "on_acquire fails",
+        failing_on_acquire,
+        lambda item: "" if item.on_acquire else "the item has no on_acquire",
+        lambda item: item.acquire_failure == "keep",
+    ),
+    Play(
+        "hanging-on-lose",
+        "on_lose hangs",
+        hanging_on_lose,
+        lambda item: "" if item.on_lose else "the item has no on_lose",
+    ),
+)
+OBSERVER = (Play("observe", "an observer looks on", observe),)
+
+
+def plays_of(item: ItemSettings) -> tuple[Play, ...]:
+    return CONTENDER if item.contend else OBSERVER

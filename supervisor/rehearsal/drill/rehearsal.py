@@ -1,0 +1,161 @@
+"""All plays of all items, one after the other.
+
+After a play with a broken promise the next one begins on a new stage, so that no play suffers from another.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from supervisor.config import Config
+from supervisor.config.problems import KeyPath, Places
+from supervisor.core.settings import ItemSettings
+from supervisor.errors import NotPossible
+from supervisor.rehearsal.drill.backstage import temporary_folder
+from supervisor.rehearsal.drill.bounds import MACHINE_S, START_S, hold_s, play_s
+from supervisor.rehearsal.drill.plays import Play, not_settled, perform, plays_of, settle, start
+from supervisor.rehearsal.drill.promises import Played
+from supervisor.rehearsal.drill.shortened import Shortened, shorten
+from supervisor.rehearsal.drill.stage import DrillCluster
+
+NOT_HELD = "no node held the lock"
+PREFIX = "cs-drill-"  # short, because the path of a socket is
+
+
+@dataclass(frozen=True, slots=True)
+class Drilled:
+    """The results of the plays of one item."""
+
+    original: ItemSettings
+    shortened: Shortened
+    played: tuple[Played, ...] = ()
+
+    @property
+    def kept(self) -> bool:
+        return all(play.kept for play in self.played)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plan of a drill."""
+
+    items: tuple[Drilled, ...]  # the items, shortened
+    configs: Mapping[str, Config]  # the configuration as each node loads it
+    speed: float
+    real: bool  # whether the hooks of the file run
+    left: int  # how many items are left out, because one of each ``for_each`` is enough
+
+    @property
+    def bound_s(self) -> float:
+        """How long the drill takes at most."""
+        return sum(_bound_s(each.shortened.settings) for each in self.items)
+
+    @property
+    def machine_s(self) -> float:
+        """The part of the bound that only a busy machine needs, to start and stop supervisors."""
+        played = sum(len(_suitable(each.shortened.settings)) for each in self.items)
+        return played * MACHINE_S + len(self.items) * START_S
+
+
+def _bound_s(item: ItemSettings) -> float:
+    return len(_suitable(item)) * play_s(item) + hold_s(item)
+
+
+def _suitable(item: ItemSettings) -> list[Play]:
+    return [play for play in plays_of(item) if not play.skipped(item)]
+
+
+def plan(
+    configs: Mapping[str, Config], names: Sequence[str], speed: float, *, real: bool, each: bool = False
+) -> Plan:
+    """Return the plan of a drill of these items. No names: of every item.
+
+    each: without names, every item of a ``for_each`` too. Else the first item of a ``for_each`` alone.
+    """
+    config = next(iter(configs.values()))
+    chosen: Sequence[ItemSettings] = config.items
+    if names:
+        chosen = [item for item in chosen if item.name in names]
+    elif config.places is not None and not each:
+        chosen = _one_of_each(chosen, config.places)
+    shortened = tuple(Drilled(item, shorten(item, speed, real=real)) for item in chosen)
+    return Plan(shortened, configs, speed, real, 0 if names else len(config.items) - len(chosen))
+
+
+def _one_of_each(items: Iterable[ItemSettings], places: Places) -> list[ItemSettings]:
+    """Return the items without those that differ from an earlier one only by their value of ``for_each``."""
+    by_path: dict[KeyPath, ItemSettings] = {}
+    for item in items:
+        by_path.setdefault(places.written((f"{item.kind}s", item.name)), item)
+    return list(by_path.values())
+
+
+async def rehearse(
+    planned: Plan, item: Drilled, environ: Mapping[str, str], progress: Callable[[str], None]
+) -> Drilled:
+    """Perform every play of one item. Raises NotPossible when that takes longer than its bound.
+
+    progress: prints a line about the play that begins.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)  # so that everything is ended
+    try:
+        async with asyncio.timeout(_bound_s(item.shortened.settings)):
+            played = await _Rehearsal(planned, item, environ, progress).run()
+    except TimeoutError:
+        raise NotPossible(f"cannot finish the drill of {item.original.name} within its bound") from None
+    return Drilled(item.original, item.shortened, played)
+
+
+class _Rehearsal:
+    """The plays of one item."""
+
+    def __init__(
+        self, planned: Plan, item: Drilled, environ: Mapping[str, str], progress: Callable[[str], None]
+    ) -> None:
+        self._planned, self._environ, self._progress = planned, environ, progress
+        self._name, self._settings = item.original.name, item.shortened.settings
+        self._stage: DrillCluster | None = None
+        self._opened = AsyncExitStack()
+
+    async def run(self) -> tuple[Played, ...]:
+        plays = plays_of(self._settings)
+        played: list[Played] = []
+        try:
+            for number, play in enumerate(plays, 1):
+                self._progress(f"{self._name}: {number} of {len(plays)}, {play.title}")
+                played.append(await self._play(play, played))
+                if not played[-1].kept or play.breaks(self._settings):
+                    await self._close()
+        finally:
+            await self._close()
+        return tuple(played)
+
+    async def _play(self, play: Play, before: Sequence[Played]) -> Played:
+        if why := play.skipped(self._settings):
+            return Played(play.name, play.title, skipped=why)
+        if before and before[0].play == "start" and not before[0].kept:
+            return Played(play.name, play.title, skipped=NOT_HELD)
+        stage = self._stage or await self._open()
+        if play.act is not start and self._settings.contend and not await settle(stage):
+            return Played(play.name, play.title, (not_settled(stage),))
+        return await perform(play, stage)
+
+    async def _open(self) -> DrillCluster:
+        folder = await self._opened.enter_async_context(temporary_folder(PREFIX))
+        stage = DrillCluster(
+            folder, self._settings, self._planned.configs, real=self._planned.real, environ=self._environ
+        )
+        self._opened.push_async_callback(stage.close)
+        await stage.open()
+        self._stage = stage
+        return stage
+
+    async def _close(self) -> None:
+        self._stage = None
+        await self._opened.aclose()
+        self._opened = AsyncExitStack()

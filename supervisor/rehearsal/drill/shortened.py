@@ -1,0 +1,131 @@
+"""An item with shorter durations, and a list of what was changed.
+
+One rule holds for every file. The times that only make an operator wait are divided: ttl, lock_delay or
+prune_delay, acquire_delay and rejoin_delay. The times of hooks and of ``run`` are divided only where
+recorders stand in their place, because a real hook needs its real time. The lock-delay always leaves
+``lose_time``, the margin and ROOM_S, so that the code that computes the real lease also computes the lease
+of the drill.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from supervisor.config.formats.durations import format_duration
+from supervisor.core.lease import sufficient_guard_s
+from supervisor.core.settings import (
+    HOOK_EVENTS,
+    Command,
+    ElectionSettings,
+    Hook,
+    ItemSettings,
+    Run,
+    SemaphoreSettings,
+)
+from supervisor.rehearsal.devagent.sessions import SERF_HEALTH
+
+TTL_MIN_S = 1.0  # the embedded agent allows no less
+ROOM_S = 3.0  # a busy machine must not lose a lease for want of time
+HOOK_MIN_S = 0.5  # a recorder takes milliseconds, except on a busy machine
+KILL_MIN_S = 0.1
+DELAY_MIN_S = 0.1  # as the schema has it for rejoin_delay
+LIMIT_MAX = 2  # of three nodes one has to wait, or nobody could take over
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """An item as the drill runs it."""
+
+    settings: ItemSettings  # the item, with the hooks of the file
+    changes: tuple[str, ...]  # what differs from the file, a text for each change
+
+
+class _Divider:
+    """Divides durations, and notes each that changes."""
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        self.changes: list[str] = []
+
+    def divide(self, what: str, given_s: float, min_s: float) -> float:
+        """Return the divided duration, which is at least ``min_s`` and at most the given duration."""
+        return self.note(what, given_s, min(given_s, max(given_s / self._speed, min_s)))
+
+    def note(self, what: str, given_s: float, used_s: float) -> float:
+        """Note a duration that differs from the file, and return it."""
+        if used_s != given_s:
+            self.changes.append(f"{what} {format_duration(given_s)} to {format_duration(used_s)}")
+        return used_s
+
+
+def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
+    """Return the item with durations divided by ``speed``.
+
+    real: whether the hooks of the file run. Their times are then those of the file.
+    """
+    divider = _Divider(speed)
+    if not item.contend:
+        return Shortened(item, ())
+    session = item.session
+    if session.ttl_s is not None:
+        session = replace(session, ttl_s=divider.divide("ttl", session.ttl_s, TTL_MIN_S))
+    rejoin_s = divider.divide("rejoin_delay", item.rejoin_delay_s, DELAY_MIN_S)
+    short = replace(item, session=session, rejoin_delay_s=rejoin_s, watchdog=None)
+    if isinstance(short, ElectionSettings):
+        delay_s = divider.divide("acquire_delay", short.acquire_delay_s, 0.0)
+        short = replace(short, acquire_delay_s=delay_s)
+    if not real:
+        short = _with_short_hooks(short, divider)
+    short = _fitted(_with_short_guard(short, divider), divider.changes)
+    return Shortened(short, tuple(divider.changes))
+
+
+def _with_short_hooks(item: ItemSettings, divider: _Divider) -> ItemSettings:
+    lists: dict[str, Any] = {
+        name: tuple(_hook(hook, divider) for hook in getattr(item, name)) for name in HOOK_EVENTS
+    }
+    run, check = item.run, item.candidate_check
+    if run is not None:
+        run = Run(run.command, divider.divide("run stop_timeout", run.stop_timeout_s, HOOK_MIN_S))
+    if check is not None:
+        interval_s = divider.divide("candidate_check interval", check.interval_s, HOOK_MIN_S)
+        hook = None if check.hook is None else _hook(check.hook, divider)
+        check = replace(check, hook=hook, interval_s=interval_s)
+    return replace(item, **lists, run=run, candidate_check=check)
+
+
+def _hook(hook: Hook, divider: _Divider) -> Hook:
+    call = hook.call
+    timeout_s = divider.divide(f"{hook.name} timeout", hook.timeout_s, HOOK_MIN_S)
+    if isinstance(call, Command):
+        kill_s = divider.divide(f"{hook.name} kill_after", call.kill_after_s, KILL_MIN_S)
+        call = replace(call, kill_after_s=kill_s)
+    delay_s = hook.retry_delay_s
+    if hook.retries:
+        delay_s = divider.divide(f"{hook.name} retry_delay", delay_s, DELAY_MIN_S)
+    return replace(hook, call=call, timeout_s=timeout_s, retry_delay_s=delay_s)
+
+
+def _with_short_guard(item: ItemSettings, divider: _Divider) -> ItemSettings:
+    """Divide the lock-delay or the prune delay, as far as the lease allows."""
+    sufficient_s = sufficient_guard_s(item, ROOM_S)
+    given_s = item.guard_s
+    guard_s = given_s if sufficient_s is None else divider.divide(item.guard_name, given_s, sufficient_s)
+    if isinstance(item, SemaphoreSettings):
+        return replace(item, prune_delay_s=guard_s)
+    return replace(item, session=replace(item.session, lock_delay_s=guard_s))
+
+
+def _fitted(item: ItemSettings, changes: list[str]) -> ItemSettings:
+    """Return the item without checks that the embedded agent lacks, and with a limit below three.
+
+    changes: gets a text for each change.
+    """
+    session = item.session
+    if isinstance(item, SemaphoreSettings) and item.limit > LIMIT_MAX:
+        changes.append(f"limit {item.limit} to {LIMIT_MAX}, so that one of three nodes waits")
+        item = replace(item, limit=LIMIT_MAX)
+    left_out = [name for name in session.node_checks if name != SERF_HEALTH] + list(session.service_checks)
+    if left_out:
+        changes.append(f"without the checks {', '.join(left_out)}, which the embedded agent does not have")
+    kept = tuple(name for name in session.node_checks if name == SERF_HEALTH)
+    return replace(item, session=replace(session, node_checks=kept, service_checks=()))

@@ -1,0 +1,374 @@
+"""The status of the daemon: whether this node holds, whether all is well, and everything as JSON.
+
+Whether this node holds is read from the contender when a client sends the request, never from the history and
+never from Consul. Nothing here changes an item, and no secret may come into a status, because fields are
+chosen one by one. The transitions of an item are kept as text until one of them changes, because they are
+most of a page: without that text a page of a thousand items with full histories takes a quarter of a second.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from supervisor.config.formats.durations import format_duration
+from supervisor.core.actions import Fault, Holder, Reason, Role
+from supervisor.core.contender.state import Contender
+from supervisor.core.contenders import Contenders
+from supervisor.core.lock.semaphore import SemaphoreLock
+from supervisor.core.outcomes import View
+from supervisor.core.settings import SemaphoreSettings
+from supervisor.reporting.telemetry.event_log import Event
+from supervisor.reporting.telemetry.facts import ALTERED
+from supervisor.reporting.telemetry.formatting import bounded, when
+from supervisor.reporting.telemetry.history import History
+from supervisor.reporting.telemetry.item_history import Attempt, ItemHistory, LastError, Transition
+from supervisor.reporting.telemetry.stuck_texts import remedy
+
+VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
+_FORGETS = "a boot of this machine forgets what changes now (pauses, stuck items, tenures, the configuration)"
+VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonInfo:
+    """The facts about the daemon that do not change.
+
+    ``config`` is the path of its configuration, if it has one.
+    """
+
+    version: str
+    node: str
+    pid: int
+    config: str | None
+    consul: str
+
+
+def lease_left_s(contender: Contender, now: float) -> float | None:
+    """Return how long this node believes without news from Consul. None: it does not believe."""
+    tenure = contender.tenure
+    if tenure is None or not tenure.believes:
+        return None
+    return max(0.0, tenure.expires_at(contender.lease) - now)
+
+
+def lease_runs_out(contender: Contender, now: float) -> bool:
+    """Return whether a holder has been without news for more than half of its lease.
+
+    The time must also exceed ``fresh_s``, which reads that Consul answers may leave between two answers.
+    """
+    tenure, lease = contender.tenure, contender.lease
+    if tenure is None or not tenure.believes:
+        return False
+    return now - tenure.contact > max(lease.room_s / 2, lease.fresh_s)
+
+
+def is_unknown(contender: Contender, history: ItemHistory, now: float) -> bool:
+    """Return whether nobody can tell who holds, because no answer is young enough to show it.
+
+    A node whose lease has expired does not act any more, although the newest answer shows it as holder.
+    """
+    if contender.lock.view is None:
+        return history.unanswered
+    return history.expired or now - history.seen_at > contender.shown_s
+
+
+class Status:
+    """The status of one daemon. ``wall`` returns Unix time, ``clock`` the seconds of the core's clock."""
+
+    def __init__(
+        self,
+        contenders: Contenders,
+        history: History,
+        facts: DaemonInfo,
+        wall: Callable[[], float],
+        clock: Callable[[], float],
+    ) -> None:
+        self._contenders = contenders
+        self._history = history
+        self._facts = facts
+        self._wall = wall
+        self._clock = clock
+
+    def items(self) -> dict[str, Contender]:
+        """Return all items by name: those of the configuration, and those that are being wound up.
+
+        Of two items with one name, the result has the one that is being wound up.
+        """
+        return self._contenders.not_begun | self._contenders.by_name
+
+    def item(self, name: str) -> Contender | None:
+        return self._contenders.by_name.get(name) or self._contenders.not_begun.get(name)
+
+    def holds(self, name: str) -> bool | None:
+        """Return whether this node holds the item at this instant. None: there is no such item."""
+        contender = self.item(name)
+        return None if contender is None else contender.may_act(self._clock())
+
+    def view(self, contender: Contender) -> View | None:
+        """Return the newest view of the lock. None: there is none that may still be true."""
+        history = self._history.of(contender.settings.name)
+        return None if is_unknown(contender, history, self._clock()) else contender.lock.view
+
+    def reset_in_s(self, name: str) -> float | None:
+        """Return in how long the watchdog of this item resets the machine. None: it is not armed."""
+        device = self._contenders.devices.of_item(name)
+        return None if device is None else max(0.0, device.fires_at - self._clock())
+
+    def problems(self) -> list[str]:
+        """Return what makes this daemon unhealthy, one line for each problem. Empty: it is healthy."""
+        now = self._clock()
+        found = [
+            f"{name} {trouble}"
+            for name, contender in self._contenders.by_name.items()
+            for trouble in _problems(contender, self._history.of(name), now)
+        ]
+        if self._history.refused:
+            found.append(self._history.refused)
+        if why := self._history.why_token_refused(now):
+            found.append(f"Consul refuses the token: {bounded(why)}")
+        return found
+
+    def body(self) -> bytes:
+        now, items = self._clock(), self.items()
+        troubles = self.problems()
+        head = {
+            "version": VERSION,
+            "daemon": self._daemon(),
+            "healthy": not troubles,
+            "troubles": troubles,
+            "warnings": [f"{_FORGETS}: {bounded(why)}"] if (why := self._history.uncopied) else [],
+            "consul": self._consul(now),
+            "last_event": self._history.events.newest_at,
+        }
+        listed = ",\n".join(self._item(name, contender, now) for name, contender in items.items())
+        return f'{_json(head)[:-1]},"items":[\n{listed}]}}\n'.encode()
+
+    def events(self, newest: int) -> bytes:
+        return self._history.events.body(newest)
+
+    def _daemon(self) -> dict[str, Any]:
+        facts = self._facts
+        return {
+            "version": facts.version,
+            "node": facts.node,
+            "pid": facts.pid,
+            "started": when(self._history.began_at),
+            "now": when(self._wall()),
+            "config": facts.config,
+        }
+
+    def _consul(self, now: float) -> dict[str, Any]:
+        answered_at = self._history.answered_at
+        return {
+            "address": self._facts.consul,
+            "answered_s_ago": None if answered_at is None else round(max(0.0, now - answered_at), 3),
+            "token_refused": bool(self._history.why_token_refused(now)),
+        }
+
+    def _item(self, name: str, contender: Contender, now: float) -> str:
+        history = self._history.of(name)
+        after = frozenset() if name in self._contenders.by_name else self._contenders.begins_after(name)
+        left_s, reset_in_s = lease_left_s(contender, now), self.reset_in_s(name)
+        fields = {
+            "name": name,
+            "holds": contender.may_act(now),
+            "lease_left_s": _rounded(left_s),
+            "watchdog_armed": reset_in_s is not None if contender.settings.watchdog else None,
+            "reset_in_s": _rounded(reset_in_s),
+            **_fields(contender, self.view(contender)),
+            "leader_unknown_since": self._unknown_since(contender, history, now),
+            "lease_runs_out": lease_runs_out(contender, now),
+            "warnings": list(self._warnings(contender, history, after, now)),
+            "since": when(history.since),
+            "command": None if (given := self._command(name, contender)) is None else _command(given),
+            "last_hook": None if history.last_hook is None else _last_hook(history.last_hook),
+            "last_error": None if history.last_error is None else _last_error(history.last_error),
+        }
+        if not history.transitions_json:
+            history.transitions_json = _json([_transition(each) for each in history.transitions])
+        return f'{_json(fields)[:-1]},"transitions":{history.transitions_json}}}'
+
+    def _unknown_since(self, contender: Contender, history: ItemHistory, now: float) -> str | None:
+        """Return from when on nobody can tell who holds. None: the newest view may still be true."""
+        if not is_unknown(contender, history, now):
+            return None
+        return when(self._wall() + max(history.seen_at, self._history.began) - now)
+
+    def _command(self, name: str, contender: Contender) -> Event | None:
+        """Return the command by which the item is paused, or else steps down or rests. None: none is kept."""
+        events, tenure = self._history.events, contender.tenure
+        if contender.paused:
+            return events.command("pause", name)
+        steps_down = tenure is not None and tenure.reason is Reason.STEP_DOWN
+        return events.command("step-down", name) if steps_down or contender.role is Role.RESTING else None
+
+    def _warnings(
+        self, contender: Contender, history: ItemHistory, after: frozenset[str], now: float
+    ) -> Iterator[str]:
+        """Yield each warning about an item. Command and page show these and no others."""
+        if unknown_since := self._unknown_since(contender, history, now):
+            yield f"who holds is unknown since {unknown_since}"
+        elif contender.settings.kind == "election" and contender.tenure is None:
+            if contender.lock.view is not None and contender.lock.view.leader is None:
+                yield "nobody leads"
+        if contender.role is Role.INELIGIBLE:
+            yield f"not fit, so this node does not contend{_why_unfit(contender, history)}"
+        if (hook := history.last_hook) is not None and hook.ok is False:
+            yield f"{hook.hook} failed" + (f": {bounded(hook.detail)}" if hook.detail else "")
+        if lease_runs_out(contender, now):
+            yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
+        if (device := self._contenders.devices.of_item(contender.settings.name)) and device.starves:
+            yield "its watchdog resets this machine, unless Consul confirms the lock or on_lose ends before"
+        if contender.told_notice:
+            yield contender.told_notice
+        elif contender.service.wanted is not None and not contender.service.is_registered:
+            service = contender.service.wanted[0].name
+            yield f"holds, and the service {service} does not name it: the agent has not confirmed it"
+        for fault in contender.faults or ():
+            yield _cannot_start(fault)
+        if contender.altered:
+            yield f"{ALTERED}: {contender.altered}"
+        if history.unrecorded:
+            yield f"cannot be recorded: {history.unrecorded}"
+        if after:
+            yield f"waits until {', '.join(sorted(after))} has ended, which has the same name or key"
+        if contender.departing:
+            yield "is being wound up: the configuration no longer declares it as its record does"
+        if contender.next_settings is not None:
+            yield (
+                "its new settings are not in force yet: they take effect when Consul confirms the lock, or"
+                " when the tenure ends"
+            )
+        given = self._command(contender.settings.name, contender)
+        if contender.paused:
+            since = "" if given is None else f"{_by(given)} since {given['time']}"
+            yield f"paused{since}: does not contend until resume"
+        if contender.tenure is None and contender.rests_until > now and not contender.paused:
+            until = when(self._wall() + contender.rests_until - now)
+            ends = f"`consul-supervisor resume {contender.settings.name}` ends the rest"
+            yield f"rests until {until} after step-down{_by(given)}; {ends}"
+        if contender.tenure is None and contender.own_losses and contender.rejoin_at > now:
+            at = when(self._wall() + contender.rejoin_at - now)
+            lost = next((f" ({each.reason})" for each in history.transitions if each.event == "lose"), "")
+            yield f"does not contend before {at}, because it ended the last tenure itself{lost}"
+
+
+def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterator[str]:
+    tenure = contender.tenure
+    if contender.role is Role.STUCK:
+        yield f"is stuck: {history.why_stuck}; {remedy(contender.settings.name)}"
+    expired = tenure is not None and not tenure.believes and tenure.reason is Reason.LEASE_EXPIRED
+    cut_off_s = max(0.0, contender.lease.cut_off_s)
+    if expired or history.expired:
+        yield "was given up: Consul did not answer for longer than the lease allows"
+    elif history.unanswered and now - history.answered_at > cut_off_s and not (tenure and tenure.believes):
+        what = "cannot be taken over" if contender.settings.contend else "cannot be observed"
+        yield f"{what}: Consul's servers have not answered for more than {format_duration(cut_off_s)}"
+    if tenure is not None and tenure.believes and contender.faults:
+        yield f"goes on leading, but {_cannot_start(contender.faults[0])}"
+    if contender.record_keeper.refused is not None:
+        yield f"cannot be recorded: {history.unrecorded or 'see the log'}"
+
+
+def _why_unfit(contender: Contender, history: ItemHistory) -> str:
+    """Return why the node is not fit, to be added to a text. Blank: another warning of the item says it."""
+    if contender.ineligible:
+        return f": {bounded(history.ineligible)}"
+    if not contender.health.fit:
+        return f": candidate_check {history.check_failed or 'has not succeeded yet'}"
+    return ""
+
+
+def _cannot_start(fault: Fault) -> str:
+    return f"{fault.hook} cannot start: {fault.why}: {fault.remedy}"
+
+
+def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
+    settings, tenure, lock = contender.settings, contender.tenure, contender.lock
+    limits: dict[str, Any] = {"limit": None, "effective_limit": None, "holders": None}
+    leader = view.leader if view is not None else None
+    if isinstance(settings, SemaphoreSettings) and isinstance(lock, SemaphoreLock):
+        held = () if view is None else view.holders
+        limits = {
+            "limit": settings.limit,
+            "effective_limit": lock.effective_limit,
+            "holders": [_holder(each) for each in held],
+        }
+    return {
+        "kind": settings.kind,
+        "key": settings.key,
+        "role": contender.role,
+        "reason": tenure.reason if tenure is not None else "",
+        "paused": contender.paused,
+        "service": None if settings.service is None else settings.service.name,
+        "service_registered": contender.service.is_registered,
+        "leader": None if leader is None else display_value(leader),
+        "session": tenure.session if tenure is not None else contender.session.id,
+        "lock_index": tenure.lock_index if tenure is not None else 0,
+        "fencing_token": tenure.token if tenure is not None else 0,
+        "lease_room_s": round(contender.lease.room_s, 3) if settings.contend else None,
+        **limits,
+    }
+
+
+def _holder(holder: Holder) -> dict[str, str]:
+    return {"session": holder.session, "value": display_value(holder.value)}
+
+
+def _command(given: Event) -> dict[str, Any]:
+    fields = {field: given.get(field) for field in ("verb", "uid", "user", "note")}
+    return {"at": given["time"], **fields}
+
+
+def _by(given: Event | None) -> str:
+    """Return who gave a command and why, to be added to a text. Blank: no such command is kept."""
+    if given is None:
+        return ""
+    who = given.get("user") or f"user id {given.get('uid')}"
+    return f" by {who}" + (f" ({note})" if (note := given.get("note")) else "")
+
+
+def _last_hook(attempt: Attempt) -> dict[str, Any]:
+    return {"hook": attempt.hook, "event": attempt.event, **_outcome(attempt)}
+
+
+def _last_error(error: LastError) -> dict[str, str | None]:
+    over_at = None if error.over_at is None else when(error.over_at)
+    return {"at": when(error.at), "text": bounded(error.text), "over_at": over_at}
+
+
+def _transition(transition: Transition) -> dict[str, Any]:
+    return {
+        "transition": transition.id,
+        "event": transition.event,
+        "reason": transition.reason,
+        "at": when(transition.at),
+        "duration_s": _rounded(transition.duration_s),
+        "hooks": [
+            {"hook": each.hook, "attempt": each.number, **_outcome(each)} for each in transition.attempts
+        ],
+    }
+
+
+def _outcome(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "result": "running" if attempt.ok is None else "ok" if attempt.ok else "failed",
+        "at": when(attempt.at),
+        "duration_s": _rounded(attempt.duration_s),
+        "detail": bounded(attempt.detail),
+    }
+
+
+def display_value(value: bytes) -> str:
+    """Return a value of Consul as text, of at most VALUE_BYTES_MAX bytes."""
+    text = value[:VALUE_BYTES_MAX].decode(errors="replace")
+    return text if len(value) <= VALUE_BYTES_MAX else f"{text}…"
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,14 @@
+"""Reading the daemon's state over HTTP.
+
+    routes.py    the answer to each request; knows no sockets
+    page.py      the page at / (page.html), and the headers that guard it
+    listener.py  ``http.listen``: serves the routes over TCP
+
+A request changes nothing and causes no request to Consul, so that a load balancer may send any number of
+them. Commands are accepted on the control socket only.
+"""
+
+from supervisor.reporting.web.listener import Listener
+from supervisor.reporting.web.routes import Routes
+
+__all__ = ["Listener", "Routes"]

@@ -1,0 +1,68 @@
+"""``http.listen``: serves the routes over TCP, to every client that can connect.
+
+The listener must never cost leadership. An address that cannot be used yet, because its port is taken or the
+address is not this machine's, is logged and tried again while the elections go on. Clients are not
+authenticated, so the listener must never serve a request that changes anything.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+
+from supervisor.config import HttpSettings
+from supervisor.reporting.http_server import HttpServer, Limits
+from supervisor.reporting.telemetry.log import Level
+from supervisor.reporting.web.routes import Routes
+
+LIMITS = Limits(
+    clients_max=1024,  # load balancers, scrapers and pages, each with an idle connection or a few
+    slow_readers_max=64,  # each may keep a whole status in memory
+    head_bytes_max=8192,
+    body_bytes_max=4096,  # a GET has no body, but is allowed to have one
+    receive_s=5.0,
+    send_s=10.0,
+    idle_s=75.0,  # so that a scrape each minute keeps its connection
+)
+RETRY_S = 5.0
+
+LogLine = Callable[[Level, str], None]
+
+
+class Listener:
+    """The TCP listener of one daemon. ``log``: logs a line at a level."""
+
+    def __init__(self, settings: HttpSettings, routes: Routes, log: LogLine, limits: Limits = LIMITS) -> None:
+        self._settings = settings
+        self._log = log
+        self._server = HttpServer(routes.answer, limits)
+        self._retry: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Listen now, or as soon as the address can be used."""
+        if not await self._listen():
+            self._retry = asyncio.get_running_loop().create_task(self._keep_trying())
+
+    async def close(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            await asyncio.gather(self._retry, return_exceptions=True)
+        await self._server.close()
+
+    async def _keep_trying(self) -> None:
+        while True:
+            await asyncio.sleep(RETRY_S)
+            if await self._listen(again=True):
+                return
+
+    async def _listen(self, *, again: bool = False) -> bool:
+        """Return whether the daemon listens now. ``again``: a failure was logged before."""
+        host, port = self._settings.host, self._settings.port
+        try:
+            port = await self._server.listen(host, port)
+        except OSError as error:
+            if not again:
+                why = os.strerror(error.errno) if error.errno else str(error)
+                self._log("error", f"cannot listen on {self._settings}: {why}; trying again")
+            return False
+        self._log("info", f"listening on {HttpSettings(host, port)}")
+        return True
