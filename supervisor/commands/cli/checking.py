@@ -134,9 +134,9 @@ def _loaded(path: Path, here: bool) -> Config:
     here: whether the configuration is meant for this machine. If so, a hook that cannot start is a fault.
     Raises ConfigError.
     """
-    from supervisor.daemon.preflight.problems import unstartable
-
     config = load(path, _environ(here), socket.gethostname())
+    from supervisor.daemon.preflight.problems import unstartable  # which a file with faults does not need
+
     found = run_async(unstartable(config, os.environ, here=here))
     found += tuple(_hidden_device(config)) if here else ()
     if here and found:

@@ -22,6 +22,10 @@ class Entry:
     create_index: int = 0
     modify_index: int = 0  # of an entry that is to be written, the index that a check-and-set expects
 
+    def same(self, other: "Entry") -> bool:
+        """Return whether a write of one over the other changes nothing; Consul then writes nothing."""
+        return replace(other, create_index=self.create_index, modify_index=self.modify_index) == self
+
 
 @dataclass(frozen=True, slots=True)
 class Touch:
@@ -132,11 +136,9 @@ class KeyValues:
 
     def _write(self, entry: Entry, index: int) -> Entry:
         existing = self.get(entry.key)
-        if existing is not None:
-            entry = replace(entry, create_index=existing.create_index, modify_index=existing.modify_index)
-            if entry == existing:
-                return existing  # Consul writes nothing
         created = existing.create_index if existing else index
+        if existing is not None and existing.same(entry):
+            return existing
         written = replace(entry, create_index=created, modify_index=index)
         path = path_of(entry.key)
         beside = None if existing else self.node_of(path)
