@@ -13,7 +13,7 @@ from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import room_sum
 from supervisor.config.schema import Defaults, document
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.lease import ROOM_MIN_S, lease_of, sufficient_guard_s
+from supervisor.core.lease import ROOM_MIN_S, lease_of, sufficient_lockout_s
 from supervisor.core.settings import Command, ElectionSettings, ItemSettings, Run
 from supervisor.errors import OperatorError
 
@@ -56,7 +56,7 @@ def lock_settings(line: LockLine, environ: Mapping[str, str], hostname: str) -> 
     lease = lease_of(settings)
     if lease.room_s < ROOM_MIN_S:
         room_s, least_s = format_duration(lease.room_s), format_duration(ROOM_MIN_S)
-        enough_s = sufficient_guard_s(settings, ROOM_MIN_S)
+        enough_s = sufficient_lockout_s(settings, ROOM_MIN_S)
         raise NoRoom(
             f"cannot end the command before another node may hold {line.key}: room would be "
             f"{room_sum(settings)} = {room_s}, at least {least_s} are needed; "

@@ -10,7 +10,7 @@ from supervisor.config.formats.durations import format_duration
 from supervisor.config.notification import WATCHDOG_S
 from supervisor.config.problems import KeyPath, Report
 from supervisor.core.frozen import dataclass
-from supervisor.core.lease import ROOM_MIN_S, guard_max_s, lease_of, lose_terms, sufficient_guard_s
+from supervisor.core.lease import ROOM_MIN_S, lease_of, lockout_max_s, lose_terms, sufficient_lockout_s
 from supervisor.core.settings import ItemSettings, Watchdog
 
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
@@ -59,16 +59,16 @@ def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: S
             message = "cannot be true where a watchdog guards: set watchdog: false here as well"
             report.refuse((*path, "accept_overlap"), message)
         elif left_s < 0:
-            guards = range(math.ceil(settings.guard_s), int(guard_max_s(settings)) + 1)
+            guards = range(math.ceil(settings.lockout_s), int(lockout_max_s(settings)) + 1)
             enough = [each for each in guards if watchdog_sum(settings, settings.watchdog, each)[0] >= 0]
             longer = f"set {enough[0]}s or more, or " if enough else ""
             remedy = f"{longer}shorten the timeout by {format_duration(-left_s)}"
             report.refuse(guard, f"leaves no time for the watchdog: {text}: {remedy}")
     if lease.silence_s < around.silence_s:
         report.warn(guard, _little_silence(settings, around))
-    if return_s(settings, around) > settings.guard_s and not settings.accept_overlap:
+    if return_s(settings, around) > settings.lockout_s and not settings.accept_overlap:
         report.warn(guard, _late_return(settings, around))
-    if 0 < settings.guard_s <= lease.acquire_delay_s:
+    if 0 < settings.lockout_s <= lease.acquire_delay_s:
         report.warn((*path, "acquire_delay"), _little_preference(settings))
     if settings.kind == "semaphore" and session.behavior == "release":
         message = "the key of a contender that vanishes stays below the prefix: use delete, which removes it"
@@ -94,14 +94,14 @@ def _hold(settings: ItemSettings) -> str:
 def room_sum(settings: ItemSettings) -> str:
     """Return the sum of the room: lock_delay or prune_delay, less the margin and each term of lose_time."""
     lease = lease_of(settings)
-    terms = [(settings.guard_name, lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
+    terms = [(settings.lockout_name, lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
     return " - ".join(f"{what} {format_duration(length_s)}" for what, length_s in terms)
 
 
 def _roomier(settings: ItemSettings, around: Surroundings) -> str:
-    what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S)
+    what, enough_s = settings.lockout_name, sufficient_lockout_s(settings, ROOM_MIN_S)
     if enough_s is None:
-        longest = format_duration(guard_max_s(settings))
+        longest = format_duration(lockout_max_s(settings))
         return f"no {what} up to {longest} is enough, shorten the timeouts, {_OVERLAP}"
     enough = f"{enough_s}s or more{_quiet_from(settings, around, enough_s)}"
     return f"set {what} to {enough}, shorten the timeouts, {_OVERLAP}"
@@ -112,11 +112,11 @@ def _quiet_from(settings: ItemSettings, around: Surroundings, enough_s: int) -> 
 
     Blank: none is long enough.
     """
-    for_silence_s = sufficient_guard_s(settings, ROOM_MIN_S, around.silence_s)
+    for_silence_s = sufficient_lockout_s(settings, ROOM_MIN_S, around.silence_s)
     if for_silence_s is None:
         return ""
     quiet_s = max(for_silence_s, math.ceil(return_s(settings, around)))
-    is_other = quiet_s not in (enough_s, 0) and quiet_s <= guard_max_s(settings)
+    is_other = quiet_s not in (enough_s, 0) and quiet_s <= lockout_max_s(settings)
     return f" ({quiet_s}s ends each warning about it)" if is_other else ""
 
 
@@ -136,27 +136,27 @@ def _return_terms(settings: ItemSettings, around: Surroundings) -> dict[str, flo
 def _late_return(settings: ItemSettings, around: Surroundings) -> str:
     length_s, terms = return_s(settings, around), _return_terms(settings, around)
     added = _added(terms)
-    late, guard = format_duration(length_s - settings.guard_s), format_duration(settings.guard_s)
+    late, guard = format_duration(length_s - settings.lockout_s), format_duration(settings.lockout_s)
     return (
         f"if this supervisor hangs, on_lose may end {late} after another node may {_hold(settings)}, because "
-        f"{added} exceeds {settings.guard_name} {guard}: set {math.ceil(length_s)}s, shorten the timeouts, "
+        f"{added} exceeds {settings.lockout_name} {guard}: set {math.ceil(length_s)}s, shorten the timeouts, "
         f"or lower {'TimeoutStartSec' if 'TimeoutStartSec' in terms else 'WatchdogSec'} in a drop-in"
     )
 
 
 def watchdog_sum(
-    settings: ItemSettings, watchdog: Watchdog, guard_s: float | None = None
+    settings: ItemSettings, watchdog: Watchdog, lockout_s: float | None = None
 ) -> tuple[float, str]:
     """Return the time that is left where a process that is killed feeds on after its restart, and the sum.
 
     The newest contact may be one interval and one exchange old when the process is killed.
-    guard_s: how long rivals wait. None: as long as in the file.
+    lockout_s: how long rivals wait. None: as long as in the file.
     """
-    lease = lease_of(settings, guard_s)
+    lease = lease_of(settings, lockout_s)
     restart = {"RestartSec": RESTART_S, "start": START_S, "timeout": watchdog.timeout_s}
     terms = {"interval": lease.interval_s, "exchange": lease.exchange_s, **restart}
     needs_s, has_s = sum(terms.values()), lease.lock_delay_s - lease.margin_s / 2
-    limit = f"{settings.guard_name} - margin/2 {format_duration(has_s)}"
+    limit = f"{settings.lockout_name} - margin/2 {format_duration(has_s)}"
     return has_s - needs_s, f"{_added(terms)} = {format_duration(needs_s)} of {limit}"
 
 
@@ -166,8 +166,8 @@ def _added(terms: Mapping[str, float]) -> str:
 
 def _little_preference(settings: ItemSettings) -> str:
     """Return the consequence of a try that comes when the lock-delay of a crashed holder is over already."""
-    lead_s = format_duration(lease_of(settings).acquire_delay_s - settings.guard_s)
-    guard = format_duration(settings.guard_s)
+    lead_s = format_duration(lease_of(settings).acquire_delay_s - settings.lockout_s)
+    guard = format_duration(settings.lockout_s)
     return (
         f"after a crash this node leaves the key to others for {lead_s} only, because its first try comes "
         f"after the lock_delay: set less than {guard}, or {guard} plus the time to leave"
@@ -175,7 +175,7 @@ def _little_preference(settings: ItemSettings) -> str:
 
 
 def _little_silence(settings: ItemSettings, around: Surroundings) -> str:
-    what, enough_s = settings.guard_name, sufficient_guard_s(settings, ROOM_MIN_S, around.silence_s)
+    what, enough_s = settings.lockout_name, sufficient_lockout_s(settings, ROOM_MIN_S, around.silence_s)
     too_short = f"no {what} is long enough for that, shorten the timeouts"
     remedy = f"set {enough_s}s to tolerate that" if enough_s else too_short
     silence = format_duration(max(0.0, lease_of(settings).silence_s))
@@ -188,7 +188,7 @@ def _rare_reads(settings: ItemSettings) -> str:
     room_s = lease_of(settings).room_s
     room, most = format_duration(room_s), format_duration(math.floor(5 * room_s) / 10)
     what = f"cannot be longer than half the room of {room}, because one unanswered read would be a loss"
-    return f"{what}: set {most} or less, or a larger {settings.guard_name}"
+    return f"{what}: set {most} or less, or a larger {settings.lockout_name}"
 
 
 def check_reads(items: Sequence[ItemSettings], report: Report) -> None:

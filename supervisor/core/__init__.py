@@ -66,8 +66,8 @@ actions that follow. The record is written within the step that needs it, and ``
     contender.may_act(now)      is on_acquire done and the lease valid, so that the application may act?
 
 A *token* is the fencing token of a tenure; Consul's is always called its ACL token or ``consul.token``. A
-watchdog is *armed* for a tenure. What keeps a lock from rivals after its holder has vanished is its
-lock-delay or prune delay.
+watchdog is *armed* for a tenure. The *lockout* is how long rivals are kept out after a holder has vanished:
+the lock-delay of an election, the prune delay of a semaphore.
 
 *Three machines.* A contender has a session, a tenure while it holds, and a role.
 

@@ -91,33 +91,33 @@ def lose_terms(settings: ItemSettings) -> tuple[tuple[str, float], ...]:
     return tuple(terms)
 
 
-def lease_of(settings: ItemSettings, guard_s: float | None = None) -> Lease:
+def lease_of(settings: ItemSettings, lockout_s: float | None = None) -> Lease:
     """Return the lease that these settings allow.
 
     With ``accept_overlap``, a room below ROOM_MIN_S becomes the TTL. Without it, such a room is returned as
     it is, because the loader refuses such a file.
 
-    guard_s: how long rivals wait, if that is less than in the file. None: as long as in the file.
+    lockout_s: how long rivals wait, if that is less than in the file. None: as long as in the file.
     """
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
-    return _lease(settings, settings.guard_s if guard_s is None else guard_s, lose_time_s)
+    return _lease(settings, settings.lockout_s if lockout_s is None else lockout_s, lose_time_s)
 
 
-def guard_max_s(settings: ItemSettings) -> float:
+def lockout_max_s(settings: ItemSettings) -> float:
     """Return the longest lock-delay, or for a semaphore the longest prune delay, that takes effect."""
     return PRUNE_DELAY_MAX_S if isinstance(settings, SemaphoreSettings) else LOCK_DELAY_MAX_S
 
 
-def sufficient_guard_s(settings: ItemSettings, room_min_s: float, silence_min_s: float = 0.0) -> int | None:
-    """Return the shortest guard, in whole seconds, that leaves this room and rides out this silence.
+def sufficient_lockout_s(settings: ItemSettings, room_min_s: float, silence_min_s: float = 0.0) -> int | None:
+    """Return the shortest lockout, in whole seconds, that leaves this room and rides out this silence.
 
-    The guard is the lock-delay, or for a semaphore the prune delay. None: even the longest is too short.
+    None: even the longest is too short.
     """
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
-    for guard_s in range(1, int(guard_max_s(settings)) + 1):
-        room_s = guard_s - margin_of(guard_s) - lose_time_s
-        if room_s >= room_min_s and _lease(settings, guard_s, lose_time_s).silence_s >= silence_min_s:
-            return guard_s
+    for lockout_s in range(1, int(lockout_max_s(settings)) + 1):
+        room_s = lockout_s - margin_of(lockout_s) - lose_time_s
+        if room_s >= room_min_s and _lease(settings, lockout_s, lose_time_s).silence_s >= silence_min_s:
+            return lockout_s
     return None
 
 

@@ -136,7 +136,7 @@ class ItemSettings:
     """The settings of one item of the file that elections and semaphores share."""
 
     kind: ClassVar[str]  # the word for this kind of item
-    guard_name: ClassVar[str] = "lock_delay"  # the key of the file that sets ``guard_s``
+    lockout_name: ClassVar[str] = "lock_delay"  # the key of the file that sets ``lockout_s``
     name: str
     key: str
     value: bytes
@@ -159,7 +159,7 @@ class ItemSettings:
     watchdog: Watchdog | None = None
 
     @property
-    def guard_s(self) -> float:
+    def lockout_s(self) -> float:
         """How long a holder that vanished keeps rivals out."""
         return self.session.lock_delay_s
 
@@ -194,7 +194,7 @@ class SemaphoreSettings(ItemSettings):
     """One semaphore of the file: ``key`` is ``<prefix>/.lock``, ``value`` the body of our contender key."""
 
     kind: ClassVar[str] = "semaphore"
-    guard_name: ClassVar[str] = "prune_delay"
+    lockout_name: ClassVar[str] = "prune_delay"
     limit: int = field(kw_only=True)  # required: by it a record is known as that of a semaphore
     prune_delay_s: float = 30.0
 
@@ -204,7 +204,7 @@ class SemaphoreSettings(ItemSettings):
         return self.key.removesuffix(LOCK_SUFFIX)
 
     @property
-    def guard_s(self) -> float:
+    def lockout_s(self) -> float:
         """The prune delay, because a slot has no lock-delay in Consul and the contenders wait instead."""
         return self.prune_delay_s
 

@@ -58,7 +58,7 @@ class Members:
     limit: int | None = 1  # how many nodes may hold. None: the record is missing or unusable
     # How long the slot of a holder that vanished stays taken. None: an election, where the lock-delay of the
     # holder's session counts.
-    guard_s: float | None = None
+    lockout_s: float | None = None
     is_readable: bool = True  # whether the token may read the keys
 
     def of_part(self, part: Part) -> tuple[Member, ...]:
@@ -259,8 +259,8 @@ def _consequence(item: Members, part: Part, listed: ListedSession) -> str:
     if part is Part.VANISHED:
         return f"{name}: .lock names it, but it has no contender key; its slot stays taken as it is"
     runs = "its supervisor runs on_lose at once"
-    if item.guard_s is not None:
-        late = f"another supervisor may take it {item.guard_s:g} s after the destroy (the prune delay), "
+    if item.lockout_s is not None:
+        late = f"another supervisor may take it {item.lockout_s:g} s after the destroy (the prune delay), "
         return f"{name}: it has a slot; {runs}; {late}`consul lock -n` at once"
     delay_s = min(listed.lock_delay_s, LOCK_DELAY_MAX_S)
     return (

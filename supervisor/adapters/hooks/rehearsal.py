@@ -67,7 +67,7 @@ def _time_left_s(settings: ItemSettings, hook: Hook) -> float:
     """Return the least time until a rival may hold, when the hooks before this one took all of theirs."""
     hooks = (*settings.on_lose, *settings.on_lose_failure)
     rest = hooks[hooks.index(hook) :]
-    return sum(each.attempt_s for each in rest) + margin_of(settings.guard_s)
+    return sum(each.attempt_s for each in rest) + margin_of(settings.lockout_s)
 
 
 async def rehearse(

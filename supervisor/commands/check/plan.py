@@ -69,7 +69,7 @@ def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:
     """
     around = Surroundings(wishes.leader_change_s)
     for quickest, step_s in _in_time(wishes):
-        longer = (_with_guard(quickest, guard_s) for guard_s in _guards(step_s))
+        longer = (_with_lockout(quickest, lockout_s) for lockout_s in _lockouts(step_s))
         possible = [each for each in longer if _meets(each, wishes) and _is_in_time(each, wishes)]
         return min(possible, key=lambda each: len(warnings_of(each, around)))
     return tuple(_costs(wishes))
@@ -85,7 +85,7 @@ def warnings_of(settings: ElectionSettings, around: Surroundings) -> list[Proble
 def surroundings_of(settings: ElectionSettings, leader_change_s: float) -> Surroundings:
     """Return what the session relies on, with the longest WatchdogSec that is short enough, if one is."""
     usual = Surroundings(leader_change_s)
-    spare_s = settings.guard_s - return_s(settings, usual)
+    spare_s = settings.lockout_s - return_s(settings, usual)
     fitting_s = float(math.floor(WATCHDOG_S + spare_s + ROUNDING_S))
     return replace(usual, watchdog_s=fitting_s) if WATCHDOG_MIN_S <= fitting_s < WATCHDOG_S else usual
 
@@ -127,12 +127,12 @@ def _quickest(
     wishes: Wishes, step_s: float, confirm_every_s: float | None, ttl_min_s: float
 ) -> ElectionSettings | None:
     """Return the session with the quickest failover that meets all wishes except those for the failover."""
-    guards = _guards(step_s)
+    guards = _lockouts(step_s)
     for ttl_s in _steps(ttl_min_s, TTL_MAX_S, step_s):
         longest = replace(_election(wishes, ttl_s, LOCK_DELAY_MAX_S), confirm_every_s=confirm_every_s)
         if _meets(longest, wishes):
-            least = bisect_left(guards, True, key=lambda s: _meets(_with_guard(longest, s), wishes))
-            return _with_guard(longest, guards[least])
+            least = bisect_left(guards, True, key=lambda s: _meets(_with_lockout(longest, s), wishes))
+            return _with_lockout(longest, guards[least])
         lease = lease_of(longest)
         if lease.cut_off_s == lease.silence_s:
             return None  # a longer TTL cannot help, because the longest lock-delay is too short
@@ -162,7 +162,7 @@ def _is_in_time(settings: ElectionSettings, wishes: Wishes) -> bool:
 def _usual_s(settings: ElectionSettings) -> tuple[float, ...]:
     """Return within which times another node usually holds after a crash of the machine, with serfHealth."""
     ttl_s = settings.session.ttl_s or math.inf
-    return tuple(min(noticed_s, 2 * ttl_s) + settings.guard_s for noticed_s in SERF_S)
+    return tuple(min(noticed_s, 2 * ttl_s) + settings.lockout_s for noticed_s in SERF_S)
 
 
 def _election(wishes: Wishes, ttl_s: float, lock_delay_s: float) -> ElectionSettings:
@@ -174,11 +174,11 @@ def _election(wishes: Wishes, ttl_s: float, lock_delay_s: float) -> ElectionSett
     return ElectionSettings("NAME", "NAME", b"", session, on_lose=on_lose, watchdog=watchdog)
 
 
-def _with_guard(settings: ElectionSettings, lock_delay_s: float) -> ElectionSettings:
+def _with_lockout(settings: ElectionSettings, lock_delay_s: float) -> ElectionSettings:
     return replace(settings, session=replace(settings.session, lock_delay_s=lock_delay_s))
 
 
-def _guards(step_s: float) -> list[float]:
+def _lockouts(step_s: float) -> list[float]:
     return _steps(0.0, LOCK_DELAY_MAX_S, step_s)
 
 

@@ -129,9 +129,9 @@ def _figures(settings: ItemSettings) -> dict[str, object]:
     lease = lease_of(settings)
     terms = [{"what": what, "length_s": length_s} for what, length_s in lose_terms(settings)]
     figures = {"silence_s": lease.silence_s, "cut_off_s": lease.cut_off_s, "failover_s": lease.failover_s}
-    guard = {"guard": settings.guard_name, "guard_s": settings.guard_s}
+    guard = {"guard": settings.lockout_name, "guard_s": settings.lockout_s}
     own = asdict(lease)
-    del own["lock_delay_s"]  # the figure that guard_s has
+    del own["lock_delay_s"]  # the figure that lockout_s has
     return {**item, "contend": True, "lease": {**guard, **own, **figures, "lose_terms": terms}}
 
 
@@ -174,10 +174,10 @@ def lease_rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
     """Yield each figure of the lease of an item that contends: its name, and its sum."""
     lease = lease_of(settings)
     yield "ttl", "none" if lease.ttl_s is None else format_duration(lease.ttl_s)
-    yield settings.guard_name, format_duration(lease.lock_delay_s)
+    yield settings.lockout_name, format_duration(lease.lock_delay_s)
     terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in lose_terms(settings))
     yield "lose_time", f"{format_duration(lease.lose_time_s)} = {terms}" if terms else format_duration(0)
-    yield "room", _room(settings.guard_name, lease)
+    yield "room", _room(settings.lockout_name, lease)
     yield "silence", _silence(lease)
     if lease.ttl_s is not None:
         yield "cut off", _cut_off(lease, lease.ttl_s)
@@ -221,7 +221,7 @@ def _cut_off(lease: Lease, ttl_s: float) -> str:
 def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
     if lease.failover_s is not None and lease.ttl_s is not None:
         longest, more = format_duration(lease.failover_s), format_duration(2 * lease.ttl_s)
-        terms = f"2 x ttl + {settings.guard_name}"
+        terms = f"2 x ttl + {settings.lockout_name}"
         if lease.acquire_delay_s:
             terms += f" + acquire_delay {format_duration(lease.acquire_delay_s)}"
         yield f"{longest} at most after a crash while Consul keeps its leader: {terms};"
@@ -230,5 +230,5 @@ def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
     held = "key" if settings.kind == "election" else "slot"
     yield f"none after a crash: without a TTL the {held} stays taken until an operator frees it. Find the"
     yield f"session by `consul-supervisor members {settings.name}`, make sure that its node is down, then"
-    later = f"{format_duration(lease.lock_delay_s)} ({settings.guard_name}) later"
+    later = f"{format_duration(lease.lock_delay_s)} ({settings.lockout_name}) later"
     yield f"`consul-supervisor sessions destroy ID`; the {held} is free {later}"

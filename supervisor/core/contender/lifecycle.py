@@ -74,8 +74,8 @@ def observe(contender: Contender, observation: Observation, now: float) -> Conte
     lock = contender.lock.with_observation(observation, our_session, now)
     change = contender.change.observe(observation.view) if lock.is_complete else contender.change
     contender = replace(contender, lock=lock, change=change)
-    if lock.guard_s == NEVER or not contends:
-        return contender  # an election: Consul itself guards its key, and there is one holder
+    if contender.settings.kind == "election" or not contends:
+        return contender  # Consul itself guards its key, and there is one holder
     tenure = tenure and replace(tenure, holders=observation.view.holders)
     return replace(contender, tenure=tenure, lease=lease_by(contender, contender.settings))
 
@@ -86,8 +86,8 @@ def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
     A holder of a slot counts on no longer prune delay than ``.lock`` names, because the other contenders wait
     for that one. A contender without a slot writes its own prune delay with the slot that it takes.
     """
-    guard_s = NEVER if contender.tenure is None else contender.lock.guard_s
-    return lease_of(settings, min(settings.guard_s, guard_s))
+    lockout_s = NEVER if contender.tenure is None else contender.lock.lockout_s
+    return lease_of(settings, min(settings.lockout_s, lockout_s))
 
 
 # --- a session or a tenure ends ---------------------------------------------------------------------

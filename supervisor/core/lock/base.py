@@ -150,7 +150,7 @@ class Lock(ABC):
         return self
 
     @property
-    def guard_s(self) -> float:
+    def lockout_s(self) -> float:
         """How long the other contenders surely wait for us when we vanish. NEVER: as long as in our file."""
         return NEVER
 

@@ -54,7 +54,7 @@ class KnownSlots(Lock):
         return self.limit if said is None else min(self.limit, said)
 
     @property
-    def guard_s(self) -> float:
+    def lockout_s(self) -> float:
         """How long the other contenders surely wait for us when we vanish.
 
         The shorter of the prune delays in ``.lock`` and in our file counts, because a contender that has

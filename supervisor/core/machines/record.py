@@ -122,7 +122,7 @@ def goes_on_with(in_force: ItemSettings, settings: ItemSettings) -> bool:
     It may not if the new settings count on a longer lock-delay or prune delay than the rivals know.
     """
     same_lock = (settings.kind, settings.key) == (in_force.kind, in_force.key)
-    same_session = settings.session == in_force.session and settings.guard_s <= in_force.guard_s
+    same_session = settings.session == in_force.session and settings.lockout_s <= in_force.lockout_s
     return settings.contend and same_lock and same_session
 
 

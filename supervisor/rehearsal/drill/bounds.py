@@ -48,8 +48,8 @@ def lose_s(item: ItemSettings) -> float:
 def failover_s(item: ItemSettings) -> float:
     """Return how long the drill waits for another holder after a crash, or after a destroy without a TTL."""
     lease = lease_of(item)
-    guard_s = item.guard_s + lease.acquire_delay_s
-    found_s = WITHOUT_TTL_S + guard_s if lease.failover_s is None else lease.failover_s
+    lockout_s = item.lockout_s + lease.acquire_delay_s
+    found_s = WITHOUT_TTL_S + lockout_s if lease.failover_s is None else lease.failover_s
     return found_s + 2 * ALLOWANCE_S
 
 

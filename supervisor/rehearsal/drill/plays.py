@@ -197,7 +197,7 @@ async def _failed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -
         at = time.monotonic()
         stage.mark("", "an operator destroys the session")
         await stage.destroy(tenure.session)
-        failover = stage.item.guard_s + stage.lease.acquire_delay_s
+        failover = stage.item.lockout_s + stage.lease.acquire_delay_s
     following = await next_holder(stage, at, failover_s(stage.item))
     stage.judge(at_most("another node is holder (failover)", failover, after(at, following)))
 
@@ -231,13 +231,13 @@ async def destroy(stage: DrillCluster) -> None:
     await stage.destroy(tenure.session)
     following = await next_holder(stage, at, failover_s(stage.item))
     stage.judge(*lose_time(stage, tenure, at))
-    taken_s, guard_s = after(at, following), stage.item.guard_s
-    longest_s = guard_s + stage.lease.acquire_delay_s
+    taken_s, lockout_s = after(at, following), stage.item.lockout_s
+    longest_s = lockout_s + stage.lease.acquire_delay_s
     if isinstance(stage.item, SemaphoreSettings):
         # A live holder gives its slot back once on_lose has ended, which may be earlier.
-        stage.judge(at_most(f"another node is holder ({stage.item.guard_name})", longest_s, taken_s))
+        stage.judge(at_most(f"another node is holder ({stage.item.lockout_name})", longest_s, taken_s))
     else:
-        stage.judge(at_least(f"no other node is holder ({stage.item.guard_name})", guard_s, taken_s))
+        stage.judge(at_least(f"no other node is holder ({stage.item.lockout_name})", lockout_s, taken_s))
         stage.judge(at_most("another node is holder", longest_s, taken_s))
         stage.judge(*spare(stage, tenure, following))
     stage.judge(*succeeded(stage, tenure))

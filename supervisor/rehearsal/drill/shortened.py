@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from supervisor.config.formats.durations import format_duration
-from supervisor.core.lease import sufficient_guard_s
+from supervisor.core.lease import sufficient_lockout_s
 from supervisor.core.settings import (
     HOOK_EVENTS,
     Command,
@@ -75,7 +75,7 @@ def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
         short = replace(short, acquire_delay_s=delay_s)
     if not real:
         short = _with_short_hooks(short, divider)
-    short = _fitted(_with_short_guard(short, divider), divider.changes)
+    short = _fitted(_with_short_lockout(short, divider), divider.changes)
     return Shortened(short, tuple(divider.changes))
 
 
@@ -105,14 +105,14 @@ def _hook(hook: Hook, divider: _Divider) -> Hook:
     return replace(hook, call=call, timeout_s=timeout_s, retry_delay_s=delay_s)
 
 
-def _with_short_guard(item: ItemSettings, divider: _Divider) -> ItemSettings:
+def _with_short_lockout(item: ItemSettings, divider: _Divider) -> ItemSettings:
     """Divide the lock-delay or the prune delay, as far as the lease allows."""
-    sufficient_s = sufficient_guard_s(item, ROOM_S)
-    given_s = item.guard_s
-    guard_s = given_s if sufficient_s is None else divider.divide(item.guard_name, given_s, sufficient_s)
+    sufficient_s = sufficient_lockout_s(item, ROOM_S)
+    given_s = item.lockout_s
+    lockout_s = given_s if sufficient_s is None else divider.divide(item.lockout_name, given_s, sufficient_s)
     if isinstance(item, SemaphoreSettings):
-        return replace(item, prune_delay_s=guard_s)
-    return replace(item, session=replace(item.session, lock_delay_s=guard_s))
+        return replace(item, prune_delay_s=lockout_s)
+    return replace(item, session=replace(item.session, lock_delay_s=lockout_s))
 
 
 def _fitted(item: ItemSettings, changes: list[str]) -> ItemSettings:

@@ -51,7 +51,7 @@ def election_of(dice: random.Random) -> ElectionSettings:
         on_adopt=dice.choice(("none", "none", "acquire")),
     )
     room_s = dice.uniform(*ROOM_S)
-    session = replace(settings.session, lock_delay_s=_guard_s(settings, room_s))
+    session = replace(settings.session, lock_delay_s=_lockout_s(settings, room_s))
     acquire_delay_s = dice.uniform(0.5, 3.0) if dice.random() < 0.25 else 0.0
     confirm_every_s = dice.uniform(CONFIRM_MIN_S, room_s / 2) if dice.random() < 0.5 else None
     settings = replace(settings, session=session, confirm_every_s=confirm_every_s)
@@ -89,9 +89,9 @@ def another_file(settings: ItemSettings, node: str, dice: random.Random) -> Item
         rejoin_delay_s=dice.uniform(0.5, 2.0),
         candidate_check=_check(dice) if dice.random() < 0.25 else None,
     )
-    guard_s = _guard_s(changed, dice.uniform(*ROOM_S))
+    lockout_s = _lockout_s(changed, dice.uniform(*ROOM_S))
     if not _fits(changed) or dice.random() >= 0.5:
-        changed = _guarded(changed, guard_s)
+        changed = _guarded(changed, lockout_s)
     if isinstance(changed, SemaphoreSettings):
         changed = _with_another_limit(changed, dice)
     return of_node(changed, f"{node}-{dice.randrange(3)}" if dice.random() < 0.5 else node)
@@ -108,13 +108,13 @@ def _with_another_limit(settings: SemaphoreSettings, dice: random.Random) -> Sem
     return replace(settings, session=replace(settings.session, lock_delay_s=_lock_delay_s(dice)))
 
 
-def _guarded(settings: ItemSettings, guard_s: float) -> ItemSettings:
+def _guarded(settings: ItemSettings, lockout_s: float) -> ItemSettings:
     if isinstance(settings, SemaphoreSettings):
-        return replace(settings, prune_delay_s=guard_s)
-    return replace(settings, session=replace(settings.session, lock_delay_s=guard_s))
+        return replace(settings, prune_delay_s=lockout_s)
+    return replace(settings, session=replace(settings.session, lock_delay_s=lockout_s))
 
 
-def _guard_s(settings: ItemSettings, room_s: float) -> float:
+def _lockout_s(settings: ItemSettings, room_s: float) -> float:
     """Return the lock-delay or prune delay that leaves this room."""
     needed_s = sum(seconds for _, seconds in lose_terms(settings)) + room_s
     return round(max(needed_s + MARGIN_MIN_S, needed_s / (1 - MARGIN_SHARE)), 2)
@@ -123,8 +123,8 @@ def _guard_s(settings: ItemSettings, room_s: float) -> float:
 def _fits(settings: ItemSettings) -> bool:
     """Return whether on_lose still fits."""
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
-    margin_s = max(MARGIN_MIN_S, MARGIN_SHARE * settings.guard_s)
-    return settings.guard_s - margin_s - lose_time_s >= ROOM_S[0]
+    margin_s = max(MARGIN_MIN_S, MARGIN_SHARE * settings.lockout_s)
+    return settings.lockout_s - margin_s - lose_time_s >= ROOM_S[0]
 
 
 def _lock_delay_s(dice: random.Random) -> float:

@@ -111,12 +111,12 @@ class Pruning:
 
     session: the vanished session.
     after_s: the time since it had vanished.
-    guard_s: the delay in its contender key.
+    lockout_s: the delay in its contender key.
     """
 
     session: str
     after_s: float
-    guard_s: float
+    lockout_s: float
 
 
 class OfSlots(Witness):
@@ -204,5 +204,5 @@ class OfSlots(Witness):
     def _pruned(self, gone: list[str], left: tuple[str, ...], now: float) -> None:
         for session in gone:
             assert session not in left, "a slot is taken while its holder leaves"
-            since, guard_s = self._vanished.get(session, (now, self._alive.get(session, 0.0)))
-            self.prunings.append(Pruning(session, now - since, guard_s))
+            since, lockout_s = self._vanished.get(session, (now, self._alive.get(session, 0.0)))
+            self.prunings.append(Pruning(session, now - since, lockout_s))

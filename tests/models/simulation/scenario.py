@@ -108,7 +108,7 @@ def scenario_of(seed: int) -> Scenario:
     nodes = tuple("abcde"[: dice.choices((3, 4, 5), weights)[0]])
     settings: ItemSettings = semaphore_of(dice) if semaphore else election_of(dice)
     guarded = random.Random(f"watchdog {seed}").random() < GUARDED
-    if guarded and settings.session.ttl_s is not None and settings.guard_s >= GUARD_MIN_S:
+    if guarded and settings.session.ttl_s is not None and settings.lockout_s >= GUARD_MIN_S:
         settings = replace(settings, watchdog=WATCHDOG)
     rates = tuple(1 + dice.uniform(-CLOCK_RATE_ERROR, CLOCK_RATE_ERROR) for _ in nodes)
     kinds = KINDS_OF_SEMAPHORES if semaphore else KINDS_OF_ELECTIONS

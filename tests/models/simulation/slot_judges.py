@@ -77,7 +77,7 @@ class PrunesLate(Judge):
     def look(self, machine: Machine) -> None:
         """Check by Consul's store, and by the slowest clock."""
         for pruning in self._slots.prunings[self._seen :]:
-            due_s = pruning.guard_s / (1 + CLOCK_RATE_ERROR)
+            due_s = pruning.lockout_s / (1 + CLOCK_RATE_ERROR)
             words = f"the slot of {short(pruning.session)} is taken after {pruning.after_s:.2f} s"
             self.require(pruning.after_s >= due_s, f"{words}, not {due_s:.2f} s")
         self._seen = len(self._slots.prunings)

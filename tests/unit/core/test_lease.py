@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from supervisor.core.lease import ROOM_MIN_S, lease_of, lose_terms, margin_of, sufficient_guard_s
+from supervisor.core.lease import ROOM_MIN_S, lease_of, lose_terms, margin_of, sufficient_lockout_s
 from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings, Webhook
 
 
@@ -177,7 +177,7 @@ def test_the_suggested_lock_delay_is_the_smallest_sufficient_one(
     hooks: int, run: bool, ttl_s: float | None, enough_s: int | None
 ) -> None:
     row = Row(30.0, hooks, run, 0, 0, 0, 0, 0, ttl_s=ttl_s)
-    assert sufficient_guard_s(election(row), ROOM_MIN_S, 14.5) == enough_s
+    assert sufficient_lockout_s(election(row), ROOM_MIN_S, 14.5) == enough_s
 
 
 @pytest.mark.parametrize(
