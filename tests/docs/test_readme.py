@@ -30,7 +30,6 @@ NEEDS_SYSTEMD = "needs systemd; tests/processes/test_systemd.py has the unit"
 # Lines that no test runs, with the reason.
 NOT_RUN = {
     "make test": "it is what runs this test",
-    "make test-unit": "its tests are run already",
     "make deb": "tests/system/packaging/test_debian.py builds the package",
     "apt install ./dist/consul-supervisor_*.deb": "tests/system/machine/test_package.py installs it",
     "systemctl daemon-reload": NEEDS_SYSTEMD,
@@ -129,7 +128,7 @@ def run_all(shell: Shell, block: str, within_s: float) -> str:
 NODE = SHOWN.of(README, "With venv and systemd")
 WORKSTATION = SHOWN.of(README, "With pipx")
 DEMO, EXCERPT, DRILLED = SHOWN.of(README, "Try it")
-DEVELOPMENT = SHOWN.of(README, "Development")
+DEVELOPMENT = SHOWN.of(README, "Two commands")
 
 
 def assert_shows_the_excerpt(printed: str) -> None:
