@@ -7,8 +7,10 @@ must never call getaddrinfo for a name.
 
 import asyncio
 import os
+import resource
 import signal
 import socket
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -24,7 +26,15 @@ STALE_PATIENCE_S = 0.3  # while an old answer is known, because the shortest exc
 LOOK_UP_S = 20.0  # the resolver's own limit with two dead servers (resolv.conf: 5 s, 2 attempts)
 CLOSE_S = 1.0  # for a killed child to end, which takes less than 1 ms
 ADDRESSES_MAX = 8  # because one deadline leaves no time to try more
+ANSWER_BYTES_MAX = 65536  # of getent, which writes into memory: the kernel ends one that writes more
 GETENT_ENVIRONMENT = ("PATH", "LOCALDOMAIN", "RES_OPTIONS", "HOSTALIASES")  # gives the child no secret
+
+
+def _spawn_bounded(argv: list[str], environment: dict[str, str], out: int, err: int) -> int:
+    pid = spawn(argv, environment, out, err)
+    with suppress(OSError):  # it has ended
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (ANSWER_BYTES_MAX, ANSWER_BYTES_MAX))
+    return pid
 
 
 def literal_addresses(host: str, port: int) -> tuple[Address, ...]:
@@ -98,7 +108,7 @@ class Resolver:
         environment = {name: os.environ[name] for name in GETENT_ENVIRONMENT if name in os.environ}
         try:
             argv = [program_of("getent", environment.get("PATH", os.defpath)), "ahosts", self._host]
-            child = Child(f"getent {self._host}", partial(spawn, argv, environment))
+            child = Child(f"getent {self._host}", partial(_spawn_bounded, argv, environment))
         except OSError as exc:
             raise self._failed(f"cannot run getent: {os_reason(exc)}") from exc
         try:

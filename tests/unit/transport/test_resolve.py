@@ -103,6 +103,7 @@ def test_a_look_up_gets_no_secret_in_its_environment(
         ("exit 0", "getent named no address"),
         ("echo 'nonsense STREAM consul.test'; echo; echo '-'", "getent named no address"),
         ("kill -9 $$", "the name is not known (getent exit -9)"),
+        ("exec yes '127.0.0.1 STREAM consul.test'", "the name is not known (getent exit 1)"),  # and no memory
     ],
 )
 def test_a_failed_look_up_is_reported_with_its_reason(getent: Getent, lines: str, why: str) -> None:
