@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from supervisor.config.formats.durations import format_duration
-from supervisor.config.notification import WATCHDOG_S
+from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.config.problems import KeyPath, Report
 from supervisor.core.frozen import dataclass
 from supervisor.core.lease import ROOM_MIN_S, lease_of, lockout_max_s, lose_terms, sufficient_lockout_s
@@ -30,7 +30,7 @@ class Surroundings:
     """The facts that the times of a file rely on, and that no key of an item decides."""
 
     leader_change_s: float  # how long a change of the leader of Consul's servers takes
-    watchdog_s: float = WATCHDOG_S  # the unit's WatchdogSec
+    unit_watchdog_s: float = UNIT_WATCHDOG_S  # the unit's WatchdogSec
     start_timeout_s: float = 0.0  # the unit's TimeoutStartSec. 0: not known, but short enough
 
     @property
@@ -126,8 +126,8 @@ def return_s(settings: ItemSettings, around: Surroundings) -> float:
 
 
 def _return_terms(settings: ItemSettings, around: Surroundings) -> dict[str, float]:
-    back = {"WatchdogSec": around.watchdog_s, "RestartSec": RESTART_S, "start": START_S}
-    if RESTART_S + around.start_timeout_s > around.watchdog_s:  # of a process that was killed
+    back = {"WatchdogSec": around.unit_watchdog_s, "RestartSec": RESTART_S, "start": START_S}
+    if RESTART_S + around.start_timeout_s > around.unit_watchdog_s:  # of a process that was killed
         back = {"RestartSec": RESTART_S, "TimeoutStartSec": around.start_timeout_s}
         back |= {"RestartSec again": RESTART_S, "start": START_S}
     return {**back, "lose_time": lease_of(settings).lose_time_s}

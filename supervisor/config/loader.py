@@ -15,7 +15,7 @@ from supervisor.config.build import default_values, state_dir
 from supervisor.config.defaults import apply_defaults, copy_hooks
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.for_each import repeat
-from supervisor.config.notification import seconds_of, watchdog_s
+from supervisor.config.notification import seconds_of, unit_watchdog_s
 from supervisor.config.problems import SECTIONS, ConfigError, Places, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.schema import document as own_schema
@@ -55,7 +55,7 @@ def load(
         values = {kind: {**value, "Url": url} for kind, value in values.items()}
     full = apply_defaults(valid, defaults, values, hostname)
     section = valid.get("consul", {})
-    unit = watchdog_s(environ), seconds_of("TIMEOUT_START_USEC", environ)
+    unit = unit_watchdog_s(environ), seconds_of("TIMEOUT_START_USEC", environ)
     around = lease_checks.Surroundings(consul.leader_change_s(section, defaults), *unit)
     items = _items(full, report, around)
     _check_data(read, report, defaults, is_whole=asked is None)

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Mapping
 
-WATCHDOG_S = 10.0  # WatchdogSec of the unit that is shipped
+UNIT_WATCHDOG_S = 10.0  # WatchdogSec of the unit that is shipped
 
 
 def send(address: str, text: str) -> None:
@@ -18,9 +18,9 @@ def _path(address: str) -> str:
     return "\0" + address[1:] if address.startswith("@") else address
 
 
-def watchdog_s(environ: Mapping[str, str]) -> float:
+def unit_watchdog_s(environ: Mapping[str, str]) -> float:
     """Return WatchdogSec by systemd's variable WATCHDOG_USEC, else as in the unit that is shipped."""
-    return seconds_of("WATCHDOG_USEC", environ) or WATCHDOG_S
+    return seconds_of("WATCHDOG_USEC", environ) or UNIT_WATCHDOG_S
 
 
 def seconds_of(name: str, environ: Mapping[str, str]) -> float:
@@ -36,6 +36,6 @@ def still_starting(environ: Mapping[str, str]) -> None:
     """
     if address := environ.get("NOTIFY_SOCKET", ""):
         try:
-            send(address, f"EXTEND_TIMEOUT_USEC={watchdog_s(environ) * 1e6:.0f}\n")
+            send(address, f"EXTEND_TIMEOUT_USEC={unit_watchdog_s(environ) * 1e6:.0f}\n")
         except (OSError, ValueError):
             pass  # the log reports it once the daemon runs

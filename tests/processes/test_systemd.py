@@ -15,7 +15,7 @@ from supervisor.adapters.journal.identity import MachineIdentity
 from supervisor.adapters.runtime.driver import SLEEP_MAX_S
 from supervisor.commands.cli.exit_codes import CONFIGURATION
 from supervisor.config.lease_checks import RESTART_S
-from supervisor.config.notification import WATCHDOG_S
+from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.core.actions import Point, Record
 from supervisor.core.lease import EXCHANGE_MAX_S, LOCK_DELAY_MAX_S
 from supervisor.reporting.telemetry.systemd import PINGS_PER_TIMEOUT
@@ -156,14 +156,14 @@ def test_the_stop_timeout_of_the_unit_covers_on_lose() -> None:
 
 def test_check_computes_with_the_times_of_the_unit() -> None:
     service = settings(UNIT.read_text())["Service"]
-    assert [f"{WATCHDOG_S:g}s"] == service["WatchdogSec"]
+    assert [f"{UNIT_WATCHDOG_S:g}s"] == service["WatchdogSec"]
     assert [f"{RESTART_S:g}"] == service["RestartSec"]
-    assert service["TimeoutStartSec"] == [f"{WATCHDOG_S - RESTART_S:g}s"]
+    assert service["TimeoutStartSec"] == [f"{UNIT_WATCHDOG_S - RESTART_S:g}s"]
 
 
 def test_the_watchdog_of_the_unit_leaves_time_for_late_pings() -> None:
     """A ping is sent with the first step after its time, which comes one second later at most."""
-    assert WATCHDOG_S / PINGS_PER_TIMEOUT + SLEEP_MAX_S < WATCHDOG_S / 2
+    assert UNIT_WATCHDOG_S / PINGS_PER_TIMEOUT + SLEEP_MAX_S < UNIT_WATCHDOG_S / 2
 
 
 @needs_root

@@ -18,7 +18,7 @@ from supervisor.commands.check.report import as_lines, lease_rows
 from supervisor.config.cross_checks import check_item
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import RESTART_S, TTL_MIN_S, Surroundings, return_s, watchdog_sum
-from supervisor.config.notification import WATCHDOG_S
+from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.config.problems import Places, Problem, Report
 from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings, Watchdog
@@ -86,8 +86,10 @@ def surroundings_of(settings: ElectionSettings, leader_change_s: float) -> Surro
     """Return what the session relies on, with the longest WatchdogSec that is short enough, if one is."""
     usual = Surroundings(leader_change_s)
     spare_s = settings.lockout_s - return_s(settings, usual)
-    fitting_s = float(math.floor(WATCHDOG_S + spare_s + ROUNDING_S))
-    return replace(usual, watchdog_s=fitting_s) if WATCHDOG_MIN_S <= fitting_s < WATCHDOG_S else usual
+    fitting_s = float(math.floor(UNIT_WATCHDOG_S + spare_s + ROUNDING_S))
+    return (
+        replace(usual, unit_watchdog_s=fitting_s) if WATCHDOG_MIN_S <= fitting_s < UNIT_WATCHDOG_S else usual
+    )
 
 
 def as_text(settings: ElectionSettings, leader_change_s: float) -> str:
@@ -240,9 +242,9 @@ def _usual_rows(settings: ElectionSettings) -> Iterator[tuple[str, str]]:
 
 def _drop_in(around: Surroundings) -> Iterator[str]:
     """Yield the drop-in of the unit that the session needs, if any, and its price."""
-    if around.watchdog_s < WATCHDOG_S:
+    if around.unit_watchdog_s < UNIT_WATCHDOG_S:
         yield "a drop-in of the unit, by `systemctl edit consul-supervisor`. The price: a supervisor that"
-        yield f"stands still for {format_duration(around.watchdog_s)} is killed and started again"
+        yield f"stands still for {format_duration(around.unit_watchdog_s)} is killed and started again"
         yield "  [Service]"
-        yield f"  WatchdogSec={format_duration(around.watchdog_s)}"
-        yield f"  TimeoutStartSec={format_duration(around.watchdog_s - RESTART_S)}"
+        yield f"  WatchdogSec={format_duration(around.unit_watchdog_s)}"
+        yield f"  TimeoutStartSec={format_duration(around.unit_watchdog_s - RESTART_S)}"

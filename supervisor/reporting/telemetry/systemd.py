@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from supervisor.config.notification import send, watchdog_s
+from supervisor.config.notification import send, unit_watchdog_s
 from supervisor.core.actions import Action, Role, RoleChanged
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
@@ -44,7 +44,7 @@ class SystemdNotifier:
         self._clock = clock
         self._warn = warn  # called once when systemd cannot be notified; again only after a datagram was sent
         self._ping_every_s = ping_interval_s(environ, os.getpid())
-        self._start_s = watchdog_s(environ)  # how long a start may stand still
+        self._start_s = unit_watchdog_s(environ)  # how long a start may stand still
         self._pinged_at = LONG_AGO
         self._unsent: dict[str, str] = {}
         self._answered: set[str] = set()

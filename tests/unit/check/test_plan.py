@@ -26,7 +26,7 @@ from supervisor.commands.check.report import as_text as checked_text
 from supervisor.config import load
 from supervisor.config.cross_checks import check_item
 from supervisor.config.lease_checks import Surroundings, watchdog_sum
-from supervisor.config.notification import WATCHDOG_S
+from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.config.problems import Places, Report
 from supervisor.core.lease import lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
@@ -93,7 +93,7 @@ def checked(tmp_path: Path, wishes: Wishes, answer: ElectionSettings) -> tuple[C
     file = tmp_path / "c.yaml"
     consul = {"leader_change": f"{wishes.leader_change_s:g}s"}
     file.write_text(yaml.safe_dump({"consul": consul, "elections": {"app": election}}))
-    watchdog_s = surroundings_of(answer, wishes.leader_change_s).watchdog_s
+    watchdog_s = surroundings_of(answer, wishes.leader_change_s).unit_watchdog_s
     config = load(file, {"WATCHDOG_USEC": f"{1e6 * watchdog_s:.0f}"}, "node1")
     lease = lease_of(config.items[0])
     assert lease.failover_s is not None
@@ -268,7 +268,7 @@ def test_a_wish_for_the_usual_failover_that_cannot_be_met_has_its_cost() -> None
 
 @pytest.mark.parametrize(
     ("lock_delay_s", "watchdog_s"),
-    [(12.5, WATCHDOG_S), (12.0, 9.0), (7.5, 5.0), (6.5, 4.0), (6.0, WATCHDOG_S)],
+    [(12.5, UNIT_WATCHDOG_S), (12.0, 9.0), (7.5, 5.0), (6.5, 4.0), (6.0, UNIT_WATCHDOG_S)],
 )
 def test_the_drop_in_has_the_longest_watchdog_that_is_short_enough(
     lock_delay_s: float, watchdog_s: float
@@ -277,7 +277,7 @@ def test_the_drop_in_has_the_longest_watchdog_that_is_short_enough(
     hook = Hook("on_lose", Command(("true",), kill_after_s=0.0), 0.5)
     session = SessionSettings("app", 10.0, lock_delay_s)
     settings = ElectionSettings("app", "app", b"", session, on_lose=(hook,))
-    assert surroundings_of(settings, 3.0).watchdog_s == watchdog_s
+    assert surroundings_of(settings, 3.0).unit_watchdog_s == watchdog_s
 
 
 def test_the_help_has_the_silence_below_which_check_warns() -> None:
