@@ -4,6 +4,9 @@ import socket
 from collections.abc import Mapping
 
 UNIT_WATCHDOG_S = 10.0  # WatchdogSec of the unit that is shipped
+# TimeoutStartSec is RestartSec shorter. A sign of life in the first second of a start must not move its end,
+# so that a start which stands still then costs no more than one without any sign.
+FIRST_SIGNS_S = 2.0
 
 
 def send(address: str, text: str) -> None:
@@ -23,6 +26,11 @@ def unit_watchdog_s(environ: Mapping[str, str]) -> float:
     return seconds_of("WATCHDOG_USEC", environ) or UNIT_WATCHDOG_S
 
 
+def may_stand_still_s(environ: Mapping[str, str]) -> float:
+    """Return for how long systemd is to wait for the next sign of life of a start."""
+    return unit_watchdog_s(environ) - FIRST_SIGNS_S
+
+
 def seconds_of(name: str, environ: Mapping[str, str]) -> float:
     """Return the seconds of a variable that has microseconds. 0: it has none."""
     given = environ.get(name, "")
@@ -30,12 +38,12 @@ def seconds_of(name: str, environ: Mapping[str, str]) -> float:
 
 
 def still_starting(environ: Mapping[str, str]) -> None:
-    """Have systemd wait for this start, as long as it would wait for a sign of life of a running process.
+    """Have systemd wait for this start, which may be slow because a file system or a disk is.
 
-    A start may be slow, because a file system or a disk is. One that stands still is killed.
+    A start that stands still is killed.
     """
     if address := environ.get("NOTIFY_SOCKET", ""):
         try:
-            send(address, f"EXTEND_TIMEOUT_USEC={unit_watchdog_s(environ) * 1e6:.0f}\n")
+            send(address, f"EXTEND_TIMEOUT_USEC={may_stand_still_s(environ) * 1e6:.0f}\n")
         except (OSError, ValueError):
             pass  # the log reports it once the daemon runs

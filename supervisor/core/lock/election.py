@@ -66,6 +66,7 @@ class ElectionLock(Lock):
     # How long this node leaves the free key to other contenders before it tries. The sum contains
     # ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
     backoff_s: float = 0.0
+    opened_unseen: bool = False  # the key was free already when this node saw it first
     refusals: int = 0  # attempts in a row that Consul refused without showing a holder; 2 stands for more
 
     @property
@@ -138,6 +139,7 @@ class ElectionLock(Lock):
             view=view,
             seen_free_at=observation.true_since,
             opens_at=since,
+            opened_unseen=self.view is None or not self.view.session,
             backoff_s=backoff_s,
             try_at=since + backoff_s + handover_s,
             read_ahead_s=0.0 if drawn_s else READ_AHEAD_S,
@@ -172,7 +174,12 @@ class ElectionLock(Lock):
     # --- attempts and release ---------------------------------------------------------------------
 
     def _lock_delay_ends_at(self, terms: Terms) -> float:
-        """Return when the lock-delay should be over; our own length is assumed for an unknown one."""
+        """Return when the lock-delay should be over; our own length is assumed for an unknown one.
+
+        A node that has not seen its begin, because it started since, knows nothing: it tries.
+        """
+        if self.opened_unseen:
+            return LONG_AGO
         known_s = self.holder_delay_s
         delay_s = terms.settings.lock_delay_s if known_s is None else known_s
         return self.opens_at + delay_s + LOCK_DELAY_SLACK_S

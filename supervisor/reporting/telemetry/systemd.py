@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from supervisor.config.notification import send, unit_watchdog_s
+from supervisor.config.notification import may_stand_still_s, send
 from supervisor.core.actions import Action, Role, RoleChanged
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
@@ -44,7 +44,7 @@ class SystemdNotifier:
         self._clock = clock
         self._warn = warn  # called once when systemd cannot be notified; again only after a datagram was sent
         self._ping_every_s = ping_interval_s(environ, os.getpid())
-        self._start_s = unit_watchdog_s(environ)  # how long a start may stand still
+        self._start_s = may_stand_still_s(environ)
         self._pinged_at = LONG_AGO
         self._unsent: dict[str, str] = {}
         self._answered: set[str] = set()
@@ -100,11 +100,10 @@ class SystemdNotifier:
             return
         self._pinged_at = now
         self._unsent |= {"WATCHDOG": "1"}
-        if self._stopping or not self._ready:
-            loses = any(is_losing(contender) for contender in contenders)
-            extension_s = EXTENSION_S if loses else 0.0 if self._stopping else self._start_s
-            if extension_s:
-                self._unsent |= {"EXTEND_TIMEOUT_USEC": str(round(extension_s * 1e6))}
+        if self._stopping and any(is_losing(contender) for contender in contenders):
+            self._unsent |= {"EXTEND_TIMEOUT_USEC": str(round(EXTENSION_S * 1e6))}
+        elif not self._stopping and not self._ready:
+            self._unsent |= {"EXTEND_TIMEOUT_USEC": str(round(self._start_s * 1e6))}
 
     def _send(self) -> None:
         if not self._unsent or not self._address:

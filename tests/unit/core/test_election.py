@@ -178,6 +178,19 @@ def test_the_next_attempt_comes_as_soon_as_the_lock_delay_ends() -> None:
     assert play.times(p.ACQUIRE) == [10.0, 25.002]
 
 
+def test_a_node_that_starts_within_a_lock_delay_tries_once_a_second() -> None:
+    """It has not seen when the delay began, and must not wait for a whole one of its own."""
+    play = p.trying()
+    began_at = play.times(p.ACQUIRE)[0]
+    play.does(began_at + 0.01, p.ACQUIRE, o.LockDelayed(), "")
+    for _ in range(3):
+        play.does(play.deadline, "read")
+        play.does(play.now, p.READ, p.FREE, "")
+        play.does(play.deadline, "acquire s")
+        play.does(play.now + 0.01, p.ACQUIRE, o.LockDelayed(), "")
+    assert play.now < began_at + 4.0
+
+
 def test_after_the_lock_delay_the_attempt_is_repeated_once_a_second() -> None:
     play = p.behind(ttl_s=None)
     refused_at_10(play)
@@ -316,14 +329,15 @@ def test_a_watch_that_shows_our_session_is_confirmed_by_a_read() -> None:
 
 def test_an_answer_older_than_the_room_begins_no_belief() -> None:
     """A frozen agent may answer an old request late, so the contender reads again after a while."""
-    play = p.trying()
-    play.does(0.3, p.ACQUIRE, o.LockDelayed(), "")
-    play.does(0.4, p.WATCH, p.SILENCE, "")
-    play.does(0.9, "watch 0 consistently")
-    play.passes(24.3, silent=True)
-    assert p.Play.says(play.on(24.5, p.WATCH, p.OURS)).startswith("watch")
-    assert p.Play.says(play.happens(25.0, e.Tick())).startswith("read")
+    play = p.behind()
+    refused_at_10(play)
+    play.does(10.1, p.WATCH, p.SILENCE, "")
+    play.does(10.6, "watch 0 consistently")
+    play.passes(34.0, silent=True)
+    play.on(34.2, p.WATCH, p.OURS)
     assert play.role == "waiting"
+    play.passes(34.7)
+    assert play.times(p.READ)[-1] >= 34.2
 
 
 def test_a_win_reported_after_a_read_has_shown_it_changes_nothing() -> None:
