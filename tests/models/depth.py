@@ -11,7 +11,7 @@ from math import inf
 import pytest
 
 DEPTH = int(os.environ.get("DEPTH", "1"))
-ENOUGH = 130 * DEPTH  # states: about a second for each walk, and its ``shows`` occur within them
+ENOUGH = 140 * DEPTH  # states: about a second for each walk, and its ``shows`` occur within them
 
 TO_THE_END = (pytest.mark.long, pytest.mark.orders)
 rounds = pytest.mark.parametrize(

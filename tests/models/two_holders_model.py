@@ -43,7 +43,7 @@ RIVAL = "rival"
 NAMES = ("s0", "s1", "s2", "s3", "s4")  # used again when nothing knows them any more
 DEVICE = Watchdog("/dev/watchdog", 4.0)
 WRITES = (r.Acquire, r.Release, r.DestroySession, r.Rewrite)
-Left = tuple[a.WriteRecord | a.Tend | a.Arm, ...]
+Left = tuple[a.WriteRecord | e.WatchdogTried | a.Arm, ...]
 Write = r.Acquire | r.Release | r.DestroySession | r.Rewrite
 
 
@@ -368,7 +368,7 @@ class _BesideARival:
     def _turn(self, world: World, event: e.Event, left: Left = ()) -> Moves[World]:
         """Take a step as the driver does, with a kill before each action whose loss would be noticed.
 
-        left: the actions of earlier steps of this turn whose answers are still to come.
+        left: what earlier steps of this turn still have to learn, in order.
         """
         told = short(event)
         if world.stood:
@@ -382,39 +382,47 @@ class _BesideARival:
         election = contenders.by_name.get("n")
         device = contenders.devices.by_path.get(DEVICE.device)
         world = replace(world, contender=election or world.contender, device=device)
+        worlds = [(world, left)]
         for done, action in enumerate(actions):
             if isinstance(action, a.RoleChanged):
                 continue
             if world.crashes < self.walk.crashes and not isinstance(action, a.PrepareWrite):
-                cut = self._crashed(replace(world, contender=before.contender))
-                yield f"{told}, killed before action {done}: {short(action)}", cut
-            if isinstance(action, a.WriteRecord | a.Tend):
-                left = (*left, action)
+                for each, _ in worlds:
+                    cut = self._crashed(replace(each, contender=before.contender))
+                    yield f"{told}, killed before action {done}: {short(action)}", cut
+            if isinstance(action, a.WriteRecord):
+                worlds = [(each, (*asked, action)) for each, asked in worlds]
+            elif isinstance(action, a.Tend):
+                worlds = [
+                    (tended, (*asked, tried))
+                    for each, asked in worlds
+                    for tended, tried in self._tended(each, action)
+                ]
             else:
-                world = self._act(world, action)
+                worlds = [(self._act(each, action), asked) for each, asked in worlds]
         told = line(event, tuple(actions))
-        left = (*(each for each in left if not isinstance(each, a.Arm)), *contenders.devices.wanted)
-        if left:
-            for more, moved in self._answered_at_once(world, left[0], left[1:]):
-                yield f"{told}; {more}", moved
-        elif election is None or election.role is a.Role.STOPPED:
-            yield told, replace(self._crashed(world), crashes=world.crashes, acts_until=world.now)
-        else:
-            yield told, world
+        for world, asked in worlds:
+            asked = (*(each for each in asked if not isinstance(each, a.Arm)), *contenders.devices.wanted)
+            if asked:
+                for more, moved in self._answered_at_once(world, asked[0], asked[1:]):
+                    yield f"{told}; {more}", moved
+            elif election is None or election.role is a.Role.STOPPED:
+                yield told, replace(self._crashed(world), crashes=world.crashes, acts_until=world.now)
+            else:
+                yield told, world
 
     def _answered_at_once(
-        self, world: World, action: a.WriteRecord | a.Tend | a.Arm, left: Left
+        self, world: World, answered: a.WriteRecord | e.WatchdogTried | a.Arm, left: Left
     ) -> Moves[World]:
-        if isinstance(action, a.Tend):
-            for tended, tried in self._tended(world, action):
-                yield from self._turn(tended, tried, left)
+        if isinstance(answered, e.WatchdogTried):
+            yield from self._turn(world, answered, left)
             return
-        assert isinstance(action, a.WriteRecord) and isinstance(action.settings, ElectionSettings)
-        kept = replace(world, record=action.record, recorded=action.settings)
-        yield from self._turn(kept, e.RecordWritten(action), left)
+        assert isinstance(answered, a.WriteRecord) and isinstance(answered.settings, ElectionSettings)
+        kept = replace(world, record=answered.record, recorded=answered.settings)
+        yield from self._turn(kept, e.RecordWritten(answered), left)
         if world.refusals < self.walk.refusals:
             refused = replace(world, refusals=world.refusals + 1)
-            yield from self._turn(refused, e.RecordWritten(action, "full"), left)
+            yield from self._turn(refused, e.RecordWritten(answered, "full"), left)
 
     # --- the watchdog --------------------------------------------------------------------------------
 
@@ -424,7 +432,7 @@ class _BesideARival:
         contenders = Contenders([world.contender])
         if world.device is not None:
             contenders.devices.by_path = {DEVICE.device: world.device}
-        contenders.devices.asked = {each.path for each in left if isinstance(each, a.Tend)}
+        contenders.devices.asked = {each.path for each in left if isinstance(each, e.WatchdogTried)}
         contenders.devices.wanted = [each for each in left if isinstance(each, a.Arm)]
         contenders.devices.note(world.contender, world.contender.settings.watchdog, world.now)
         return contenders
