@@ -2,12 +2,12 @@
 
 Two rings. What the promise rests on is walked through every order of events, simulated and broken on purpose:
 
-    core/       decides: step(state, event, now) -> (state, actions); no I/O, no clock
-    adapters/   carries out what the core decides: Consul, hooks, journal, files, the loop's driver
-    config/     the file, to settings; each refusal with its place. A wrong reading could let two act
     errors.py   the three kinds of errors, by whose fault they are
+    core/       decides: step(state, event, now) -> (state, actions); no I/O, no clock
+    config/     the file, to settings; each refusal with its place. A wrong reading could let two act
+    adapters/   carries out what the core decides: Consul, hooks, journal, files, the loop's driver
 
-What makes it comfortable has ordinary tests, and nothing above imports it:
+What makes it comfortable has ordinary tests, and none of the first ring imports it:
 
     reporting/  what is told of a running daemon: log, status, metrics, the page, the control socket
     daemon/     joins the rest for as long as it runs; whether a configuration fits this machine

@@ -10,7 +10,7 @@ import sys
 
 # The garbage collector hardly runs during the imports. ``lock`` and ``run`` set a lower limit afterwards.
 COLLECTED_AT = (100_000, 20, 20)
-INTERRUPTED = 130  # as cli/exit_codes.py has it, which may not be imported yet
+INTERRUPTED = 130  # as commands/cli/exit_codes.py has it, which may not be imported yet
 
 
 def main() -> int:

@@ -57,7 +57,8 @@ actions that follow. The record is written within the step that needs it, and ``
     DestroySession: Done -> record none
     recorded -> -
 
-*Words for "I hold".* Each is another question, from Consul's side to ours:
+*Words for "I hold".* Each is another question, from Consul's side to ours. A try asks none of them but
+``may_try``, and the last is for who looks from outside, such as `holds`:
 
     lock.has_entry(session)     does the newest answer show a key with this session? A place in line counts
     view.find_hold(session)     does this answer show the lock with this session, and since which index?

@@ -222,7 +222,7 @@ class Contenders:
                 raise AssertionError("a file concerns all contenders")
             case WatchdogTried(path, device, item):
                 known = self.by_name.items()
-                return [name for name, each in known if name == item or each.needs(path, device)]
+                return [name for name, each in known if name == item or each.must_hear_of(path, device)]
             case StopAsked() | Stalled():
                 return tuple(self.by_name)
             case Tick():

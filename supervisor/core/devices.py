@@ -41,7 +41,7 @@ class Devices:
                 reset_by = tenure.reset_by(contender.lease)
                 self.armed[name] = (watchdog.device, reset_by)
                 may_wait = before is not None and now + device.timeout_s <= before[1] <= reset_by
-            may_wait = may_wait and not contender.needs(watchdog.device, device)
+            may_wait = may_wait and not contender.must_hear_of(watchdog.device, device)
         if not may_wait:
             self.due_at = LONG_AGO
 
@@ -93,7 +93,8 @@ class Devices:
         after = replace(device, starves=act is Act.STARVE and device.is_open)
         if act is not Act.STARVE and at <= now:
             return Tend(path, act, after, by=NEVER if until is None else until - device.timeout_s)
-        if after != device or (not after.starves and any(each.needs(path, after) for each in contenders)):
+        is_news = not after.starves and any(each.must_hear_of(path, after) for each in contenders)
+        if after != device or is_news:
             return Tend(path, None, after)
         if act is not Act.STARVE:
             self.due_at = min(self.due_at, at)

@@ -21,7 +21,7 @@ ROOM_MIN_S = 2.0  # with less room, a lost packet or two would cause a failover
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
 PRUNE_DELAY_MAX_S = 3600.0  # a damaged or hostile record must not block a slot for longer than this
 INTERVAL_MIN_S = 1.0
-NEWS_A_TTL = 3  # so often a holder renews and reads within a TTL or a room, so that two of them may fail
+TRIES_PER_TTL = 3  # renewals in a TTL and reads in a room, of which two may fail
 EXCHANGE_MAX_S = 3.0
 RETRY_MIN_S = 0.5  # the pause after no answer: soon enough for the lease, slow enough for a sick agent
 RETRY_MAX_S = 1.0
@@ -60,7 +60,8 @@ class Lease:
         """
         if self.ttl_s is None:
             return self.silence_s
-        return min(self.silence_s, 2 * self.ttl_s - self.ttl_s / NEWS_A_TTL - self.exchange_s - RETRY_MAX_S)
+        renews_s = self.ttl_s / TRIES_PER_TTL
+        return min(self.silence_s, 2 * self.ttl_s - renews_s - self.exchange_s - RETRY_MAX_S)
 
     @property
     def failover_s(self) -> float | None:
@@ -133,9 +134,11 @@ def _lease(settings: ItemSettings, lock_delay_s: float, lose_time_s: float) -> L
     if room_s < ROOM_MIN_S and settings.accept_overlap and ttl_s is not None:
         room_s = ttl_s
     shortest = room_s if ttl_s is None else min(ttl_s, room_s)
-    interval_s, wished_s = max(INTERVAL_MIN_S, shortest / NEWS_A_TTL), settings.confirm_every_s
+    interval_s, wished_s = max(INTERVAL_MIN_S, shortest / TRIES_PER_TTL), settings.confirm_every_s
     if wished_s is not None and 2 * wished_s <= room_s:
-        interval_s = wished_s  # else a semaphore's .lock leaves less room than the file
+        interval_s = (
+            wished_s  # not where a semaphore's .lock has left less room than the file's check assumed
+        )
     return Lease(
         ttl_s=ttl_s,
         lock_delay_s=lock_delay_s,

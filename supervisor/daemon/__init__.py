@@ -11,5 +11,5 @@
     reload.py            the configuration, read again: checked whole before anything changes
     preflight/           whether a configuration fits this machine: hooks that can start, modes of files
 
-What ``lock`` needs as well is in runtime.
+What ``lock`` needs as well is in adapters/runtime.
 """

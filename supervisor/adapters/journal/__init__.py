@@ -173,10 +173,8 @@ class Journal:
     def write(self, write: WriteRecord) -> str:
         """Write a record.
 
-        Return blank when the kernel has it, and else why not. The record before it then still counts.
-
-        When the record that follows the end of a tenure cannot be written, the record of the tenure is
-        removed instead.
+        Return blank when the kernel has it, and else why not. The record before it then still counts, unless
+        it is of a tenure that has ended: that record is removed instead, which counts as written.
         """
         entry = self._entry(write.item)
         known, outdated = entry.state, entry.outdated or write.settings is not entry.settings

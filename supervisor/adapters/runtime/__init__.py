@@ -1,7 +1,7 @@
 """What a process of ours needs in order to run contenders: its clock, its signals, and the steps of the core.
 
-    driver.py            a step: event to the core, its actions carried out in order, then records
-    watchdogs.py         the watchdog devices, fed after each step
+    driver.py            a step: event to the core, its actions and records carried out in order
+    watchdogs.py         the watchdog devices, to which is done what the core asks for
     background.py        the tasks that no other code awaits
     clock.py             the clock of the core
     init.py              process 1 of a container: passes signals on, and reaps

@@ -80,7 +80,7 @@ class Driver:
             self._world.wake(self._wake_at)
 
     def _run_step(self, event: Event, now: float) -> None:
-        """Carry out each action before the core decides the next: see ``core.contender.step.decide``."""
+        """Carry out each portion of actions before the core decides the next one: see ``step.decide``."""
         events, steps = deque([event]), list[tuple[Event, list[Action]]]()
         while events:
             event = events.popleft()

@@ -161,7 +161,7 @@ def _stalled(contender: Contender, now: float) -> Contender:
 def _answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
     """Hand the outcome to the lane whose request it ends.
 
-    No lane has a request that belongs to a session which died or was given up meanwhile.
+    An acquire may end after its session was given up: ``_try_answered`` lets a release give back its win.
     """
     if isinstance(request, ServiceRequest):  # before the rest, because nothing else depends on its answer
         return replace(contender, service=contender.service.answered(request, outcome, now))

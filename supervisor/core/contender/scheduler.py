@@ -82,7 +82,7 @@ def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
         return ()  # the record of a tenure names the device that guards it
     leases = (contender.lease, lease_by(contender, settings))
     if not any(
-        all(may(tenure, lease, now) for lease in leases) for may in (phases.is_adopted, phases.goes_on)
+        all(may(tenure, lease, now) for lease in leases) for may in (phases.may_adopt, phases.goes_on)
     ):
         return ()
     return (WriteRecord(settings.name, contender.record, settings),)
@@ -98,9 +98,9 @@ def _awaits_record(contender: Contender) -> bool:
 def _has_time_for_record(contender: Contender, now: float) -> bool:
     """Return whether a loss goes on record before on_lose begins.
 
-    A loss goes on record first while Consul still guards the lock, because a process that starts after a
-    crash would otherwise adopt a tenure whose application is down. No process would adopt a tenure after any
-    other loss, so then on_lose begins first.
+    A loss goes on record first while belief would still last, because a process that starts after a crash
+    would otherwise adopt a tenure whose application is down. No process adopts a tenure whose belief is over,
+    so then on_lose begins first.
     """
     tenure = contender.tenure
     if tenure is None or tenure.believes:
@@ -127,7 +127,7 @@ def _releases_at_once(contender: Contender) -> bool:
 
 
 def _prepared_release(contender: Contender, now: float) -> tuple[Action, ...]:
-    """Return the preparation of the release, if Consul shows this node as holder."""
+    """Return the preparation of the release, if the lock is still ours as far as this node knows."""
     release = _release(contender, now) if contender.has_lock else None
     return (PrepareWrite(release),) if isinstance(release, Release) else ()
 
@@ -238,7 +238,7 @@ def _advance_service(contender: Contender, now: float) -> Begun:
 
 
 def _advance_record(contender: Contender, now: float) -> Begun:
-    """Write the record, behind the requests, so that no record delays a loss when a rival may soon hold."""
+    """Write the record if it is due. ``begin_due`` puts it first where something waits for it."""
     record_keeper, begun = records.advance(contender.record_keeper, contender.record, contender.settings, now)
     return replace(contender, record_keeper=record_keeper), begun
 

@@ -16,7 +16,7 @@ from supervisor.core.beside.service import Service
 from supervisor.core.beside.throttle import Throttle
 from supervisor.core.frozen import dataclass
 from supervisor.core.jitter import align_to_series, align_to_tick, first_interval_s, next_interval_s
-from supervisor.core.lease import NEWS_A_TTL, RETRY_MIN_S, RETRY_SPREAD_S, Lease
+from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, TRIES_PER_TTL, Lease
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines.record import RecordKeeper, record_of
@@ -111,7 +111,7 @@ class Contender:
         ttl_s = self.lease.ttl_s
         if ttl_s is None:
             return sessions.RENEW_WITHOUT_TTL_S
-        return ttl_s / NEWS_A_TTL if self.tenure is not None else ttl_s / 2
+        return ttl_s / TRIES_PER_TTL if self.tenure is not None else ttl_s / 2
 
     def renew_after(self, at: float, *, first: bool = False) -> float:
         """Return when to renew a session that was created, acquired with or renewed at this time.
@@ -149,8 +149,8 @@ class Contender:
             return False
         return self.health.fit and self.maintenance.is_fit and not self.faults
 
-    def needs(self, path: str, device: Device) -> bool:
-        """Return whether this is the item's watchdog, and of news to it."""
+    def must_hear_of(self, path: str, device: Device) -> bool:
+        """Return whether this is the item's watchdog, with another fault than the one that the item knows."""
         watchdog = self.settings.watchdog
         return watchdog is not None and watchdog.device == path and self.watchdog_fault != device.why_not
 

@@ -42,7 +42,7 @@ def decide(contender: Contender, event: Event, now: float) -> Iterator[Begun]:
     if isinstance(event, Answered) and _only_confirms(before, contender, now):
         yield begin_record(contender, now)
         return
-    if isinstance(event, RecordWritten) and event.ok and _waits_for_no_record(before):
+    if isinstance(event, RecordWritten) and event.ok and _only_notes_contact(before):
         yield contender, ()  # the step that wrote the record has begun all that is due
         return
     yield from begin_due(contender, now)
@@ -67,8 +67,8 @@ def _only_confirms(before: Contender, after: Contender, now: float) -> bool:
     return replace(after, tenure=tenure, session=session, lock=lock) == before and after.deadline > now
 
 
-def _waits_for_no_record(contender: Contender) -> bool:
-    """Return whether this is a holder at rest, which writes a record only to note its newest contact."""
+def _only_notes_contact(contender: Contender) -> bool:
+    """Return whether the record just written has noted only a new contact, as that of a quiet holder does."""
     tenure = contender.tenure
     if tenure is None or tenure.phase is not Phase.HOLDING or contender.winding_up:
         return False

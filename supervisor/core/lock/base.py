@@ -74,7 +74,7 @@ class Lock(ABC):
     index: int = 0  # the index from which the next watch waits. 0: the next watch reads at once
     idle_wakes: int = 0  # how many times in a row the watch woke without a change
     seen_free_at: float = LONG_AGO  # when the lock was surely free
-    opens_at: float = NEVER  # from when on, past or future, an attempt can succeed. NEVER: not known
+    opens_at: float = NEVER  # from when on, past or future, an attempt can succeed. NEVER: held, or not known
     try_at: float = LONG_AGO  # no attempt before this time
     read_ahead_s: float = READ_AHEAD_S  # how long before an attempt a missing observation is requested
     paused_until: float = LONG_AGO  # no write at all before this time, after a race that was lost

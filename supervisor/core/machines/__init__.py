@@ -1,4 +1,4 @@
-"""The state machines that a contender is made of. Each changes by its own table, and none knows a contender.
+"""The state machines that a contender is made of. None knows a contender. Two have a table.
 
     machine.py   the form of each: a table of states, causes and next states
     lane.py      exchanges of one kind, one at a time

@@ -46,7 +46,7 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
     return _become_holding(tenure, settings, lease, now)
 
 
-def is_adopted(tenure: Tenure, lease: Lease, now: float) -> bool:
+def may_adopt(tenure: Tenure, lease: Lease, now: float) -> bool:
     """Return whether Consul has confirmed to this process that this node holds."""
     return tenure.phase is Phase.ADOPTING and tenure.renewed and _news_is_fresh(tenure, lease, now)
 
@@ -57,7 +57,7 @@ def goes_on(tenure: Tenure, lease: Lease, now: float) -> bool:
 
 
 def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
-    if not is_adopted(tenure, lease, now):
+    if not may_adopt(tenure, lease, now):
         return tenure, ()
     tenure = replace(tenure, reason=Reason.ADOPTED)
     if tenure.acquired and settings.on_adopt == "none":

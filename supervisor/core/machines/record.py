@@ -2,7 +2,8 @@
 
 The record follows from the session and the tenure, and is written anew whenever it would change. Three things
 wait for it: the first acquire of a session, the first hook of a tenure, and the release after the last hook.
-Nothing else waits for it, least of all on_lose. A record that could not be written is tried again.
+So do another file's settings, and the next contender of the same key. on_lose never does. A record that could
+not be written is tried again.
 """
 
 from math import inf, nextafter

@@ -4,9 +4,9 @@
 in no other stage.
 
 Consul may apply a write seconds after its client gave up on it. So an acquire is never sent after a
-release or a destroy, each write is repeated until it is answered, and the destroy, which no late acquire
-survives, closes the session's life. A session never steps backwards, and never takes silence for an
-answer.
+release or a destroy. A release and a destroy are repeated until they are answered, but for the final attempt
+of a process that ends, and the destroy, which no late acquire survives, closes the session's life. A session
+never steps backwards.
 """
 
 from collections.abc import Mapping

@@ -120,7 +120,7 @@ class Tenure:
     # Why an operator stepped this node down or began its maintenance mode, which the hooks receive. Blank: no
     # reason was given.
     note: str = ""
-    armed: bool = False  # the watchdog was asked for; nothing of the tenure begins before
+    armed: bool = False  # its ``Arm`` has an answer: it may begin, also without a device that is not required
     overwritten: bool = False  # another program has written over the value of this holder
     repair_at: float = LONG_AGO  # when such a value is written again at the earliest
 
