@@ -1,5 +1,5 @@
-# The targets of a developer, from a fresh clone on Debian or Ubuntu: `make test` needs only Python 3.11 with venv, and
-# takes three minutes on two cores. `make test-all` runs every other test, and tests/stages.py what CI runs of them.
+# The targets of a developer, from a fresh clone on Debian or Ubuntu: `make test` needs Python 3.11 with venv, gets a Consul,
+# and takes three minutes on two cores. `make test-all` runs every other test, and tests/stages.py what CI runs of them.
 # PYTHON=… names the interpreter, WORKERS=… the number of tests that run at once.
 
 # Most tests wait for a process or a clock, so there are two workers for each core. Each worker has a Consul of its own,
@@ -30,8 +30,8 @@ help:
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
 	@echo "make test      set up what is missing, check style and types, run each test of up to some 3 s (3 minutes;"
 	@echo "               TESTS=tests/unit/core for some tests, WORKERS=1 for one after the other)"
-	@echo "make test-unit the quickest: tests of single modules, without a Consul (under a minute)"
-	@echo "make test-all  every other test, in under an hour; what needs root, as root"
+	@echo "make test-unit the quickest: tests of single modules, which ask no Consul (under a minute)"
+	@echo "make test-all  every other test but test-orders, in under an hour; what needs root, as root"
 	@echo "make lint      style and types only"
 	@echo "make mutants   break each rule of the core and the driver once: its tests must notice (MUTANTS=--minutes=4: fewer)"
 	@echo "make bench     measure on this machine: one table, every figure with its limit (one row needs root)"
