@@ -40,6 +40,7 @@ class Devices:
             if tenure is not None and tenure.armed:
                 reset_by = tenure.reset_by(contender.lease)
                 self.armed[name] = (watchdog.device, reset_by)
+                # A contact that only moves the last moment on makes nothing due that was not due before.
                 may_wait = before is not None and now + device.timeout_s <= before[1] <= reset_by
             may_wait = may_wait and not contender.must_hear_of(watchdog.device, device)
         if not may_wait:

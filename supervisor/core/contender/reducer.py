@@ -124,6 +124,7 @@ def _record_written(contender: Contender, event: RecordWritten, now: float) -> C
     if event.write.settings is contender.next_settings:
         return _file_record_written(contender, event, now)
     record_keeper, tenure = contender.record_keeper.answered(event, now), contender.tenure
+    # Nothing happens between a write and its answer, so this is the answer to the tenure's own record.
     if tenure is not None and not tenure.recorded:
         recorded = record_keeper.has_tenure(tenure.session)
         tenure = replace(tenure, recorded=True) if recorded else tenure.lose(Reason.ACQUIRE_FAILED, now)
@@ -172,6 +173,7 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
     if throttle is not contender.throttle:
         contender = replace(contender, throttle=throttle)
     contender = _lane_answered(contender, request, outcome, now)
+    # The first drop in a row is repeated at once: ``urgent_retry_s`` is 0 in this step alone.
     return replace(contender, throttle=replace(throttle, drops=2)) if throttle.drops == 1 else contender
 
 
@@ -326,6 +328,7 @@ def _observe_holding(contender: Contender, tenure: Tenure, observation: Observat
     contender = observe(contender, observation, now)
     if not isinstance(verdict, Lost):
         return _with_value_of(contender, observation)
+    # The first sign of the loss: the session is asked for once, because its end is the better reason.
     is_new = tenure.believes or (verdict.taken and tenure.taken_at is None)
     session = contender.session.verify_soon(now) if is_new else contender.session
     if verdict.taken:

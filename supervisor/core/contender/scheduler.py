@@ -55,14 +55,14 @@ def begin_due(contender: Contender, now: float) -> Iterator[Begun]:
     if awaited or _has_time_for_record(contender, now):
         contender, first = _advance_record(contender, now)
         actions = (*first, *actions)
-    if awaited and first:
+    if awaited and first:  # what comes next waits for the record, whose answer is the next event
         contender, reported = _report_loss(contender, now)
         yield contender, (*actions, *reported)
         return
     if actions:
         yield contender, actions
     for begin in _IN_ORDER:
-        if not (first and begin is _advance_record):
+        if not (first and begin is _advance_record):  # it has had its turn
             contender, begun = begin(contender, now)
             if begun:
                 yield contender, begun

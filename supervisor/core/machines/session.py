@@ -301,7 +301,8 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
     """Process the answer to an attempt, a rewrite, a release or a destroy; the reducer judges an attempt."""
     answered = isinstance(outcome, Done | SessionGone | Refused)  # a refused write stays refused
-    is_last = session.final_attempt and terms.urgent_retry_s > 0.0  # else the write is repeated at once
+    # Also the final attempt repeats a write that Consul has dropped once, at once: the pause is 0 then.
+    is_last = session.final_attempt and terms.urgent_retry_s > 0.0
     session = replace(session, write=session.write.finish())
     match session.stage:
         case Stage.LIVE:

@@ -209,6 +209,7 @@ def recover(tenure: Tenure) -> Tenure:
 
 
 def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:
+    """Note the end of an attempt. An on_acquire that never started owes no on_lose."""
     if event.started != tenure.hooks.running:
         return tenure
     tenure = replace(tenure, hooks=tenure.hooks.ended(event.ok), killing=False)
