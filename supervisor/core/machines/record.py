@@ -47,7 +47,7 @@ class RecordKeeper:
         return truth == self.kept and not self.outdated
 
     def wants(self, truth: Record, now: float) -> bool:
-        """Return whether to write. What was refused waits for its time, unless the step is another one now."""
+        """Return whether to write. What was refused waits for its time, unless the step has changed."""
         if self._says(truth):
             return False
         same = self.refused is not None and (self.refused.step, self.refused.session) == (
