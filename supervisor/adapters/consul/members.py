@@ -207,7 +207,7 @@ def name_pattern(name: str) -> re.Pattern[str] | None:
 
 
 def supervisor_sessions(cluster: Cluster) -> list[SupervisorSession]:
-    """Return the sessions of supervisors, the oldest first: those with a part in an item, or named so."""
+    """Return the sessions of supervisors, the oldest first: by a part in an item, or by their name."""
     parts: dict[str, dict[str, Part]] = {}
     unreadable = {item.settings.name for item in cluster.items if not item.is_readable}
     patterns = {item.settings.name: name_pattern(item.settings.session.name) for item in cluster.items}
@@ -227,7 +227,7 @@ def supervisor_sessions(cluster: Cluster) -> list[SupervisorSession]:
 
 
 def _with_orphans(sessions: Sequence[SupervisorSession]) -> Iterator[SupervisorSession]:
-    """Yield the sessions, with orphans marked.
+    """Yield the sessions, with orphans marked: those that no supervisor uses any more.
 
     A supervisor has one session of a name at a time: the one with a part, else the newest.
     """

@@ -142,7 +142,7 @@ def _quickest(
 
 
 def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
-    """Return whether the session leaves room, and tolerates the silence."""
+    """Return whether the session leaves room, tolerates the silence, and fits the watchdog."""
     lease = lease_of(settings)
     # The silence that costs no loss, whether or not Consul changes its leader meanwhile.
     tolerated_s, wished_s = max(0.0, min(lease.silence_s, lease.cut_off_s)), wishes.silence_s

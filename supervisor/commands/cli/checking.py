@@ -95,7 +95,7 @@ def _check_one(path: Path, options: argparse.Namespace) -> int:
 
 
 def _environ(here: bool) -> Mapping[str, str]:
-    """Return the environment; for this machine with the times of its unit, where systemd knows them."""
+    """Return the environment, with ``here`` also the times of the unit that systemd runs on this machine."""
     environ = {**os.environ}
     for time, variable in TIMES_OF_UNIT.items() if here else ():
         shown = _of_unit("show", f"--property={time}USec", "--value")

@@ -74,7 +74,7 @@ def literal(text: str) -> str:
 
 
 def settled(template: str) -> str:
-    """Return the text of a webhook: a template as it is, and any other text without its doubled dollars."""
+    """Return a webhook's text as it is shown: a template unchanged, any other text with $ for each $$."""
     return template if is_template(template) else template.replace("$$", "$")
 
 

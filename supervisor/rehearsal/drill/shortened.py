@@ -58,7 +58,7 @@ class _Divider:
 
 
 def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
-    """Return the item with durations divided by ``speed``.
+    """Return the item with durations divided by ``speed``, but for their smallest values, and no watchdog.
 
     real: whether the hooks of the file run. Their times are then those of the file.
     """
