@@ -47,7 +47,7 @@ class HttpServer:
         self._serve(bound, await loop.create_unix_server(self._client, sock=bound, backlog=ACCEPTS_MAX))
 
     def _serve(self, bound: socket.socket, server: asyncio.Server) -> None:
-        """Keep the server, with a longer queue in the kernel than asyncio's ``backlog``, which is ACCEPTS_MAX."""
+        """Keep the server, with a longer queue in the kernel than asyncio's ``backlog``."""
         bound.listen(QUEUE)
         self._servers.append(server)
 
