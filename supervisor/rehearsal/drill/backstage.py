@@ -17,7 +17,7 @@ REMOVED_WITHIN_S = 10.0  # a hook of a supervisor that was killed ends by itself
 RETRY_S = 0.05
 POLL_S = 0.005
 SERVICE_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "JOURNAL_STREAM", "STATE_DIRECTORY")
-PACKAGE_PARENT = Path(__file__).parents[2]
+PACKAGE_PARENT = Path(__file__).parents[3]
 
 
 @asynccontextmanager
