@@ -31,37 +31,15 @@ def consul_supervisor(rig: Rig, url: str, folder: str, name: str) -> Contender:
     return supervisor_of(rig, url, name, {"bench": election})
 
 
-def supervisor_of(
-    rig: Rig,
-    url: str,
-    name: str,
-    items: Mapping[str, Any],
-    kind: str = "elections",
-    port: int | None = None,
-) -> Contender:
-    """Return a supervisor of these elections or semaphores, else with its defaults. ``port``: of HTTP."""
-    path = write_config(rig, url, name, items, kind, port)
-    return rig.contender(name, [*COMMAND, "run", str(path)])
+def supervisor_of(rig: Rig, url: str, name: str, elections: Mapping[str, Any]) -> Contender:
+    """Return a supervisor of these elections, else with its defaults."""
+    return rig.contender(name, [*COMMAND, "run", str(write_config(rig, url, name, elections))])
 
 
-def write_config(
-    rig: Rig,
-    url: str,
-    name: str,
-    items: Mapping[str, Any],
-    kind: str = "elections",
-    port: int | None = None,
-    places: Mapping[str, str] | None = None,
-) -> Path:
-    """Write the file of the supervisor of this name, and return its path.
-
-    ``places``: its folder of records and its control socket. None: its environment names them.
-    """
+def write_config(rig: Rig, url: str, name: str, elections: Mapping[str, Any]) -> Path:
+    """Write the file of the supervisor of this name, and return its path."""
     path = rig.folder / f"{name}.yaml"
-    config: dict[str, Any] = {"consul": {"address": url}, **(places or {}), kind: items}
-    if port is not None:
-        config["http"] = {"listen": f"127.0.0.1:{port}"}
-    path.write_text(json.dumps(config))  # JSON is YAML
+    path.write_text(json.dumps({"consul": {"address": url}, "elections": elections}))  # JSON is YAML
     return path
 
 

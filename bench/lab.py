@@ -89,20 +89,9 @@ class Rig:
             for log in sorted(self.folder.glob("*.log")):
                 print(f"bench: the end of {log.name}:\n{log.read_text()[-LOG_TAIL:]}", file=sys.stderr)
 
-    def agent(
-        self,
-        *,
-        persistent: bool = False,
-        servers: Agent | None = None,
-        config: Mapping[str, object] | None = None,
-    ) -> Agent:
-        """Start a Consul agent, and return it when it is ready.
-
-        The agent is a server in memory, or one with a data directory, or a client agent of ``servers``.
-        """
-        folder = self.folder / ("consul" if servers is None else "client")
-        agent = Agent(folder, persistent=persistent, servers=servers, config=config)
-        return self._exits.enter_context(agent)
+    def agent(self, *, persistent: bool = False, config: Mapping[str, object] | None = None) -> Agent:
+        """Start a Consul server in memory, or one with a data directory, and return it when it is ready."""
+        return self._exits.enter_context(Agent(self.folder / "consul", persistent=persistent, config=config))
 
     def proxy(self, agent: Agent) -> Proxy:
         """Start a proxy that counts requests to the agent."""

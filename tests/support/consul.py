@@ -99,11 +99,6 @@ class Client:
         answer = _expect(self.call("GET", f"/kv/{quote(prefix)}?recurse&consistent"), 200, 404)
         return [_entry(entry) for entry in answer.json()] if answer.status == 200 else []
 
-    def kv_wait(self, key: str, index: int, wait_s: float = 10.0) -> Answer:
-        """Send a blocking query: answered when the key's index passes ``index``, or after the wait."""
-        query: dict[str, str | int] = {"index": index, "wait": f"{round(wait_s * 1000)}ms"}
-        return self.call("GET", f"/kv/{quote(key)}", query=query, timeout_s=wait_s + CALL_S)
-
     def kv_put(self, key: str, value: bytes, **query: str | int) -> bool:
         """Send a plain PUT, as an operator does; ``cas=…`` and ``flags=…`` as Consul takes them."""
         return bool(_expect(self.call("PUT", f"/kv/{quote(key)}", value, query)).json())
