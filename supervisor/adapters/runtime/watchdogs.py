@@ -69,14 +69,13 @@ class Watchdogs:
             device = self._opened(path, device, now, retry_s)
             if act is Act.OPEN or not device.is_open:
                 return device
-        return self._written(path, device, now, b"\0" if act is Act.FEED else b"V")
+        return self._written(path, device, now, feeds=act is Act.FEED)
 
-    def _written(self, path: str, device: Device, now: float, byte: bytes) -> Device:
+    def _written(self, path: str, device: Device, now: float, *, feeds: bool) -> Device:
         """Feed the device, or close it in order."""
-        feeds = byte != b"V"
         after = replace(device, fed_at=now) if feeds else replace(device, is_open=False, try_at=NEVER)
         try:
-            self._kernel.write(self._fds[path], byte)
+            self._kernel.write(self._fds[path], b"\0" if feeds else b"V")
         except OSError as error:
             why = f"{path}: {error.strerror}"
             after = replace(device, is_open=False, try_at=now + RETRY_S, why_not=why)
@@ -95,7 +94,7 @@ class Watchdogs:
         except OSError as error:
             why = BUSY if error.errno == errno.EBUSY else error.strerror or error
             if path in self._fds:  # it is open and has not been used, so it stops
-                self._written(path, device, now, b"V")
+                self._written(path, device, now, feeds=False)
             return replace(device, try_at=now + retry_s, why_not=f"cannot open {path}: {why}")
         return replace(device, timeout_s=timeout_s, is_open=True, fed_at=now, why_not="")
 
