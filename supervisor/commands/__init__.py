@@ -1,4 +1,4 @@
-"""What a person types.
+"""The commands that a person types.
 
     cli/          commands, options, exit codes: the only package that prints
     lock_command/ one lock around one command, without a configuration, a daemon or a record

@@ -1,4 +1,4 @@
-"""A datagram to systemd, as in sd_notify(3). Nothing here waits."""
+"""What systemd tells of the unit, and the datagrams that it gets, as in sd_notify(3). Nothing here waits."""
 
 import socket
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What is told of a running daemon, and by which ways.
+"""The reports of a running daemon, and the ways on which they leave it.
 
     web/          reading over HTTP: status, health, metrics, the page
     telemetry/    what is reported: log, metrics, history, status, systemd

@@ -30,7 +30,7 @@ class WaitsOnPipe:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the child still waits. A child that was killed meanwhile is reaped."""
+        """Return whether the child still waits, and reap a child that was killed meanwhile."""
         if self._ours >= 0 and os.waitpid(self.pid, os.WNOHANG)[0] != 0:
             self._close()
         return self._ours >= 0

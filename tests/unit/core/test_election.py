@@ -179,7 +179,7 @@ def test_the_next_attempt_comes_as_soon_as_the_lock_delay_ends() -> None:
 
 
 def test_a_node_that_starts_within_a_lock_delay_tries_once_a_second() -> None:
-    """It has not seen when the delay began, and must not wait for a whole one of its own."""
+    """The node has not seen when the delay began, and must not wait for a whole one of its own."""
     play = p.trying()
     began_at = play.times(p.ACQUIRE)[0]
     play.does(began_at + 0.01, p.ACQUIRE, o.LockDelayed(), "")
