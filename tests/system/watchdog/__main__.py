@@ -20,13 +20,17 @@ from tests.system.watchdog.judge import End, Verdict
 from tests.system.watchdog.lab import Lab
 from tests.system.watchdog.scenes import SCENES, Scene, run
 
+AT_ONCE = min(4, os.cpu_count() or 1)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play the scenes; print a row for each, and the smallest distance."""
     parser = argparse.ArgumentParser(prog="python -m tests.system.watchdog", allow_abbrev=False)
     parser.add_argument("names", nargs="*", default=[""], help="how the names of the scenes begin")
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="each scene N times")
-    parser.add_argument("--at-once", type=int, default=4, metavar="N", help="scenes of two machines each")
+    parser.add_argument(
+        "--at-once", type=int, default=AT_ONCE, metavar="N", help="scenes of two machines each"
+    )
     parser.add_argument("--reruns", type=int, default=0, metavar="N", help="of a scene with another end")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a new folder for all consoles")
     given = parser.parse_args(arguments)

@@ -16,6 +16,8 @@ MEMORY = "512M"
 # No TSC of this host is stable enough for a machine without KVM to wait until it is found so.
 KERNEL_ARGUMENTS = "console=ttyS0 quiet panic=0 tsc=unstable mitigations=off"
 
+SEEN_S = 300.0  # on a busy host an emulated machine takes minutes to boot
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -74,7 +76,7 @@ class Machine:
             assert not self.reset_at, f"{self.name} was reset, and has never shown: {pattern}"
             return any(re.search(pattern, line.text) for line in self.console[begin:])
 
-        until(seen, f"{self.name} shows {pattern}")
+        until(seen, f"{self.name} shows {pattern}", SEEN_S)
 
     def order(self, verb: str) -> None:
         """Give the monitor an order: ``stop`` pauses the machine with its clocks, and ``cont`` ends that."""

@@ -30,7 +30,8 @@ class Times:
 
 
 USUAL = Times(ttl_s=10, lock_delay_s=30, timeout_s=10)  # the defaults
-PATIENT = Times(ttl_s=20, lock_delay_s=60, timeout_s=20)  # a start takes seconds on an emulated machine
+# On a busy host the start of a supervisor takes 20 s and longer on an emulated machine.
+PATIENT = Times(ttl_s=10, lock_delay_s=60, timeout_s=40)
 
 
 @dataclass(frozen=True, slots=True)
