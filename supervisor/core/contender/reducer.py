@@ -369,6 +369,8 @@ def _observe_holding(contender: Contender, tenure: Tenure, observation: Observat
     session = contender.session.verify_soon(now) if is_new else contender.session
     if verdict.taken:
         tenure = tenure.key_lost(now, observation.view.leader)
+    else:
+        tenure = replace(tenure, next_leader=observation.view.leader)
     tenure = tenure.lose(verdict.reason, now, reason_within_s=tenures.REASON_WITHIN_S)
     return replace(contender, tenure=tenure, session=session)
 

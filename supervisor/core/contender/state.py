@@ -19,6 +19,7 @@ from supervisor.core.jitter import align_to_series, align_to_tick, first_interva
 from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, TRIES_PER_TTL, Lease
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
 from supervisor.core.machines import session as sessions
+from supervisor.core.machines.guard import Guard
 from supervisor.core.machines.record import RecordKeeper, record_of
 from supervisor.core.machines.session import Session, Stage, Terms
 from supervisor.core.machines.tenure import Phase, Tenure
@@ -93,6 +94,13 @@ class Contender:
         return record_of(self.session, self.tenure, self.settings, paused=self.paused)
 
     @property
+    def guard(self) -> Guard | None:
+        """The guard that keeps this node from acting. None: there is none, or it has ended."""
+        guards = self.tenure is not None and self.tenure.phase is Phase.GUARDING
+        guard = self.tenure.guard if guards and self.tenure is not None else None
+        return guard if guard is not None and guard.over is None else None
+
+    @property
     def claim(self) -> TenureRecord | None:
         """The tenure record of our session. None: the file has no fence, so there is none."""
         fence, node = self.settings.fence, self.session.node
@@ -105,6 +113,7 @@ class Contender:
             target=fence.target or node,
             node=node,
             place=self.place,
+            token=0 if self.tenure is None else self.tenure.token,
         )
 
     @property
