@@ -290,9 +290,9 @@ class ElectionLock(Lock):
 
     def released(self, *, failed: bool) -> Self:
         """Return the key with a lower attempt probability when the tenure failed, and with 1 otherwise."""
-        key = replace(Lock.released(self, failed=failed), record=None, mark_index=0, record_index=0)
-        if self.follows_record:
-            key = replace(key, follows_record="", details=Lane())
+        key = Lock.released(self, failed=failed)
+        if self.follows_record:  # what it says is kept, because the release that follows depends on it
+            key = replace(key, follows_record="", record_index=0, details=Lane())
         return replace(key, attempt_probability=backoff.decrease(self.attempt_probability) if failed else 1.0)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
