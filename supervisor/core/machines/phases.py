@@ -48,10 +48,10 @@ def _guarding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
         if sequence.running is None or tenure.killing:
             return tenure, ()
         return replace(tenure, killing=True), (KillHook(sequence.running),)
-    may_shoot = not sequence.finished(hooks) and sequence.due(now) and now >= guard.shoots_at(fence)
-    return (
-        _start(tenure, settings, lease) if may_shoot and _news_is_fresh(tenure, lease, now) else (tenure, ())
-    )
+    may_shoot = shoots and not sequence.finished(hooks) and sequence.due(now)
+    if not may_shoot or not _news_is_fresh(tenure, lease, now):
+        return tenure, ()
+    return _start(tenure, settings, lease)
 
 
 def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
