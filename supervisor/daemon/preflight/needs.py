@@ -50,7 +50,9 @@ def probes_of(items: tuple[ItemSettings, ...], environ: Mapping[str, str]) -> Pr
     found, path = ProbeList(), environ.get("PATH") or DEFAULT_PATH
     for settings in items:
         for hook, at, call, lives in _calls_of(settings):
-            needed = settings.contend and at[2] not in ("on_change", "candidate_check")
+            spared = settings.fence is None or not settings.fence.required  # this node can wait instead
+            can_go_without = at[2] in ("on_change", "candidate_check") or (at[2] == "fence" and spared)
+            needed = settings.contend and not can_go_without
             for probe in _probes_of(call, path, lives=lives):
                 found.add(settings.name, hook, at, probe, needed=needed)
     return found
@@ -66,6 +68,8 @@ def _calls_of(settings: ItemSettings) -> Iterator[tuple[str, KeyPath, Command | 
         yield "run", (*path, "run"), settings.run.command, True
     if settings.check_hook is not None:
         yield settings.check_hook.name, (*path, "candidate_check"), settings.check_hook.call, False
+    if settings.fence is not None:
+        yield settings.fence.hook.name, (*path, "fence"), settings.fence.hook.call, False
 
 
 def _probes_of(call: Command | Webhook, path: str, *, lives: bool) -> Iterator[Probe]:
