@@ -13,7 +13,7 @@ from supervisor.core.settings import HOOK_EVENTS
 
 _NAME = "<name>"  # in a default, replaced by the item's name
 _COMMANDS = ("run", "candidate_check", "fence")
-_FENCE = {"name": "fence", "retries": 1000, "retry_delay": "1s"}  # more than fit into any guard
+_FENCE = {"name": "fence", "retries": 1000, "retry_delay": "1s"}  # for some eight hours
 
 
 def copy_hooks(data: dict[str, Any], places: Places) -> None:

@@ -91,11 +91,11 @@ def _check_fence(settings: ItemSettings, fence: Fence, path: KeyPath, report: Re
         report.refuse((*path, "session", "behavior"), message)
     after, after_s = (*path, "fence", "after"), fence.after_s
     if after_s < SAYS_S:
-        least = format_duration(SAYS_S)
-        report.warn(after, f"a former leader that lives may be switched off before it says so: set {least}")
+        message = "a former leader that lives may be switched off before it can say that it is stopping"
+        report.warn(after, f"{message}: set {format_duration(SAYS_S)} or more")
     if after_s >= settings.lockout_s and not fence.required:
-        most = format_duration(settings.lockout_s)
-        report.warn(after, f"the fence never begins, because the wait ends before: set less than {most}")
+        message = "the fence never begins, because this node acts without it after lock_delay"
+        report.warn(after, f"{message}: set less than {format_duration(settings.lockout_s)}")
     if fence.required:
         remedy = "make sure that someone can run confirm-off, or remove required"
         message = f"while the fence fails, no node acts after a crash, however long that lasts: {remedy}"

@@ -366,9 +366,7 @@ def of_fence(
         return Finding("fence", Level.UNTOLD, text, f"to find out, give the token: {rules}")
     if shared := sorted(nodes & set(servers)):
         text = f"fence may switch off a server of Consul: {', '.join(shared)} run one, and contend"
-        remedy = (
-            "contend on nodes without a server, or expect a change of Consul's leader before the node acts"
-        )
+        remedy = "contend on nodes without a server, or expect a change of Consul's leader meanwhile"
         return Finding("fence", Level.WARNING, text, remedy)
     return Finding("fence", Level.OK, "no known candidate of an election with fence runs a server of Consul")
 

@@ -253,5 +253,6 @@ def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
     held = "key" if settings.kind == "election" else "slot"
     yield f"none after a crash: without a TTL the {held} stays taken until an operator frees it. Find the"
     yield f"session by `consul-supervisor members {settings.name}`, make sure that its node is down, then"
-    later = f"{format_duration(lease.lock_delay_s)} ({settings.lockout_name}) later"
+    kept = settings.lockout_name if lease.key_delay_s == lease.lock_delay_s else "exclusive"
+    later = f"{format_duration(lease.key_delay_s)} ({kept}) later"
     yield f"`consul-supervisor sessions destroy ID`; the {held} is free {later}"

@@ -13,6 +13,7 @@ from supervisor.core.settings import HOOK_EVENTS, Command, ItemSettings, Tls, We
 from supervisor.daemon.preflight.probes import FileProbe, Probe, ProgramProbe
 
 DEFAULT_PATH = "/bin:/usr/bin"  # as execvp has it when PATH is not set
+_SPARED = ("on_change", "candidate_check")  # the keys whose hooks a node can hold without
 _GOES_ON = re.compile(r"[;|&\n]")
 _JOINED = re.compile(r"&&|[<>]&|&>|;$")  # a command only if the former one has succeeded; streams
 _SCRIPT = re.compile(r"\s*([\w.,:+@%-]*/[\w./,:+@%-]*)(?!\S)")
@@ -49,10 +50,10 @@ def probes_of(items: tuple[ItemSettings, ...], environ: Mapping[str, str]) -> Pr
     """Return everything that the hooks of these items need. ``environ``: what hooks inherit, such as PATH."""
     found, path = ProbeList(), environ.get("PATH") or DEFAULT_PATH
     for settings in items:
+        can_wait = settings.fence is not None and not settings.fence.required
+        spared = (*_SPARED, "fence") if can_wait else _SPARED
         for hook, at, call, lives in _calls_of(settings):
-            spared = settings.fence is None or not settings.fence.required  # this node can wait instead
-            can_go_without = at[2] in ("on_change", "candidate_check") or (at[2] == "fence" and spared)
-            needed = settings.contend and not can_go_without
+            needed = settings.contend and at[2] not in spared
             for probe in _probes_of(call, path, lives=lives):
                 found.add(settings.name, hook, at, probe, needed=needed)
     return found
