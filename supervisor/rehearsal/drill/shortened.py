@@ -59,8 +59,8 @@ class _Divider:
 
 def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
     """Return the item with durations divided by ``speed``, but for their smallest values, and no device.
-    A rehearsal feeds no watchdog and switches no machine off.
 
+    A rehearsal feeds no watchdog and switches no machine off.
     real: whether the hooks of the file run. Their times are then those of the file.
     """
     divider = _Divider(speed)
