@@ -20,8 +20,7 @@ _EXPANDS = re.compile(r"-\w*[ce]")  # as in sh -c and perl -e, whose text may ha
 # Jinja and ERB. Go's own templates, as in `docker inspect --format`, begin with a dot or a function.
 _TEMPLATE = re.compile(r"\{\{-?\s*(?!end\b|else\b)[A-Za-z_][\w.]*\s*([(|\[]|-?\}\})|\{%[-+]?\s|<%=")
 _FACT = re.compile(PREFIX + r"([A-Z0-9_]+)(?!\w|=)")
-_OF_FENCE = ("PREVIOUS_TARGET", "PREVIOUS_NODE", "PREVIOUS_HOST", "PREVIOUS_TOKEN", "PREVIOUS_END")
-_KNOWN = [*(fact.upper() for fact in FACTS), *_OF_FENCE]
+_KNOWN = [fact.upper() for fact in FACTS]
 
 
 def check_call(call: Command | Webhook, path: KeyPath, report: Report) -> None:

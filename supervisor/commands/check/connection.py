@@ -30,10 +30,10 @@ from supervisor.config import Config, ConsulSettings
 from supervisor.core.outcomes import Created, KeyView, Outcome
 from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.tenure_record import TENURE_SUFFIX
 
 CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader, and an item takes a millisecond
 _COMMAND = ("", 0.0, CONNECT_S)  # the fields that only requests of the daemon need, and the timeout
-TENURE_SUFFIX = "/.tenure"  # of the key that says who may be acting
 NO_INDEX = 2**63 - 1  # higher than any index that Consul has reached
 
 

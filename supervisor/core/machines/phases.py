@@ -43,7 +43,10 @@ def _guarding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
         over = GuardEnd.FENCED
     if over is None and now >= guard.waits_until(fence):
         over = GuardEnd.WAITED
-    tenure = replace(tenure, hooks=sequence, guard=replace(guard, over=over))
+    if sequence.failed:
+        sequence = Sequence()  # as long as the guard lasts
+    shoots = now >= guard.shoots_at(fence)
+    tenure = replace(tenure, hooks=sequence, guard=replace(guard, over=over, shoots=shoots))
     if over is not None:
         if sequence.running is None or tenure.killing:
             return tenure, ()
