@@ -1,8 +1,8 @@
 """Row: hand-over, from the end of the old on_lose to the first instruction of the next on_acquire.
 
 Four kinds of contender share one agent, two or five of each: consul-supervisor, the same with a fence,
-`consul lock` (from its child's end to the next child's start) and the floor. In each round every kind hands over
-once, in an order that changes from round to round. Then those that left are started again, and all rest.
+`consul lock` (from its child's end to the next child's start) and the floor. In each round every kind hands
+over once, in an order that changes from round to round. Then those that left are started again, and all rest.
 consul-supervisor hands over after a SIGTERM to the holder, and its on_lose stamps its own end. A table of
 segments then shows where the time goes, of traced supervisors and of the floor.
 """
