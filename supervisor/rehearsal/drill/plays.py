@@ -180,17 +180,16 @@ async def crash_and_return(stage: DrillCluster) -> None:
         stage.judge(yes("no other node acquires", not stage.since(at)))
 
 
-async def crash(stage: DrillCluster) -> None:
-    """Kill the holder with all its processes, as the crash of its machine does, and start it again later."""
+async def crash(stage: DrillCluster, cue: str | None = None) -> None:
+    """Kill the holder with all its processes, as the crash of its machine does, and start it again later.
+
+    cue: what fence does, while Consul notices the crash at once. Blank: it works. None: it works, too, but
+    Consul notices the crash by the TTL.
+    """
     tenure, at = _holder(stage), time.monotonic()
     stage.mark(tenure.node, "crashes: its supervisor and its hooks are killed with -9")
     stage.kill(tenure.node, with_hooks=True)
-    await _failed_over(stage, tenure, at)
-    await _returned(stage, tenure)
-
-
-async def _returned(stage: DrillCluster, tenure: ObservedTenure) -> None:
-    """Start the supervisor of a node that was lost, and judge how its tenure ends."""
+    await (_failed_over(stage, tenure, at) if cue is None else _lost(stage, tenure, at, cue))
     stage.start(tenure.node)
     if stage.item.on_lose:
         await until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
@@ -210,13 +209,12 @@ async def _failed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -
     stage.judge(at_most("another node is holder (failover)", failover, after(at, following)))
 
 
-async def lost(stage: DrillCluster, cue: str = "") -> None:
-    """Lose the machine of the holder until the end of the play, with a fence that works or has this cue."""
-    tenure, at, key_s = _holder(stage), time.monotonic(), free_s(stage.item)
-    stage.mark(tenure.node, "its machine is lost, and Consul notices that at once")
+async def _lost(stage: DrillCluster, tenure: ObservedTenure, at: float, cue: str) -> None:
+    """Judge the promises about a fence that works or has this cue, after a machine was lost."""
+    key_s = free_s(stage.item)
     if cue:
         stage.cue(FENCE, cue)
-    stage.kill(tenure.node, with_hooks=True)
+    stage.mark("", "Consul notices that the machine is lost")
     await stage.destroy(tenure.session)
     await until(lambda: stage.guard is not None, key_s + 2 * ALLOWANCE_S)
     stage.judge(at_most("another node has the key (lock-delay in Consul)", key_s, after(at, stage.guard)))
@@ -225,7 +223,6 @@ async def lost(stage: DrillCluster, cue: str = "") -> None:
     stage.clear(FENCE)
     told = ", ".join(sorted({attempt.reason for attempt in stage.fences}))
     stage.judge(Promise("fence is to switch off", tenure.node, told or "nobody", told == tenure.node))
-    await _returned(stage, tenure)
 
 
 async def _waited(stage: DrillCluster, guard: ObservedTenure, cue: str) -> None:
@@ -426,9 +423,9 @@ CONTENDER = (
     ),
 )
 FENCED = (
-    Play("lost-fenced", "loss of the machine, and fence works", lost),
-    Play("lost-fence-fails", "loss of the machine, and fence fails", partial(lost, cue=FAIL)),
-    Play("lost-fence-hangs", "loss of the machine, and fence hangs", partial(lost, cue=HANG)),
+    Play("lost-fenced", "loss of the machine, and fence works", partial(crash, cue="")),
+    Play("lost-fence-fails", "loss of the machine, and fence fails", partial(crash, cue=FAIL)),
+    Play("lost-fence-hangs", "loss of the machine, and fence hangs", partial(crash, cue=HANG)),
 )
 OBSERVER = (Play("observe", "an observer looks on", observe),)
 
