@@ -61,7 +61,8 @@ def new_contender(
         place=place,
     )
     if tenure is not None:
-        return replace(contender, lock=contender.lock.restored_from(tenure).read_by(now))
+        lock = contender.lock.restored_from(tenure).read_by(now)
+        return replace(contender, lock=lock.followed(tenure.session, now) if contender.session.owes else lock)
     return want_session(contender, LONG_AGO)
 
 

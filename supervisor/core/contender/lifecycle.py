@@ -76,6 +76,8 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     contender = observe(replace(contender, tenure=tenure), observation, now)
     renew = contender.session.renew.schedule_by(contender.renew_after(now, first=True))
     lock = contender.lock.acquired(hold.token, contender.read_after(contact, first=True))
+    if not ours:
+        lock = replace(lock, record=None)  # of an earlier tenure
     return replace(contender, session=replace(contender.session, renew=renew), lock=lock)
 
 

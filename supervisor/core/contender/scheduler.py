@@ -146,6 +146,12 @@ def _advance_session(contender: Contender, now: float) -> Begun:
     delay_s = session.asked_delay_s if contender.tenure is None and session.stage is Stage.LIVE else None
     if delay_s not in (None, contender.asked_session.lock_delay_s):
         contender = end_session(contender, now)  # this node must not come to hold by it: the file has changed
+    if (
+        contender.tenure is None
+        and contender.session.stage is Stage.LIVE
+        and contender.lock.tries_over_record
+    ):
+        contender = replace(contender, session=replace(contender.session, owes=True))
     # A create, a release or a destroy goes first, because another node may wait for it.
     begun: list[Action] = []
     if contender.session.write.ready(now):

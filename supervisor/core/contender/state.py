@@ -234,7 +234,10 @@ class Contender:
         if self.settings.fence is not None and session.look_at != NEVER:
             return False
         ready = session.may_write and session.verified and self.faults is not None
-        return ready and self.record_keeper.has_session(session.id)
+        owes = (
+            self.lock.tries_over_record
+        )  # so that a process after a crash does not release with plain flags
+        return ready and self.record_keeper.has_session(session.id, owes=owes)
 
     @property
     def look_due_at(self) -> float:
@@ -268,6 +271,8 @@ class Contender:
             return session.retry_at if tenure.claims else NEVER
         if tenure is not None and tenure.phase not in (Phase.ACQUIRING, Phase.HOLDING):
             return NEVER
+        if session.owes and self.lock.record is None:
+            return NEVER  # the tenure record of a process before this one is read first, to be kept
         due_at = session.rewrite_due_at(self.settings.value)
         if due_at == NEVER and tenure is not None and self.lock.lacks_record(session.id, self.claim):
             return session.retry_at

@@ -164,6 +164,11 @@ class Lock(ABC):
         return False
 
     @property
+    def tries_over_record(self) -> bool:
+        """Whether the attempt that is due leaves the tenure record of another session in place."""
+        return False
+
+    @property
     def mark_index(self) -> int:
         """The ModifyIndex of the tenure record. 0: not known."""
         return 0
@@ -171,6 +176,10 @@ class Lock(ABC):
     def claims(self, session: str) -> bool:
         """Return whether the tenure record names this session, as far as this node knows."""
         return self.record is not None and self.record.session == session != ""
+
+    def followed(self, session: str, now: float) -> Self:
+        """Return the lock whose tenure record is watched for this session, whether or not it holds."""
+        return self
 
     def restored_from(self, tenure: Tenure) -> Self:
         """Return the lock as it was when the tenure on record began, as far as the record tells."""

@@ -158,8 +158,11 @@ class ElectionLock(Lock):
         """Return the key whose tenure record is watched from now on, if our session has or is to have one."""
         if self.follows_record == view.session or not (view.is_guarded or self.has_fence):
             return self
+        return self.followed(view.session, now)
+
+    def followed(self, session: str, now: float) -> Self:
         details = self.details if self.details.pending is None else Lane()  # what it asked no longer matters
-        return replace(self, follows_record=view.session, details=details.schedule_by(now))
+        return replace(self, follows_record=session, details=details.schedule_by(now))
 
     def _free(self, observation: Observation, view: KeyView, our_session: str, now: float) -> Self:
         """Return the key as free; where it has just become free, plan the attempt.
@@ -230,11 +233,15 @@ class ElectionLock(Lock):
 
         The key's flags tell of a record. A key that is still held is expected to be released in order.
         """
-        view, claim = self.view, terms.claim
-        over = self.record_exists or (view is not None and view.is_guarded and not view.session)
+        view, claim, over = self.view, terms.claim, self.tries_over_record
         index = 0 if view is None else view.modify_index
         request = Acquire(terms.item, now, terms.exchange_s, terms.key, session, value, index, over=over)
         return request if claim is None or over else replace(request, claim=claim)
+
+    @property
+    def tries_over_record(self) -> bool:
+        view = self.view
+        return self.record_exists or (view is not None and view.is_guarded and not view.session)
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
         if not isinstance(outcome, Won):
@@ -334,8 +341,10 @@ class ElectionLock(Lock):
 
     def lacks_record(self, session: str, claim: TenureRecord | None) -> bool:
         """Return whether a holder must write its tenure record, or the flags that tell of it."""
-        if claim is None or self.record is None or self.view is None:
+        if self.record is None or self.view is None:
             return False
+        if claim is None:  # the file has no fence any more, and the tenure keeps what it began with
+            return self.claims(session) and not self.view.is_guarded
         if not self.claims(session) or not self.view.is_guarded:
             return True
         return merge(self.record, claim) != self.record

@@ -45,10 +45,10 @@ class Guard:
 
         session: ours. A record that names it was written with an acquire whose answer was lost.
         """
-        record = record or self.record or UNREADABLE
         over = self.over
-        if over is None and record.session == session:
-            over = GuardEnd.NONE
+        if record is not None and record.session == session:
+            return replace(self, over=over or GuardEnd.NONE)
+        record = record or self.record or UNREADABLE
         if over is None and record.state is State.ENDED:
             over = GuardEnd.SAID
         stopping_at = min(self.stopping_at, now) if record.state is State.STOPPING else self.stopping_at

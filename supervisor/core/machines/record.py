@@ -33,8 +33,8 @@ class RecordKeeper:
     def deadline(self) -> float:
         return self.due_at
 
-    def has_session(self, session: str) -> bool:
-        return self.kept is not None and self.kept.session == session
+    def has_session(self, session: str, *, owes: bool = False) -> bool:
+        return self.kept is not None and self.kept.session == session and (self.kept.owes or not owes)
 
     def has_tenure(self, session: str) -> bool:
         return self.has_session(session) and self.kept is not None and self.kept.step in _BEGUN
@@ -154,7 +154,10 @@ def session_from(record: Record, recorded: ItemSettings | None, now: float) -> S
     session = Session(
         Stage.LIVE, record.session, renew=Lane(due_at=now), tried=True, last_value=record.leader
     )
-    session = replace(session, owes=record.owes, asked_delay_s=record.asked_delay_s, look_at=NEVER)
+    delay_s = record.asked_delay_s
+    if delay_s is None and recorded is not None:
+        delay_s = recorded.session.lock_delay_s
+    session = replace(session, owes=record.owes, asked_delay_s=delay_s, look_at=NEVER)
     if recorded is not None and recorded.value != record.leader:
         session = replace(session, rewrite_at=now)
     return session.end(now, final_attempt=False) if record.step is Point.SESSION else session

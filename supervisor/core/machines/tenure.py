@@ -22,7 +22,7 @@ from supervisor.core.actions import Holder, Previous, Reason, StartRun
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
-from supervisor.core.machines.guard import Guard
+from supervisor.core.machines.guard import Guard, GuardEnd
 from supervisor.core.machines.machine import next_state
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.settings import Fence
@@ -182,7 +182,7 @@ class Tenure:
         """Go on to on_acquire, because Consul has shown our session and our tenure record behind it."""
         assert self.guard is not None and self.guard.over is not None, "the guard lasts"
         tenure = become(self.confirmed(contact), PhaseEnd.GUARD_OVER, hooks=Sequence())
-        return replace(tenure, previous=self.guard.previous)
+        return tenure if self.guard.over is GuardEnd.NONE else replace(tenure, previous=self.guard.previous)
 
     def confirmed(self, at: float) -> "Tenure":
         """Note a contact: a consistent answer to a request sent at ``at`` showed us as holder."""

@@ -54,7 +54,9 @@ def looking(**more: Any) -> Play:
 def guarding(record: TenureRecord | None = RECORD, **more: Any) -> Play:
     """Play until the node has acquired over a record: Consul's answer comes at 1.0, and the record at 1.1."""
     play = looking(**more) if more.get("fence", FENCE) is not None else waiting(**more)
-    play.does(0.2, WATCH, GUARDED, "acquire s over, watch 5")
+    fenced = more.get("fence", FENCE) is not None
+    # A node without a fence notes first that it owes the flags.
+    play.does(0.2, WATCH, GUARDED, "acquire s over, watch 5" if fenced else "watch 5, acquire s over")
     play.does(1.0, ACQUIRE, WON, "look, acquiring")
     play.on(1.1, LOOK, shown(record))
     return play
