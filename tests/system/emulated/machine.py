@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.supervisor import until
-from tests.system.watchdog.image import KERNEL
+from tests.system.emulated.image import KERNEL
 
 MEMORY = "512M"
 # No TSC of this host is stable enough for a machine without KVM to wait until it is found so.
