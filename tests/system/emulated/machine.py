@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ MEMORY = "512M"
 KERNEL_ARGUMENTS = "console=ttyS0 quiet panic=0 tsc=unstable mitigations=off"
 
 SEEN_S = 300.0  # on a busy host an emulated machine takes minutes to boot
+OFF_S = 30.0  # qemu takes some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,11 @@ class Machine:
         self._qemu.wait()
 
     @property
+    def is_off(self) -> bool:
+        """Whether the machine has ended, by whatever."""
+        return self._qemu.poll() is not None
+
+    @property
     def reset_at(self) -> float | None:
         """When the machine was reset. None: it runs."""
         return next((line.at for line in self.monitor if '"guest-reset"' in line.text), None)
@@ -74,13 +81,20 @@ class Machine:
 
         def seen() -> bool:
             assert not self.reset_at, f"{self.name} was reset, and has never shown: {pattern}"
+            assert not self.is_off, f"{self.name} is off, and has never shown: {pattern}"
             return any(re.search(pattern, line.text) for line in self.console[begin:])
 
         until(seen, f"{self.name} shows {pattern}", SEEN_S)
 
-    def order(self, verb: str) -> None:
+    def order(self, verb: str, **arguments: object) -> None:
         """Give the monitor an order: ``stop`` pauses the machine with its clocks, and ``cont`` ends that."""
-        self._monitor.sendall(json.dumps({"execute": verb}).encode())
+        self._monitor.sendall(json.dumps({"execute": verb, "arguments": arguments}).encode())
+
+    def power_off(self) -> None:
+        """Have the monitor end the machine, and return once it is off; one that is off is no error."""
+        with suppress(OSError):
+            self.order("quit")
+        self._qemu.wait(OFF_S)
 
     def _connected(self) -> bool:
         self._monitor = socket.socket(socket.AF_UNIX)

@@ -78,7 +78,7 @@ class Machines:
         nodes = [made(machine) for machine in machines]
         yield nodes
         for node in nodes:
-            if node.broken or node.machine.reset_at:
+            if node.broken or node.machine.is_off or node.machine.reset_at:
                 node.machine.close()
             else:
                 node.stop()
