@@ -178,7 +178,7 @@ class ItemSettings:
     @property
     def hooks(self) -> tuple[Hook, ...]:
         listed = (hook for name in HOOK_EVENTS for hook in self.hooks_of(name))
-        single = (self.check_hook, self.fence and self.fence.hook)
+        single = (self.check_hook, None if self.fence is None else self.fence.hook)
         return (*listed, *(hook for hook in single if hook is not None))
 
     def hooks_of(self, name: str) -> tuple[Hook, ...]:
@@ -225,6 +225,26 @@ Settings = ElectionSettings | SemaphoreSettings
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a process runs. Two boots of one machine differ in ``boot`` alone."""
+
+    machine: str = ""  # machine-id, and the UUID of the hardware, which a cloned disk does not share
+    host: str = ""
+    boot: str = ""
+
+    def is_same_machine(self, here: "Place") -> bool:
+        """Return whether both are one machine for certain. One that has no id is no other's."""
+        return bool(self.machine) and self.machine == here.machine and self.host == here.host
+
+    def is_earlier_boot(self, here: "Place") -> bool:
+        """Return whether this is the same machine before its newest boot."""
+        return self.is_same_machine(here) and "" != self.boot != here.boot != ""
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """An item of the file, and how this process takes part in it."""
 
@@ -235,3 +255,4 @@ class Wanted:
     read_offset: float | None = None
     delay_s: float = 0.0  # how long the first session waits, so that a thousand do not begin at once
     unchecked: bool = False  # whether its hooks can start here is not known yet: ``HooksChecked`` follows
+    place: Place = NOWHERE  # where this process runs

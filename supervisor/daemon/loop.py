@@ -23,6 +23,7 @@ from supervisor.adapters.consul.client import ConsulClient, wanted_of
 from supervisor.adapters.consul.token import TokenError
 from supervisor.adapters.hooks.attempts import Hooks
 from supervisor.adapters.hooks.output import HookLine
+from supervisor.adapters.journal.identity import place_here
 from supervisor.adapters.runtime import signals
 from supervisor.adapters.runtime.background import Background
 from supervisor.adapters.runtime.clock import boottime
@@ -110,7 +111,7 @@ class Daemon:
         still_starting(environ)
         self._only_wind_up = load is None
         unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
-        begun = self._records.start(wanted_of(config), boottime(), unwanted)
+        begun = self._records.start(wanted_of(config, place=place_here()), boottime(), unwanted)
         self._hooks = self._new_hooks(node_name)
         self._items_to_preload = tuple(begun.settings)
         contenders = Contenders(begun.contenders, begun.successors)
@@ -410,7 +411,7 @@ class Daemon:
             for name, effect in effects.items()
             if effect in (ReloadEffect.UNCHANGED, ReloadEffect.CHANGES)
         ]
-        self.dispatch(ConfigLoaded(wanted_of(config, going_on), secrets.token_hex(8)))
+        self.dispatch(ConfigLoaded(wanted_of(config, going_on, place_here()), secrets.token_hex(8)))
         self._monitor.follow(config)
         return reloaded
 

@@ -2,7 +2,10 @@
 
 import socket
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from supervisor.core.settings import Place
 
 START_FIELD = 19  # of /proc/PID/stat behind the name: starttime, the 22nd field in proc(5)
 
@@ -19,6 +22,16 @@ class MachineIdentity:
 def identity_here() -> MachineIdentity:
     machine = _text("/etc/machine-id")
     return MachineIdentity(machine, socket.gethostname(), _boot())
+
+
+@cache
+def place_here() -> Place:
+    """Return where this process runs, for its tenure records.
+
+    The UUID of the hardware tells a machine from one whose disk is a copy. Only root may read it.
+    """
+    identity, uuid = identity_here(), _text("/sys/class/dmi/id/product_uuid")
+    return Place(f"{identity.machine} {uuid}".strip(), identity.host, identity.boot)
 
 
 def _boot() -> str:

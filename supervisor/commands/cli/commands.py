@@ -485,6 +485,18 @@ COMMANDS = {
         _argument("NAME", "an election or semaphore that is stuck", values.name),
         *_ORDER,
     ),
+    "confirm-off": CommandSpec(
+        "confirm that the machine for which an item waits is off, so that this node acts",
+        "confirm-off db --reason 'unplugged by hand'",
+        "daemon_commands:operate",
+        {
+            DONE: "this node goes on, and acts once Consul has confirmed its lock",
+            NEGATIVE: "the item waits for no machine to be off",
+            **_ASKS_FOR_ITEM,
+        },
+        _argument("NAME", "an election that waits, by the words of `status`", values.name),
+        *_ORDER,
+    ),
     "pause": CommandSpec(
         "stop contending until resume, even over restarts",
         "pause namenode",
