@@ -220,6 +220,13 @@ COMMANDS = {
             dest="watchdog_s",
         ),
         _argument(
+            "--fence DURATION",
+            "how long the command of fence takes to switch a machine off. The block then counts on "
+            "fence: {exclusive: true} (default: there is no fence)",
+            values.duration_s,
+            dest="fence_s",
+        ),
+        _argument(
             "--checks CHECKS",
             "node_checks of the session, such as serfHealth; several are separated by commas",
             values.checks,

@@ -16,7 +16,7 @@ from supervisor.core.beside.service import Service
 from supervisor.core.beside.throttle import Throttle
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.jitter import align_to_series, align_to_tick, first_interval_s, next_interval_s
-from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, TRIES_PER_TTL, Lease
+from supervisor.core.lease import EXCLUSIVE_DELAY_S, RETRY_MIN_S, RETRY_SPREAD_S, TRIES_PER_TTL, Lease
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines.guard import Guard
@@ -27,10 +27,6 @@ from supervisor.core.settings import NOWHERE, ItemSettings, Place, SessionSettin
 from supervisor.core.tenure_record import State, TenureRecord
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.core.watchdog import Device
-
-EXCLUSIVE_LOCK_DELAY_S = (
-    1.0  # Consul forgets its lock-delays at a restart, and takes 0 for its default of 15 s
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +118,7 @@ class Contender:
         session, fence = self.settings.session, self.settings.fence
         if fence is None or not fence.exclusive:
             return session
-        return replace(session, lock_delay_s=EXCLUSIVE_LOCK_DELAY_S)
+        return replace(session, lock_delay_s=EXCLUSIVE_DELAY_S)
 
     @property
     def terms(self) -> Terms:

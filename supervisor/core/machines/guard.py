@@ -37,6 +37,7 @@ class Guard:
     target: str  # how this machine is named to the fence
     record: TenureRecord | None = None  # None: it has not been read yet
     stopping_at: float = NEVER  # when the record was first seen to say that the holder stops
+    shoots: bool = False  # the time of the fence has come
     over: GuardEnd | None = None  # how the guard has ended. None: it lasts
 
     def observe(self, record: TenureRecord | None, session: str, now: float) -> "Guard":
@@ -88,4 +89,4 @@ class Guard:
         """Return the next time at which the guard may end or the fence begin. NEVER: it has ended."""
         if self.over is not None:
             return NEVER
-        return min(self.waits_until(fence), self.shoots_at(fence))
+        return min(self.waits_until(fence), NEVER if self.shoots else self.shoots_at(fence))

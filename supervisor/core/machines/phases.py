@@ -43,15 +43,18 @@ def _guarding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
         over = GuardEnd.FENCED
     if over is None and now >= guard.waits_until(fence):
         over = GuardEnd.WAITED
-    tenure = replace(tenure, hooks=sequence, guard=replace(guard, over=over))
+    if sequence.failed:
+        sequence = Sequence()  # as long as the guard lasts
+    shoots = now >= guard.shoots_at(fence)
+    tenure = replace(tenure, hooks=sequence, guard=replace(guard, over=over, shoots=shoots))
     if over is not None:
         if sequence.running is None or tenure.killing:
             return tenure, ()
         return replace(tenure, killing=True), (KillHook(sequence.running),)
-    may_shoot = not sequence.finished(hooks) and sequence.due(now) and now >= guard.shoots_at(fence)
-    return (
-        _start(tenure, settings, lease) if may_shoot and _news_is_fresh(tenure, lease, now) else (tenure, ())
-    )
+    may_shoot = shoots and not sequence.finished(hooks) and sequence.due(now)
+    if not may_shoot or not _news_is_fresh(tenure, lease, now):
+        return tenure, ()
+    return _start(tenure, settings, lease)
 
 
 def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:

@@ -79,7 +79,8 @@ def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *
 
     Of a tenure that has only guarded, nothing acts, so its session alone is on record.
     """
-    owes, delay_s = session.owes, session.asked_delay_s
+    # An acquire may have been applied that no process lives to see answered.
+    owes, delay_s = session.owes or settings.fence is not None, session.asked_delay_s
     if delay_s == settings.session.lock_delay_s:
         delay_s = None
     if tenure is None or tenure.phase in (Phase.GUARDING, Phase.LOST) or tenure.has_only_guarded:

@@ -171,7 +171,7 @@ class Tenure:
         """Return when the guard may end, or the fence begin. NEVER: there is no guard any more."""
         if self.phase is not Phase.GUARDING or self.guard is None:
             return NEVER
-        return self.guard.deadline(None if self.hooks.running is not None else fence)
+        return self.guard.deadline(fence)
 
     def deadline(self, lease: Lease) -> float:
         if self.phase is Phase.STOPPING and self.run is None and self.hooks.running is None:

@@ -58,8 +58,9 @@ class _Divider:
 
 
 def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
-    """Return the item with durations divided by ``speed``, but for their smallest values, and no watchdog.
+    """Return the item with durations divided by ``speed``, but for their smallest values, and no device.
 
+    A rehearsal feeds no watchdog and switches no machine off.
     real: whether the hooks of the file run. Their times are then those of the file.
     """
     divider = _Divider(speed)
@@ -69,7 +70,7 @@ def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
     if session.ttl_s is not None:
         session = replace(session, ttl_s=divider.divide("ttl", session.ttl_s, TTL_MIN_S))
     rejoin_s = divider.divide("rejoin_delay", item.rejoin_delay_s, DELAY_MIN_S)
-    short = replace(item, session=session, rejoin_delay_s=rejoin_s, watchdog=None)
+    short = replace(item, session=session, rejoin_delay_s=rejoin_s, watchdog=None, fence=None)
     if isinstance(short, ElectionSettings):
         delay_s = divider.divide("acquire_delay", short.acquire_delay_s, 0.0)
         short = replace(short, acquire_delay_s=delay_s)

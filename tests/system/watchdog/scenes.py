@@ -31,8 +31,8 @@ class Times:
 
 
 USUAL = Times(ttl_s=10, lock_delay_s=30, timeout_s=10)  # the defaults
-# On a busy host the start of a supervisor takes 20 s and longer on an emulated machine: neither the session nor
-# the watchdog may end before.
+# On a busy host the start of a supervisor takes 20 s and longer on an emulated machine: neither the session
+# nor the watchdog may end before.
 PATIENT = Times(ttl_s=30, lock_delay_s=60, timeout_s=40)
 
 

@@ -52,6 +52,12 @@ def test_a_rehearsal_has_no_watchdog(tmp_path: Path, real: bool) -> None:
     assert guarded.watchdog is not None and shorten(guarded, 10, real=real).settings.watchdog is None
 
 
+@pytest.mark.parametrize("real", [True, False])
+def test_a_rehearsal_switches_no_machine_off(tmp_path: Path, real: bool) -> None:
+    fenced = loaded(tmp_path, "elections: {app: {fence: {shell: shoot}}}")
+    assert fenced.fence is not None and shorten(fenced, 10, real=real).settings.fence is None
+
+
 @pytest.mark.parametrize("real", [False, True])
 def test_the_lease_keeps_its_room(election: ItemSettings, real: bool) -> None:
     assert lease_of(shorten(election, 1000, real=real).settings).room_s >= ROOM_S > ROOM_MIN_S
