@@ -107,7 +107,7 @@ class Machine:
 
     def _read_console(self) -> None:
         assert self._qemu.stdout is not None, "opened as a pipe"
-        with self._log_path.open("w") as log:
+        with self._log_path.open("w", buffering=1) as log:
             for line in self._qemu.stdout:
                 self.console.append(Line(boottime(), line.decode(errors="replace").rstrip()))
                 log.write(f"{self.console[-1].at:.3f} {self.console[-1].text}\n")

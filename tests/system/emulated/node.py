@@ -57,7 +57,7 @@ class Machines:
     """Machines that scenes take and give back: ``with Machines(folder) as machines``."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._image = make_image(folder)
         self._numbers = count(1)
         self._free: list[Machine] = []
@@ -85,6 +85,6 @@ class Machines:
                 self._free.append(node.machine)
 
     def _new(self) -> Machine:
-        machine = Machine(f"node-{next(self._numbers)}", self._image, self._folder)
+        machine = Machine(f"node-{next(self._numbers)}", self._image, self.folder)
         self._exits.callback(machine.close)
         return machine

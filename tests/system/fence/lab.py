@@ -6,9 +6,9 @@ ends, stops and is cut off together with its machine, as if it ran inside.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from tempfile import mkdtemp
+from typing import Any
 
 from tests.support.consul import Agent
 from tests.support.supervisor import until
@@ -91,35 +91,19 @@ class Duel:
         self.lost_at = boottime()
 
 
-class Lab:
-    """Machines for scenes: ``with Lab(folder) as lab``."""
+@contextmanager
+def prepared(machines: node.Machines, gossip: Mapping[str, object], manner: Manner) -> Iterator[Duel]:
+    """Yield two nodes without a supervisor; ``gossip`` are settings of all agents."""
+    folder = Path(mkdtemp(prefix="scene-", dir=machines.folder))
+    with ExitStack() as exits:
+        # Not -dev, which has a gossip of its own.
+        server = exits.enter_context(Agent(folder / "server", persistent=True, config=gossip))
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._numbers = count(1)
-        self._machines = node.Machines(folder)
+        def made(machine: Machine) -> Node:
+            config = {"node_name": machine.name, **gossip}
+            agent = Agent(folder / machine.name, servers=server, leave_on_terminate=True, config=config)
+            return Node(machine, exits.enter_context(agent))
 
-    def __enter__(self) -> Self:
-        self._machines.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._machines.__exit__(*error)
-
-    @contextmanager
-    def duel(self, gossip: Mapping[str, object], manner: Manner) -> Iterator[Duel]:
-        """Yield two nodes without a supervisor; ``gossip`` are settings of all agents."""
-        folder = self._folder / f"scene-{next(self._numbers)}"
-        with ExitStack() as exits:
-            # Not -dev, which has a gossip of its own.
-            server = exits.enter_context(Agent(folder / "server", persistent=True, config=gossip))
-
-            def made(machine: Machine) -> Node:
-                config = {"node_name": machine.name, **gossip}
-                agent = Agent(folder / machine.name, servers=server, config=config)
-                return Node(machine, exits.enter_context(agent))
-
-            with self._machines.pair(made) as (old, new):
-                switches = {each.machine.name: each.off for each in (old, new)}
-                with Device(manner, switches) as device:
-                    yield Duel(server, device, old, new)
+        with machines.pair(made) as (old, new):
+            with Device(manner, {each.machine.name: each.off for each in (old, new)}) as device:
+                yield Duel(server, device, old, new)

@@ -7,16 +7,16 @@ from typing import Any
 
 from tests.support.patience import patient
 from tests.system.emulated.machine import boottime
-from tests.system.emulated.node import DATA, STATE, STOP
+from tests.system.emulated.node import DATA, STATE, STOP, Machines
 from tests.system.fence.device import SLOW_S, Manner
 from tests.system.fence.judge import End, Verdict, judge, missed
-from tests.system.fence.lab import Duel, Lab
+from tests.system.fence.lab import Duel, prepared
 
 PID = "$(cat /run/supervisor.pid)"
 PAUSE_S = 30.0
 FREEZE_S = 60.0
 LOCK_DELAY_S = 30.0
-LOSE_TIME_S = 1.0 + 12.0 + 1.0 + 1.5  # on_acquire's kill_after, on_lose with its own, and the margin
+LOSE_S = 1.0 + 12.0 + 1.0 + 1.5  # on_acquire's kill_after, on_lose with its own, and the margin
 DETECTION_S = 8.0  # from the end of a machine until its session ends, at most, by Consul's default gossip
 TTL_S = 20.0  # Consul ends a session after twice its ttl at the latest
 ACT_S = 3.0  # the lock-delay of an exclusive session, the shot, and on_acquire on an emulated machine
@@ -118,12 +118,19 @@ def restarted(duel: Duel) -> None:
     duel.old.see('"role": "holding"', shown)
 
 
+def agent_restarted(duel: Duel) -> None:
+    """Restart the agent in order: it leaves, which ends the session, and is back before on_lose has ended."""
+    duel.lost_at = boottime()
+    duel.old.agent.restart()
+
+
 def _typed(duel: Duel, line: str, sign: str = "struck") -> None:
     """Type the line on the holder's console, and return once that shows what the line has done."""
     duel.old.machine.type(f"{line}; echo struck")
     duel.old.see(sign)
 
 
+SLOW_STOP, STOP_ON_DISK = f"sleep 8; {STOP}", f"touch {DATA}/x && {STOP}"
 GONE_S = DETECTION_S + ACT_S
 WAITED_S = LOCK_DELAY_S + GONE_S
 SCENES = (
@@ -134,25 +141,12 @@ SCENES = (
     Scene("paused without a fence", paused, End.BOTH, LOCK_DELAY_S, 2 * LOCK_DELAY_S, fence=False),
     Scene("kernel crash", crashed, End.FENCED),
     Scene("disk of the records frozen", frozen_state, End.HELD, witness_s=10.0),
-    Scene(
-        "disk of on_lose frozen",
-        stuck,
-        End.FENCED,
-        LOSE_TIME_S,
-        LOSE_TIME_S + ACT_S,
-        on_lose=f"touch {DATA}/x && {STOP}",
-    ),
+    Scene("disk of on_lose frozen", stuck, End.FENCED, LOSE_S, LOSE_S + ACT_S, on_lose=STOP_ON_DISK),
     Scene("supervisor frozen", frozen, End.FENCED, latest_s=TTL_S + 2.0 + ACT_S),
     # On a busy host an emulated machine takes 15 s to start a supervisor, which is more than the usual room.
     Scene("supervisor killed and back", restarted, End.HELD, witness_s=30.0, ttl_s=30, lock_delay_s=60),
-    Scene(
-        "session destroyed",
-        lambda duel: duel.destroy_session(),
-        End.SAID,
-        8.0,
-        8.0 + ACT_S,
-        on_lose=f"sleep 8; {STOP}",
-    ),
+    Scene("session destroyed", Duel.destroy_session, End.SAID, 8.0, 8.0 + ACT_S, on_lose=SLOW_STOP),
+    Scene("agent restarted", agent_restarted, End.SAID, 8.0, 8.0 + GONE_S, on_lose=SLOW_STOP),
     Scene("device dead", cut_off, End.WAITED, LOCK_DELAY_S, WAITED_S, Manner.DEAD),
     Scene("device fails", cut_off, End.WAITED, LOCK_DELAY_S, WAITED_S, Manner.FAILS),
     Scene("device slow", cut_off, End.FENCED, SLOW_S + 2.0, SLOW_S + 2.0 + GONE_S, Manner.SLOW),
@@ -161,16 +155,17 @@ SCENES = (
 )
 
 
-def run(scene: Scene, lab: Lab) -> tuple[Verdict, str]:
+def run(scene: Scene, machines: Machines) -> tuple[Verdict, str]:
     """Play the scene; return the verdict, and what should have happened instead."""
-    with lab.duel(scene.gossip or {}, scene.manner) as duel:
+    with prepared(machines, scene.gossip or {}, scene.manner) as duel:
+        old, new = duel.old, duel.new
         duel.begin(lambda target: scene.settings(duel, target))
         scene.play(duel)
         if scene.end is not End.HELD:
-            duel.new.see("I act")
+            new.see("I act")
         time.sleep(scene.witness_s)
         if scene.end is End.HELD:
-            duel.old.see("I act", len(duel.old.console))
-        verdict = judge(duel.old.console, duel.new.console, duel.lost_at, duel.device.asked)
+            old.see("I act", len(old.console))
+        verdict = judge(old.console, new.console, duel.lost_at, duel.device.asked)
         latest_s = scene.latest_s if scene.end is End.BOTH else patient(scene.latest_s)
-        return verdict, missed(verdict, scene.end, scene.soonest_s, latest_s, duel.old.machine.name)
+        return verdict, missed(verdict, scene.end, scene.soonest_s, latest_s, old.machine.name)
