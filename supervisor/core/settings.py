@@ -228,7 +228,7 @@ Settings = ElectionSettings | SemaphoreSettings
 class Place:
     """Where a process runs. Two boots of one machine differ in ``boot`` alone."""
 
-    machine: str = ""  # machine-id, and the UUID of the hardware, which a cloned disk does not share
+    machine: str = ""  # machine-id and UUID of the hardware. Blank: not known
     host: str = ""
     boot: str = ""
 

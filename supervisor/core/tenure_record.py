@@ -34,7 +34,6 @@ class TenureRecord:
     node: str = ""  # its name in Consul
     place: Place = Place()
     token: int = 0  # the fencing token of the tenure. 0: the index at which the record was made
-    since: str = ""  # when the record was made, for people
 
 
 # A record that cannot be read, or that is gone although the key's flags tell of one: nobody can be shot, and

@@ -28,10 +28,13 @@ def identity_here() -> MachineIdentity:
 def place_here() -> Place:
     """Return where this process runs, for its tenure records.
 
-    The UUID of the hardware tells a machine from one whose disk is a copy. Only root may read it.
+    The UUID of the hardware tells a machine from one whose disk is a copy, and only root may read it. Without
+    it the machine counts as no other's. A container that boots anew counts as the same boot, because another
+    one of its host may look like it.
     """
-    identity, uuid = identity_here(), _text("/sys/class/dmi/id/product_uuid")
-    return Place(f"{identity.machine} {uuid}".strip(), identity.host, identity.boot)
+    machine, uuid = _text("/etc/machine-id"), _text("/sys/class/dmi/id/product_uuid")
+    known = f"{machine} {uuid}" if machine and uuid else ""
+    return Place(known, socket.gethostname(), _text("/proc/sys/kernel/random/boot_id"))
 
 
 def _boot() -> str:

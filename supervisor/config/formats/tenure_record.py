@@ -8,7 +8,6 @@ parts of it, so each field has a rule. Pure functions of bytes.
 
 import json
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 from supervisor.config.formats.durations import parse_duration
@@ -21,7 +20,6 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{0,255}")
 
 
 def encoded(record: TenureRecord) -> bytes:
-    """Return the value. A record without a time is made now."""
     content = {
         "session": record.session,
         "state": record.state,
@@ -33,7 +31,6 @@ def encoded(record: TenureRecord) -> bytes:
         "machine": record.place.machine,
         "boot": record.place.boot,
         "token": record.token,
-        "since": record.since or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
     }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -57,7 +54,6 @@ def decoded(value: bytes, index: int) -> TenureRecord:
             node=_name(fields["node"]),
             place=Place(_name(fields["machine"]), _name(fields["host"]), _name(fields["boot"])),
             token=token or index,
-            since=_name(fields.get("since", "")),
         )
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return UNREADABLE
