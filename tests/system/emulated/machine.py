@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 import time
+import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,7 @@ class Machine:
         self._socket = folder / f"{name}.monitor"
         argv = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-nodefaults", "-no-user-config"]
         argv += ["-display", "none", "-accel", "tcg", "-cpu", "max", "-m", MEMORY, "-serial", "stdio"]
+        argv += ["-uuid", str(uuid.uuid4())]
         argv += ["-kernel", str(KERNEL / "vmlinuz"), "-initrd", str(image)]
         argv += ["-append", f"{KERNEL_ARGUMENTS} node={name}"]
         argv += ["-netdev", "user,id=net", "-device", "e1000,netdev=net,romfile="]
