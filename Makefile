@@ -144,7 +144,7 @@ test-watchdog: setup
 	@tests/setup/get_machines.sh
 	.venv/bin/python -m tests.system.watchdog --reruns $(RERUNS) $(WATCHDOG)
 
-# As test-watchdog; its longest scene waits for a lock-delay of 30 s.
+# As test-watchdog. Not in test-all, because each node takes its Consul from this host, which has to be quiet.
 test-fence: setup
 	@tests/setup/get_machines.sh
 	.venv/bin/python -m tests.system.fence --reruns $(RERUNS) $(FENCE)
