@@ -240,22 +240,29 @@ COMMANDS = {
         "hook_commands:test_hook",
         {
             DONE: "the hook succeeded",
-            NEGATIVE: "the hook failed, or could not be started",
+            NEGATIVE: "the hook failed or could not be started, or you did not confirm the command",
             USAGE: "wrong usage, or the configuration has no such election, semaphore or hook",
             CONFIGURATION: "the configuration cannot be used",
         },
         _argument("NAME", _CONFIGURED, values.name),
         _argument(
             "HOOK",
-            "the hook's place, such as on_lose[0] or candidate_check, or its name. The hook really acts, and "
-            "Consul is not asked. Not covered: run, which does not end by itself; retries; the environment, "
-            "folder, limits and sandbox of the unit, because the hook has those of this command",
+            "the hook's place, such as on_lose[0], candidate_check or fence, or its name. The hook really "
+            "acts, and Consul is not asked. Not covered: run, which does not end by itself; retries; the "
+            "environment, folder, limits and sandbox of the unit, because the hook has those of this "
+            "command",
         ),
         _argument(
             "--reason REASON",
             "the reason that the hook is given (default: acquired, shutdown, lose-failed, leader-changed or "
             "scheduled)",
         ),
+        _argument(
+            "--target TARGET",
+            "the machine that fence switches off, as fence.target of its file names it, or else as its node "
+            "in Consul is named. fence does not run without it; on_acquire then follows such a fence",
+        ),
+        _flag("--yes", "with fence: do not ask on the terminal whether to switch off this machine itself"),
         _CONFIG,
     ),
     "lock": CommandSpec(

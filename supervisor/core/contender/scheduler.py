@@ -143,15 +143,11 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         if contender.departing and session.may_be_abandoned(contender.terms, now):
             contender = replace(contender, session=session.abandoned(session.id))
     session = contender.session
-    delay_s = session.asked_delay_s if contender.tenure is None and session.stage is Stage.LIVE else None
-    if delay_s not in (None, contender.asked_session.lock_delay_s):
-        contender = end_session(contender, now)  # this node must not come to hold by it: the file has changed
-    if (
-        contender.tenure is None
-        and contender.session.stage is Stage.LIVE
-        and contender.lock.tries_over_record
-    ):
-        contender = replace(contender, session=replace(contender.session, owes=True))
+    if contender.tenure is None and session.stage is Stage.LIVE:
+        if session.asked_delay_s not in (None, contender.asked_session.lock_delay_s):
+            contender = end_session(contender, now)  # the file has changed, and this node must not hold by it
+        elif contender.lock.tries_over_record:
+            contender = replace(contender, session=replace(session, owes=True))
     # A create, a release or a destroy goes first, because another node may wait for it.
     begun: list[Action] = []
     if contender.session.write.ready(now):

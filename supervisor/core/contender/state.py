@@ -234,10 +234,8 @@ class Contender:
         if self.settings.fence is not None and session.look_at != NEVER:
             return False
         ready = session.may_write and session.verified and self.faults is not None
-        owes = (
-            self.lock.tries_over_record
-        )  # so that a process after a crash does not release with plain flags
-        return ready and self.record_keeper.has_session(session.id, owes=owes)
+        # A process that starts after a crash must know whether its release is to keep the key's flags.
+        return ready and self.record_keeper.has_session(session.id, owes=self.lock.tries_over_record)
 
     @property
     def look_due_at(self) -> float:

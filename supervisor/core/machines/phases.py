@@ -178,17 +178,17 @@ def transition_of(tenure: Tenure) -> str:
     return f"{tenure.session}-{event}"
 
 
+def _event_of(tenure: Tenure) -> str:
+    if tenure.phase is Phase.GUARDING:
+        return "fence"
+    if tenure.believes:
+        return "acquire"
+    return "lose" if tenure.phase is Phase.LOSING else "lose-failure"
+
+
 def _context(tenure: Tenure, settings: ItemSettings, lease: Lease) -> HookContext:
     acquiring, of_many = tenure.phase in BELIEVING, settings.kind == "semaphore"
-    event = (
-        "fence"
-        if tenure.phase is Phase.GUARDING
-        else "acquire"
-        if acquiring
-        else "lose"
-        if tenure.phase is Phase.LOSING
-        else "lose-failure"
-    )
+    event = _event_of(tenure)
     return HookContext(
         event=event,
         name=settings.name,

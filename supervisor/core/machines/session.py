@@ -122,9 +122,7 @@ class Terms:
     spread: float  # the contender's own number in [0, 1)
     read_s: float  # how long a read of the lock may take, so that silence delays no later one
     holds: bool  # there is a tenure, which depends on renewals and reads
-    claim: TenureRecord | None = (
-        None  # the tenure record that our session writes. None: the file has no fence
-    )
+    claim: TenureRecord | None = None  # the tenure record of our session. None: the file has no fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +157,7 @@ class Session:
     owes: bool = False  # it has sent a tenure record of its own, which may be there and name it
     # When to look, before the first try, whether another's tenure record is right. NEVER: it is.
     look_at: float = LONG_AGO
-    to_mark: tuple[TenureRecord, int] | None = (
-        None  # what puts the record right, and the index that it replaces
-    )
+    to_mark: tuple[TenureRecord, int] | None = None  # what puts the record of this index right
 
     @property
     def deadline(self) -> float:

@@ -16,7 +16,9 @@ def main(folder: Path, node: str) -> None:
     """Kill the supervisor of this node and its hooks, and note that for the judge."""
     mark = f"{folder}/{node}-supervisor/"
     found = [
-        process for process in psutil.process_iter(["cmdline"]) if mark in " ".join(process.info["cmdline"])
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if mark in " ".join(process.info["cmdline"] or ())
     ]
     for process in [each for one in found for each in (one, *one.children(recursive=True))]:
         process.kill()
