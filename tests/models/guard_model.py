@@ -715,7 +715,7 @@ class _BehindTheGuard:
 
     def _says_who_acts(self, world: World, node: Node, context: a.HookContext) -> None:
         """Check that the tenure record and the flags tell of a node with a fence that begins to act."""
-        fence, consul = node.contender and node.contender.settings.fence, world.consul
+        fence, consul = node.contender.settings.fence if node.contender else None, world.consul
         if fence is None or self.walk.deletes or self.walk.puts or consul.session != context.session:
             return
         assert consul.guarded and consul.record is not None, "it acts without a tenure record"
