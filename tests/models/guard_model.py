@@ -594,7 +594,9 @@ class _BehindTheGuard:
             empty = replace(booted, record=EMPTY_RECORD, recorded=None)
             boots = [("boots", booted)]
             boots += [("boots without its journal", empty)] if node.record != EMPTY_RECORD else []
-        if number and not node.owed and (used := self._use(world, "clones")) is not None:
+        named = world.consul.record is not None and world.consul.record.session[:1] == node.name
+        fresh = number and not node.owed and not named
+        if fresh and (used := self._use(world, "clones")) is not None:
             first = used.nodes[0]
             clone: dict[str, Any] = {"record": first.record, "recorded": first.recorded, "recorded_boot": -1}
             boots = [("starts from a copy of the disk of A", replace(node, **clone))]
