@@ -77,6 +77,7 @@ class GuardWalk:
     fence: how a fence may end: works, fails, hangs, lies, late (the shot comes after the fence was killed).
     left: the tenure record that a former machine has left behind.
     as_holder: whether the walk starts when A holds, and the others wait.
+    reloaded: whether A has read its second file by then.
     only: the one node that each of these faults befalls.
     The other fields say how often each fault may come.
     """
@@ -87,6 +88,7 @@ class GuardWalk:
     fence: tuple[str, ...] = ("works",)
     left: TenureRecord | None = None
     as_holder: bool = True
+    reloaded: bool = False
     only: tuple[tuple[str, str], ...] = ()
     losses: int = 0
     ends: int = 0
@@ -123,7 +125,7 @@ class Node:
     on: bool = True
     cut: bool = False
     paused: bool = False
-    able_since: float = 0.0
+    able_since: float = -9.0
     ticks: bool = True
     hook: tuple[a.StartHook, float] | None = None
     acts: bool = False
@@ -275,6 +277,10 @@ class _BehindTheGuard:
             alone = next(each for _, each in self._healed(alone) if self._has_holder(each))
             world = replace(alone, nodes=alone.nodes + world.nodes[1:])
             world = next(each for _, each in self._healed(world) if each.now > 0.0)
+        if self.walk.reloaded:
+            event = e.SettingsChanged("n", self.walk.files[0][1])
+            _, world = next(self._turn(self._with(world, 0, file=1), 0, event, may_die=False))
+            _, world = self._settled("", world)
         if self.walk.plain:  # it saw the key free before A took it, and its acquire is under way
             alive = (*world.consul.sessions, (PLAIN, 4.0))
             world = replace(world, plain="asks", consul=replace(world.consul, sessions=alive))
@@ -397,11 +403,7 @@ class _BehindTheGuard:
         yield from self._turn(replace(world, pending=rest), pending.node, e.Answered(pending.request, answer))
 
     def _all_that_may_happen(self, world: World) -> Moves[World]:
-        for write in world.late:
-            rest = tuple(other for other in world.late if other is not write)
-            sender = next((i for i, n in enumerate(world.nodes) if write.session[:1] == n.name), 0)  # type: ignore[attr-defined]
-            applied, answer = self._applied(replace(world, late=rest), Pending(sender, write))
-            yield f"late {short(write)} is applied: {answer}", applied
+        yield from self._late_writes(world)
         for target in world.shots:
             yield f"the late shot hits {target}", self._shot(replace(world, shots=()), target)
         for pending in world.pending:
@@ -413,7 +415,21 @@ class _BehindTheGuard:
         if self.walk.plain:
             yield from self._of_plain(world)
         if world.now + GRID_S <= self._bound(world):
-            yield "time passes", self._later(world)
+            later = self._later(world)
+            yield "time passes", later
+            for told, moved in self._late_writes(later):  # before a node that waits for the same moment
+                yield f"time passes, {told}", moved
+
+    def _late_writes(self, world: World) -> Moves[World]:
+        for write in world.late:
+            rest = tuple(other for other in world.late if other is not write)
+            sender = next((i for i, n in enumerate(world.nodes) if write.session[:1] == n.name), 0)  # type: ignore[attr-defined]
+            applied, answer = self._applied(replace(world, late=rest), Pending(sender, write))
+            yield f"late {short(write)} is applied: {answer}", applied
+        consul = world.consul
+        if world.plain == "asks" and not consul.session and world.now >= consul.delay_until:
+            held = consul.wrote(session=PLAIN, guarded=False, locks=consul.locks + 1)
+            yield "plain acts", replace(world, plain="acts", consul=held)
 
     def _later(self, world: World) -> World:
         nodes = tuple(replace(node, ticks=True) for node in world.nodes)
@@ -484,7 +500,7 @@ class _BehindTheGuard:
             yield "an operator deletes the record", replace(used, consul=consul.next().with_record(None))
         holds = any(node.is_able and node.name == consul.session[:1] for node in world.nodes)
         if holds and (used := self._use(world, "puts")) is not None:
-            yield "an operator puts", replace(used, consul=consul.wrote(guarded=False, locks=0, value=b"put"))
+            yield "an operator puts", replace(used, consul=consul.wrote(guarded=False, locks=0))
         if consul.delay_until > world.now and (used := self._use(world, "forgets")) is not None:
             yield "Consul forgets its lock-delay", replace(used, consul=replace(consul, delay_until=-inf))
 
@@ -495,9 +511,6 @@ class _BehindTheGuard:
             if (used := self._use(world, "plain")) is not None:
                 alive = (*(each for each in consul.sessions if each[0] != PLAIN), (PLAIN, 4.0))
                 yield "plain asks", replace(used, plain="asks", consul=replace(consul, sessions=alive))
-        if world.plain == "asks" and not consul.session and now >= consul.delay_until:
-            held = consul.wrote(session=PLAIN, guarded=False, locks=consul.locks + 1)
-            yield "plain acts", replace(world, plain="acts", consul=held)
         if world.plain == "acts" and consul.session == PLAIN:
             gone = consul.without(PLAIN, now)
             yield "plain dies", replace(world, plain_until=now + 3.0, consul=gone)
@@ -581,7 +594,9 @@ class _BehindTheGuard:
             empty = replace(booted, record=EMPTY_RECORD, recorded=None)
             boots = [("boots", booted)]
             boots += [("boots without its journal", empty)] if node.record != EMPTY_RECORD else []
-        if number and (used := self._use(world, "clones")) is not None:
+        named = world.consul.record is not None and world.consul.record.session[:1] == node.name
+        fresh = number and not node.owed and not named
+        if fresh and (used := self._use(world, "clones")) is not None:
             first = used.nodes[0]
             clone: dict[str, Any] = {"record": first.record, "recorded": first.recorded, "recorded_boot": -1}
             boots = [("starts from a copy of the disk of A", replace(node, **clone))]
@@ -702,12 +717,14 @@ class _BehindTheGuard:
 
     def _says_who_acts(self, world: World, node: Node, context: a.HookContext) -> None:
         """Check that the tenure record and the flags tell of a node with a fence that begins to act."""
-        fence, consul = node.contender and node.contender.settings.fence, world.consul
+        fence, consul = node.contender.settings.fence if node.contender else None, world.consul
         if fence is None or self.walk.deletes or self.walk.puts or consul.session != context.session:
             return
         assert consul.guarded and consul.record is not None, "it acts without a tenure record"
         assert consul.record.session == context.session, "it acts behind another's tenure record"
         before = context.previous
+        waited = before is not None and before.end == "waited"
+        assert not (fence.required and waited), "it acts because of the time alone"
         alien = before is None or before.node != node.name or before.end in ("said", "waited")
         assert alien, "it takes itself for the holder before"
 
@@ -897,7 +914,7 @@ def _kind(settings: ElectionSettings) -> tuple[bool, ...]:
 
 TWO_QUICK = (QUICK, QUICK)
 NONE, NEW = files("none"), files("none new")
-SLOW = files("exclusive", lose_s=3.0)
+SLOW, SLOW_NONE = files("exclusive", lose_s=3.0), files("none", lose_s=3.0)
 UP_TO_QUICK, BACK = FENCE + QUICK, QUICK + FENCE
 LEFT = TenureRecord(
     "old", lock_delay_s=4.0, lose_time_s=1.0, target="B", node="B", place=Place("X", "B", "0")
@@ -918,7 +935,7 @@ WALKS = (
     walk("a cut-off holder is shot, not its survivor", TWO_QUICK, fence=("works", "fails"), cuts=1),
     walk("crash", TWO_QUICK, crashes=1, only="crashes A"),
     walk("crash behind the guard", TWO_QUICK, crashes=1, cuts=1, only="crashes B, cuts A"),
-    walk("crash behind the guard, without a fence", (QUICK, NONE), crashes=1, cuts=1,
+    walk("crash behind the guard, without a fence", (SLOW, SLOW_NONE), r.Acquire, crashes=1, cuts=1,
          only="crashes B, cuts A"),
     walk("a living holder in the middle of a long on_lose", (SLOW, SLOW), ends=1, downs=1),
     walk("a supervisor that is killed and back", (SLOW, SLOW), crashes=1, only="crashes A"),
@@ -928,6 +945,8 @@ WALKS = (
          confirms=1, only="reboots A"),
     walk("required", (REQUIRED, REQUIRED), fence=("works", "fails"), cuts=1, only="cuts A"),
     walk("a file without a fence waits", (QUICK, NONE), cuts=1, only="cuts A"),
+    walk("a guard that steps down", (SLOW, SLOW_NONE), fence=("fails",), cuts=1, downs=1,
+         only="cuts A, downs B"),
     walk("a renamed node whose successor in name lives", TWO_QUICK, left=LEFT, as_holder=False),
     walk("a cloned disk whose journal is another's", TWO_QUICK, clones=1, cuts=1, crashes=1,
          only="crashes B, cuts A"),
@@ -936,8 +955,8 @@ WALKS = (
          only="reloads A, crashes A"),
     walk("reload back from exclusive, crash", (BACK, BACK), reloads=1, crashes=1,
          only="reloads A, crashes A"),
-    walk("reload to no fence, crash", (QUICK + NEW, NONE), reloads=1, crashes=1, cuts=1,
-         only="reloads A, crashes A, cuts A"),
+    walk("reload to no fence, crash", (QUICK + NEW, NONE), crashes=1, cuts=1, only="crashes A, cuts A",
+         reloaded=True),
     walk("an acquire that was applied, and its retry", TWO_QUICK, r.Acquire, losses=1, ends=1,
          as_holder=False),
     walk("an acquire that is given up, and applied before the destroy", (UP_TO_QUICK, FENCE), r.Acquire,
@@ -949,7 +968,7 @@ WALKS = (
     walk("a fence that lies", TWO_QUICK, fence=("lies",), cuts=1, only="cuts A"),
     walk("an older release that acquires late", (FENCE, FENCE), plain=1, ends=1),
     walk("lost news of the record", TWO_QUICK, r.WatchTenure, fence=("fails",), losses=1, ends=1),
-    walk("a put over a held key", (QUICK + NONE, NONE), reloads=1, puts=1, cuts=1, only="reloads A, cuts A"),
+    walk("a put over a held key", (QUICK + NONE, NONE), puts=1, cuts=1, only="cuts A", reloaded=True),
     walk("a record that an operator deletes", TWO_QUICK, fence=("fails",), deletes=1, cuts=1, only="cuts A"),
     walk("lock-delays that Consul forgets", (FENCE, FENCE), fence=("fails",), forgets=1, cuts=1,
          only="cuts A"),

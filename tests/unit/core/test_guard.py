@@ -208,3 +208,30 @@ def test_a_waiter_puts_right_what_this_machine_left_before_its_boot() -> None:
     play.on(0.1, CREATE, o.Created("s"))
     play.on(0.2, LOOK, shown(other, 4))
     assert play.last(MARK).record.target == "", "the name means this machine now"
+
+
+def test_a_guard_takes_nothing_from_the_record_of_an_earlier_one() -> None:
+    """Its first look at the record may have no answer."""
+    play = guarding(replace(RECORD, state=State.ENDED))
+    assert play.times(REWRITE) == [1.1]
+    play.hears(1.2, e.StepDownAsked("n", 1.0), "resting")
+    play.on(1.3, REWRITE, o.LostRace())
+    play.on(1.4, RELEASE, o.Done())
+    play.passes(2.2)
+    play.on(2.3, LOOK, shown(None))
+    play.on(2.4, CREATE, o.Created("t"))
+    play.on(2.5, LOOK, shown(None))
+    play.on(2.6, req.ReadKey, GUARDED)
+    play.on(2.7, ACQUIRE, WON)
+    play.on(2.8, LOOK, SILENCE)
+    assert play.times(REWRITE) == [1.1] and play.contender.guard is not None
+
+
+def test_a_key_of_another_is_guarded_by_our_own_record_alone() -> None:
+    play = looking()
+    play.on(0.2, WATCH, FREE)
+    play.on(0.3, ACQUIRE, WON)
+    play.on(0.4, LOOK, shown(RECORD))
+    play.on(0.5, WATCH, replace(GUARDED, session="rival", modify_index=9, lock_index=9))
+    play.on(0.6, WATCH, replace(GUARDED, session="rival", modify_index=9, lock_index=9))
+    assert play.contender.tenure is not None and play.contender.tenure.taken_at is not None
