@@ -5,11 +5,12 @@ python -m tests.system.cluster.shoot FOLDER NODE
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-from tests.support.tenures import KILLED, told_line
+from tests.support.tenures import KILLED, SHOT, told_line
 
 
 def main(folder: Path, node: str) -> None:
@@ -20,11 +21,15 @@ def main(folder: Path, node: str) -> None:
         for process in psutil.process_iter(["cmdline"])
         if mark in " ".join(process.info["cmdline"] or ())
     ]
-    for process in [each for one in found for each in (one, *one.children(recursive=True))]:
-        process.kill()
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            found += process.children(recursive=True)
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     psutil.wait_procs(found, timeout=5.0)
     with (folder / "records").open("a") as file:
-        file.write(told_line(KILLED, node, time.clock_gettime(time.CLOCK_BOOTTIME)))
+        for what in (KILLED, SHOT):
+            file.write(told_line(what, node, time.clock_gettime(time.CLOCK_BOOTTIME)))
 
 
 if __name__ == "__main__":
