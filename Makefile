@@ -16,6 +16,8 @@ SEEDS ?= 1-1000
 MUTANTS ?=
 # "--runs=20 reset": only the scenes of `make test-watchdog` with a reset, each so often.
 WATCHDOG ?=
+# The same for `make test-fence`: "--runs=5 --at-once=1 killed" for its figures.
+FENCE ?=
 # How often a test that fails is tried again; the summary names it as "rerun". CI uses 1, because its machine may stall.
 RERUNS ?= 0
 PYTHON ?=
@@ -24,7 +26,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help help-all setup venv consul lint demo deb test run-tests slowest test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster test-watchdog simulate answers mutants bench dist zipapp compiler root clean
+.PHONY: help help-all setup venv consul lint demo deb test run-tests slowest test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster test-watchdog test-fence simulate answers mutants bench dist zipapp compiler root clean
 
 help:
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
@@ -48,6 +50,7 @@ help-all: help
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-watchdog  virtual machines with a watchdog device: a node that fails is reset in time, no other one"
+	@echo "make test-fence  virtual machines with a fence device: another node acts soon, and never beside the former"
 	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
 	@echo "make test-soak  twice a hundred elections, five minutes of disturbances: memory, descriptors, children stay flat"
 	@echo "make test-programs  beside a browser, HAProxy, Prometheus, Alertmanager and shells (installs them when root)"
@@ -140,6 +143,11 @@ test-cluster: root setup
 test-watchdog: setup
 	@tests/setup/get_machines.sh
 	.venv/bin/python -m tests.system.watchdog --reruns $(RERUNS) $(WATCHDOG)
+
+# As test-watchdog. Not in test-all, because each node takes its Consul from this host, which has to be quiet.
+test-fence: setup
+	@tests/setup/get_machines.sh
+	.venv/bin/python -m tests.system.fence --reruns $(RERUNS) $(FENCE)
 
 simulate: setup
 	.venv/bin/python -m tests.models.simulation $(SEEDS)

@@ -23,12 +23,18 @@ Maker = Callable[[Rig, str, str, str], Contender]
 
 def consul_supervisor(rig: Rig, url: str, folder: str, name: str) -> Contender:
     """Return a supervisor of one election, with the session of `consul lock`."""
-    election = {
-        "key": f"{folder}/.lock",
-        "session": {**EQUAL_TERMS, "name": folder},
-        **stamping_hooks(rig, name),
-    }
-    return supervisor_of(rig, url, name, {"bench": election})
+    return supervisor_of(rig, url, name, {"bench": _election(rig, folder, name)})
+
+
+def fenced_supervisor(rig: Rig, url: str, folder: str, name: str) -> Contender:
+    """Return the same with a fence, which a hand-over in order never runs."""
+    fence = {"exec": ["/bin/false"], "target": name}
+    return supervisor_of(rig, url, name, {"bench": _election(rig, folder, name) | {"fence": fence}})
+
+
+def _election(rig: Rig, folder: str, name: str) -> dict[str, Any]:
+    session = {**EQUAL_TERMS, "name": folder}
+    return {"key": f"{folder}/.lock", "session": session, **stamping_hooks(rig, name)}
 
 
 def supervisor_of(rig: Rig, url: str, name: str, elections: Mapping[str, Any]) -> Contender:

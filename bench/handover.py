@@ -1,8 +1,8 @@
 """Row: hand-over, from the end of the old on_lose to the first instruction of the next on_acquire.
 
-Three kinds of contender share one agent, two or five of each: consul-supervisor, `consul lock` (from
-its child's end to the next child's start) and the floor. In each round every kind hands over once, in
-an order that changes from round to round. Then the three that left are started again, and all rest.
+Four kinds of contender share one agent, two or five of each: consul-supervisor, the same with a fence,
+`consul lock` (from its child's end to the next child's start) and the floor. In each round every kind hands
+over once, in an order that changes from round to round. Then those that left are started again, and all rest.
 consul-supervisor hands over after a SIGTERM to the holder, and its on_lose stamps its own end. A table of
 segments then shows where the time goes, of traced supervisors and of the floor.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from bench import segments
 from bench.contender import Contender
-from bench.contenders import Maker, consul_lock, consul_supervisor, floor
+from bench.contenders import Maker, consul_lock, consul_supervisor, fenced_supervisor, floor
 from bench.figures import Figure, median_and_p95, p95
 from bench.lab import Lab, Rig, wait_until
 from tests.support.consul import Agent
@@ -25,11 +25,12 @@ P95_LIMIT = 1.2
 ROUNDS, ROUNDS_QUICK = 50, 6
 SETTLE_S = 0.7  # after the last waiter's session exists, so that its watch runs and all else is done
 BREATH_S = 0.15  # between two hand-overs of a round
-OURS, THEIRS, FLOOR = "consul-supervisor", "consul lock", "floor"
+OURS, FENCED, THEIRS, FLOOR = "consul-supervisor", "with a fence", "consul lock", "floor"
 Kinds = tuple[tuple[str, str, Maker], ...]
 """The contenders of each kind: the kind, the folder of their key, and their maker."""
 KINDS: Kinds = (
     (OURS, "bench/ours", consul_supervisor),
+    (FENCED, "bench/fenced", fenced_supervisor),
     (THEIRS, "bench/theirs", consul_lock),
     (FLOOR, "bench/floor", floor),
 )

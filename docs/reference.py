@@ -34,6 +34,7 @@ SECTIONS = (  # title and definition; the first section that has a key describes
     ("A hook", "hook"),
     ("run", "run"),
     ("candidate_check", "candidate_check"),
+    ("fence", "fence"),
     ("service", "service"),
     ("defaults", "defaults"),
     ("defaults.session", "session_defaults"),

@@ -33,7 +33,7 @@ TESTS = (
     "tests/unit/runtime/test_watchdogs.py",
     "tests/unit/daemon/test_restore.py",
 )
-SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py")
+SLOW = ("test_every_order.py", "test_two_never_hold.py", "test_never_too_many.py", "test_behind_the_guard.py")
 COPIED = ("supervisor", "schemas", "tests", "docs", "pyproject.toml")
 CONSUL = ".cache"  # where tests find Consul, for the mutants that only a test with a Consul notices
 WRITE = "--write"

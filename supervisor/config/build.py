@@ -19,6 +19,7 @@ from supervisor.core.settings import (
     CandidateCheck,
     Command,
     ElectionSettings,
+    Fence,
     Hook,
     ItemSettings,
     Run,
@@ -66,6 +67,7 @@ def _item(full: dict[str, Any]) -> dict[str, Any]:
     parts["service"] = (
         ServiceSettings(**_plain(ServiceSettings, full["service"])) if "service" in full else None
     )
+    parts["fence"] = _fence(full["fence"]) if "fence" in full else None
     device = full["device"] if full["watchdog"] and full["contend"] else None
     parts["watchdog"] = device and Watchdog(**_plain(Watchdog, device))
     return {**_plain(ItemSettings, full), **parts}
@@ -98,6 +100,10 @@ def _check(full: dict[str, Any]) -> CandidateCheck:
     if "shell" in full or "exec" in full:
         hook = Hook("candidate_check", _command(full), parse_duration(full["timeout"]))
     return CandidateCheck(hook=hook, **_plain(CandidateCheck, full))
+
+
+def _fence(full: dict[str, Any]) -> Fence:
+    return Fence(hook=_hook(full), **_plain(Fence, full))
 
 
 def _command(full: dict[str, Any]) -> Command:

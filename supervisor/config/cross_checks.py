@@ -24,8 +24,6 @@ GIVEN_BODY_CHARS_MAX = 64 * 1024  # of a webhook's body before its facts, as JSO
 KEY_CHARS_MAX = 512  # the schema refuses longer keys, so longer ones are not compared
 
 _SOME_URL = "http://localhost/"  # in the place of a URL that is refused already
-_VALUE_DEPTH = 3  # elections.NAME.value
-_BODY_DEPTH = 5  # elections.NAME.on_change[0].body
 _HOST_NAME = re.compile(r"(?!.*(^|\.)[0-9]+\.?$)((?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!$)|\.?$))+")
 _OUR_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
 _SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
@@ -87,10 +85,11 @@ def check_ambiguous(ambiguous: set[KeyPath], report: Report) -> None:
     The schema allows any type there.
     """
     for path in ambiguous:
-        in_value = path[2:_VALUE_DEPTH] == ("value",) and len(path) > _VALUE_DEPTH
-        in_body = path[4:_BODY_DEPTH] == ("body",) and len(path) > _BODY_DEPTH
-        in_default = path[0] == "defaults" and path[3:4] == ("body",) and len(path) > _BODY_DEPTH - 1
-        if path[0] in SECTIONS and (in_value or in_body) or in_default:
+        in_items = path[0] in SECTIONS
+        own = path[2:] if in_items else path[1:] if path[0] == "defaults" else ()
+        key, *below = own or ("",)
+        body = below if key == "fence" else below[1:]  # each other hook is in a list
+        if (in_items and key == "value" and below) or (body[:1] == ["body"] and len(body) > 1):
             message = "cannot be ambiguous: not every reader of YAML reads it as text, quote it if it is text"
             report.refuse(path, message)
 
@@ -150,6 +149,8 @@ def _check_address(address: str, path: KeyPath, report: Report) -> None:
 
 
 def _hooks(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hook]]:
+    if settings.fence is not None:  # first, so that a hook which has its name is refused, and not the fence
+        yield (*path, "fence"), settings.fence.hook
     for list_name in HOOK_EVENTS:
         for index, hook in enumerate(getattr(settings, list_name)):
             yield (*path, list_name, index), hook

@@ -12,14 +12,15 @@ from supervisor.config.schema import Defaults
 from supervisor.core.settings import HOOK_EVENTS
 
 _NAME = "<name>"  # in a default, replaced by the item's name
-_COMMANDS = ("run", "candidate_check")
+_COMMANDS = ("run", "candidate_check", "fence")
+_FENCE = {"name": "fence", "retries": 1000, "retry_delay": "1s"}  # for some eight hours
 
 
 def copy_hooks(data: dict[str, Any], places: Places) -> None:
     """Copy, in place, the hooks of ``defaults`` into each item, and note in ``places`` where they come from.
 
-    An observer takes on_change alone, and on_lose_failure goes to items with on_lose alone. An empty mapping
-    for ``run`` or ``candidate_check`` means none, and is removed.
+    An observer takes on_change alone, on_lose_failure goes to items with on_lose alone, and fence to
+    elections alone. An empty mapping for one of _COMMANDS means none, and is removed.
     ``data`` is not validated yet. Even a value of an unexpected shape is copied, because the schema refuses
     it later.
     """
@@ -31,6 +32,8 @@ def copy_hooks(data: dict[str, Any], places: Places) -> None:
         contends = item.get("contend") is not False
         for key in (*HOOK_EVENTS, *_COMMANDS):
             if key in item or key not in given or not (contends or key == "on_change"):
+                continue
+            if key == "fence" and section != "elections":
                 continue
             if key != "on_lose_failure" or item.get("on_lose"):
                 item[key] = _copy(given[key])
@@ -85,6 +88,7 @@ class _Usual:
         self._commands = {
             "run": defaults.of("run"),
             "candidate_check": {**hook, **defaults.of("candidate_check")},
+            "fence": {**hook, **defaults.of("fence"), **_FENCE},
         }
         self._tls = defaults.of("tls")
         self._service = {**defaults.of("service"), "id": f"consul-supervisor:{hostname}:{_NAME}"}
@@ -102,7 +106,7 @@ class _Usual:
                 for index, hook in enumerate(full[list_name])
             ]
         for key in self._commands.keys() & given.keys():
-            full[key] = {**self._commands[key], **given[key]}
+            full[key] = self._hook({**self._commands[key], **given[key]})
         if "service" in given:
             service = {**self._service, **given["service"]}
             full["service"] = {**service, "id": service["id"].replace(_NAME, name)}

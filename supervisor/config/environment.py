@@ -116,8 +116,8 @@ def _texts(value: Any) -> Iterator[str]:
 def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
     """Fill in the texts of ``consul``, ``http.public_url``, and what each item may have, in place.
 
-    That is an item's key, prefix, value, session name, the texts of its service and its webhooks. A webhook's
-    URL, headers and body become templates, in which each dollar is doubled.
+    That is an item's key, prefix, value, session name, the target of its fence, the texts of its service and
+    its webhooks. A webhook's URL, headers and body become templates, in which each dollar is doubled.
     ``data`` is not validated yet. A value of an unexpected shape is passed over: the schema refuses it later.
     """
     filler = _Filler(variables, report)
@@ -128,6 +128,7 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
         if isinstance(item, dict):
             filler.members(item.get("session"), (section, name, "session"), ("name",))
             filler.members(item.get("service"), (section, name, "service"), _SERVICE_TEXTS)
+            filler.members(item.get("fence"), (section, name, "fence"), ("target",))
     for path, hook in hooks_of(data):
         filler.members(hook, path, _TEMPLATES, variables.fill_template)
         filler.members(hook, path, ("secret_file", "tls"))
@@ -147,7 +148,8 @@ def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> N
 
     leave_out(data.get("http"), ("public_url",))
     for _, name, item in items_of(data):
-        leave_out(item.get("service") if isinstance(item, dict) else None, _SERVICE_TEXTS)
+        for key, texts in (("service", _SERVICE_TEXTS), ("fence", ("target",))):
+            leave_out(item.get(key) if isinstance(item, dict) else None, texts)
         leave_out(item, ("value",) if asked in (name, EVERY_ITEM) else ("value", "key", "prefix"))
         session = item.get("session") if isinstance(item, dict) else None
         if isinstance(session, dict) and isinstance(named := session.get("name"), str):

@@ -11,9 +11,10 @@ from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.config.problems import KeyPath, Report
 from supervisor.core.frozen import dataclass
 from supervisor.core.lease import ROOM_MIN_S, lease_of, lockout_max_s, lose_terms, sufficient_lockout_s
-from supervisor.core.settings import ItemSettings, Watchdog
+from supervisor.core.settings import Fence, ItemSettings, Watchdog
 
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
+SAYS_S = 1.0  # within which a former holder that lives and reaches Consul has said that it is stopping
 SILENCE_SPARE_S = 0.5  # beyond a change of Consul's leader, because none takes equally long twice
 
 # With the unit that is shipped, a supervisor that hangs runs again after the sum of these and of WatchdogSec.
@@ -64,11 +65,13 @@ def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: S
             longer = f"set {enough[0]}s or more, or " if enough else ""
             remedy = f"{longer}shorten the timeout by {format_duration(-left_s)}"
             report.refuse(guard, f"leaves no time for the watchdog: {text}: {remedy}")
+    if settings.fence is not None:
+        _check_fence(settings, settings.fence, path, report)
     if lease.silence_s < around.silence_s:
         report.warn(guard, _little_silence(settings, around))
     if return_s(settings, around) > settings.lockout_s and not settings.accept_overlap:
         report.warn(guard, _late_return(settings, around))
-    if 0 < settings.lockout_s <= lease.acquire_delay_s:
+    if 0 < lease.key_delay_s <= lease.acquire_delay_s:
         report.warn((*path, "acquire_delay"), _little_preference(settings))
     if settings.kind == "semaphore" and session.behavior == "release":
         message = "the key of a contender that vanishes stays below the prefix: use delete, which removes it"
@@ -76,6 +79,27 @@ def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: S
     if session.ttl_s is not None and session.ttl_s < TTL_MIN_S:
         message = f"below {format_duration(TTL_MIN_S)} Consul refuses it unless its session_ttl_min allows it"
         report.warn((*path, "session", "ttl"), message)
+
+
+def _check_fence(settings: ItemSettings, fence: Fence, path: KeyPath, report: Report) -> None:
+    """Refuse what the guard of a fence cannot rely on, and warn of what may surprise."""
+    if settings.accept_overlap:
+        message = "cannot be true with fence, which counts on an end within lock_delay: remove one of the two"
+        report.refuse((*path, "accept_overlap"), message)
+    if settings.session.behavior == "delete":
+        message = "cannot be delete with fence, because a deleted key keeps no program away: set release"
+        report.refuse((*path, "session", "behavior"), message)
+    after, after_s = (*path, "fence", "after"), fence.after_s
+    if after_s < SAYS_S:
+        message = "a former leader that lives may be switched off before it can say that it is stopping"
+        report.warn(after, f"{message}: set {format_duration(SAYS_S)} or more")
+    if after_s >= settings.lockout_s and not fence.required:
+        message = "the fence never begins, because this node acts without it after lock_delay"
+        report.warn(after, f"{message}: set less than {format_duration(settings.lockout_s)}")
+    if fence.required:
+        remedy = "make sure that someone can run confirm-off, or remove required"
+        message = f"while the fence fails, no node acts after a crash, however long that lasts: {remedy}"
+        report.warn((*path, "fence", "required"), message)
 
 
 def _no_room(settings: ItemSettings, around: Surroundings) -> str:
@@ -166,11 +190,13 @@ def _added(terms: Mapping[str, float]) -> str:
 
 def _little_preference(settings: ItemSettings) -> str:
     """Return the consequence of a try that comes when the lock-delay of a crashed holder is over already."""
-    lead_s = format_duration(lease_of(settings).acquire_delay_s - settings.lockout_s)
-    guard = format_duration(settings.lockout_s)
+    lease = lease_of(settings)
+    kept = format_duration(lease.key_delay_s)
+    lead_s = format_duration(lease.acquire_delay_s - lease.key_delay_s)
+    what = "lock_delay" if lease.key_delay_s == lease.lock_delay_s else f"{kept} of exclusive: true"
     return (
         f"after a crash this node leaves the key to others for {lead_s} only, because its first try comes "
-        f"after the lock_delay: set less than {guard}, or {guard} plus the time to leave"
+        f"after the {what}: set less than {kept}, or {kept} plus the time to leave"
     )
 
 

@@ -15,7 +15,7 @@ _KNOWN_SHOWN_MAX = 20
 _LIKE_BOOLEANS = ("yes", "no", "on", "off", "True", "False")  # YAML 1.1 reads each as a boolean
 _NO_BREAK_SPACE = "\xa0"  # looks like a space, but indents nothing
 _OTHER_WORDS = {"command": "shell", "cmd": "shell", "script": "exec", "args": "exec", "url": "webhook"}
-# By the key that says which kind of item it is: keys of the other kind.
+# By the key that only a mapping of this kind has: keys that mappings of other kinds have.
 _OF_OTHER_KIND = {
     "key": {
         "prefix": "only semaphores have prefix, an election has key",
@@ -25,7 +25,11 @@ _OF_OTHER_KIND = {
     "prefix": {
         "key": "only elections have key, a semaphore has prefix",
         "acquire_delay": "only elections have acquire_delay, remove it",
+        "fence": "only elections can have fence in this version, remove it",
     },
+    "target": dict.fromkeys(
+        ("retries", "retry_delay"), "a fence is tried again by itself, for as long as it is of use, remove it"
+    ),
 }
 ITEMS = tuple((section,) for section in SECTIONS)  # the paths of the mappings that hold items by their names
 _BELOW_ITEM = "indent {} further, below the name of its item"

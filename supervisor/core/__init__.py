@@ -7,6 +7,7 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     lease.py            the safety arithmetic: how long belief lasts after the newest contact
     times.py            the two times that no clock shows
     watchdog.py         the rule by which the machine's watchdog is fed
+    tenure_record.py    who may be acting, as a key beside that of the lock says
     requests.py         every request to Consul
     outcomes.py         every meaning of an answer
     events.py           everything that can happen

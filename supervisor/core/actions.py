@@ -73,6 +73,17 @@ class Holder:
     value: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The facts about the tenure before that its record showed to a node that acquired after it."""
+
+    end: str  # how it ended: see ``machines.guard.GuardEnd``
+    target: str = ""
+    node: str = ""
+    host: str = ""
+    token: int = 0
+
+
 LOSE_SIDE = ("lose", "lose-failure")  # the events of the hooks that make room for a rival
 
 
@@ -80,7 +91,7 @@ LOSE_SIDE = ("lose", "lose-failure")  # the events of the hooks that make room f
 class HookContext:
     """The facts that a hook receives, except those that only the shell knows, such as the node's name."""
 
-    event: str  # acquire | lose | change | lose-failure | check
+    event: str  # acquire | lose | change | lose-failure | check | fence
     name: str
     key: str
     reason: Reason
@@ -95,6 +106,7 @@ class HookContext:
     holders: tuple[Holder, ...] = ()  # of a semaphore, as far as this node knows
     note: str = ""  # why an operator gave the command that causes the hook
     role: Role | None = None  # change, check: the role of this node at the start of the attempt
+    previous: Previous | None = None  # acquire, fence: of an election with a fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +179,8 @@ class Record:
     # session.
     foreign: bool = False
     note: str = ""
+    owes: bool = False  # that of ``Session``
+    asked_delay_s: float | None = None  # that of ``Session``
 
 
 EMPTY_RECORD = Record()

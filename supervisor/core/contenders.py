@@ -15,6 +15,7 @@ from supervisor.core.devices import Devices
 from supervisor.core.events import (
     Answered,
     ConfigLoaded,
+    ConfirmOffAsked,
     Event,
     HookEnded,
     HooksChecked,
@@ -215,6 +216,8 @@ class Contenders:
                 ours = any(write.settings is each for each in settings)
                 return (write.item,) if ours else ()  # else the record's contender has wound up
             case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name) | StepDownAsked(name):
+                return self._known(name)
+            case ConfirmOffAsked(name):
                 return self._known(name)
             case SettingsChanged(name) | ItemRemoved(name) | HooksChecked(name):
                 return self._known(name)

@@ -126,6 +126,13 @@ class StepDownAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmOffAsked:
+    """The operator confirms that the machine of the former holder is off, which ends a guard."""
+
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigLoaded:
     """The file has been read again, and has these items."""
 
@@ -163,6 +170,7 @@ Event = (
     | PauseAsked
     | ResumeAsked
     | StepDownAsked
+    | ConfirmOffAsked
     | ConfigLoaded
     | SettingsChanged
     | ItemRemoved

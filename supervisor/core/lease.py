@@ -19,6 +19,7 @@ MARGIN_MIN_S = 0.5  # scheduling, a slow fork, the kernel reaping a killed child
 MARGIN_SHARE = 0.05  # different rates of two clocks, far more than the error of any crystal
 ROOM_MIN_S = 2.0  # with less room, a lost packet or two would cause a failover
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
+EXCLUSIVE_DELAY_S = 1.0  # the lock-delay in Consul with `exclusive: true`, where each rival waits by itself
 PRUNE_DELAY_MAX_S = 3600.0  # a damaged or hostile record must not block a slot for longer than this
 INTERVAL_MIN_S = 1.0
 TRIES_PER_TTL = 3  # renewals in a TTL and reads in a room, of which two may fail
@@ -39,7 +40,10 @@ class Lease:
     room_s: float  # how long belief lasts after the newest contact
     interval_s: float  # how long a holder waits from one read to the next
     exchange_s: float  # how long one exchange with Consul may take; a holder's read at most one interval
+    key_delay_s: float  # how long the key or slot of a holder that vanished is kept back
     acquire_delay_s: float = 0.0  # how long this node, as a waiter, leaves a free key to other nodes
+    # How long a node that has acquired such a key waits at most before it acts. None: fence has to succeed.
+    wait_s: float | None = 0.0
 
     @property
     def silence_s(self) -> float:
@@ -65,13 +69,15 @@ class Lease:
 
     @property
     def failover_s(self) -> float | None:
-        """How long after a crash of the holder a node with this lease holds at the latest.
+        """How long after a crash of the holder a node with this lease acts at the latest.
 
         While Consul keeps its leader, it ends a session at most 2 x TTL after the last renewal. The
-        lock-delay follows, and then the time for which this node leaves the key to others. None: no TTL ends
-        the session.
+        lock-delay follows, then the time for which this node leaves the key to others, and then the wait
+        where fence fails. None: no TTL ends the session, or nothing ends the wait.
         """
-        return None if self.ttl_s is None else 2 * self.ttl_s + self.lock_delay_s + self.acquire_delay_s
+        if self.ttl_s is None or self.wait_s is None:
+            return None
+        return 2 * self.ttl_s + self.key_delay_s + self.acquire_delay_s + self.wait_s
 
     @property
     def fresh_s(self) -> float:
@@ -139,6 +145,9 @@ def _lease(settings: ItemSettings, lock_delay_s: float, lose_time_s: float) -> L
         interval_s = (
             wished_s  # not where a semaphore's .lock has left less room than the file's check assumed
         )
+    key_delay_s, wait_s = lock_delay_s, 0.0 if settings.fence is None else lock_delay_s
+    if settings.fence is not None and settings.fence.exclusive:
+        key_delay_s = EXCLUSIVE_DELAY_S
     return Lease(
         ttl_s=ttl_s,
         lock_delay_s=lock_delay_s,
@@ -147,5 +156,7 @@ def _lease(settings: ItemSettings, lock_delay_s: float, lose_time_s: float) -> L
         room_s=room_s,
         interval_s=interval_s,
         exchange_s=min(max(INTERVAL_MIN_S, interval_s), EXCHANGE_MAX_S),
+        key_delay_s=key_delay_s,
         acquire_delay_s=settings.acquire_delay_s if isinstance(settings, ElectionSettings) else 0.0,
+        wait_s=None if settings.fence is not None and settings.fence.required else wait_s,
     )

@@ -4,11 +4,13 @@ The shell decodes an answer into one of these outcomes. "No answer" is an outcom
 without an answer may have been applied, now or seconds later.
 """
 
+from dataclasses import field
 from enum import Enum
 
 from supervisor.core.actions import Holder
 from supervisor.core.frozen import dataclass
 from supervisor.core.requests import SlotRecord
+from supervisor.core.tenure_record import TenureRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Created:
 class SessionAlive:
     """The session was renewed, and Consul has it as it was requested."""
 
+    node: str = field(default="", compare=False)  # the name in Consul of the node that it belongs to
+
 
 @dataclass(frozen=True, slots=True)
 class SessionAltered:
@@ -99,12 +103,28 @@ class LockDelayed:
 
 @dataclass(frozen=True, slots=True)
 class LostRace:
-    """Another session holds the key."""
+    """Another session holds the key, or the key has changed since it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordExists:
+    """There is a tenure record already, so the acquire that would write one was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenureShown:
+    """The tenure record as one answer shows it."""
+
+    index: int  # the answer's X-Consul-Index
+    modify_index: int = 0
+    record: TenureRecord | None = None  # None: there is none. UNREADABLE: it cannot be understood
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
     """A release, destroy or rewrite is done, or was not needed."""
+
+    held: bool = True  # False: the session did not hold, so a release has deleted no tenure record
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +149,7 @@ class KeyView:
     lock_index: int = 0
     foreign_flags: int = 0  # the flags of another program's key. 0: the key has a lock's flags, or none
     is_marked: bool = True  # the key has a lock's flags
+    is_guarded: bool = False  # the key has the flags of a lock that has a tenure record
 
     @property
     def present(self) -> bool:
@@ -337,6 +358,8 @@ Outcome = (
     | Won
     | LockDelayed
     | LostRace
+    | RecordExists
+    | TenureShown
     | Done
     | KeyView
     | SlotsView

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from supervisor.core.frozen import dataclass
 from supervisor.core.settings import ServiceSettings, SessionSettings
+from supervisor.core.tenure_record import TenureRecord
 
 
 class Answerer(Enum):
@@ -103,11 +104,17 @@ class DeregisterService(ServiceRequest):
 
 @dataclass(frozen=True, slots=True)
 class Acquire(Request):
-    """The transaction verb ``lock`` with our value, whose answer tells a lost race from a lock-delay."""
+    """The transaction verb ``lock`` with our value, whose answer tells a lost race from a lock-delay.
+
+    Consul refuses it when the key has changed since ``index``, because the verb ignores the key's flags.
+    """
 
     key: str
     session: str
     value: bytes
+    index: int = 0  # the ModifyIndex of the free key. 0: the key is absent
+    claim: TenureRecord | None = None  # our tenure record, written with it where there is none yet
+    over: bool = False  # over the tenure record of another session, which stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,8 @@ class Release(Request):
     key: str
     session: str
     value: bytes  # the value that the key keeps
+    ends_record: bool = False  # the transaction that also deletes our tenure record
+    over: bool = False  # the tenure record of another session stays, and the key's flags tell of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,28 @@ class Rewrite(Request):
     session: str
     value: bytes
     of_slot: bool = False  # the key is the contender key of a semaphore
+    claim: TenureRecord | None = None  # our tenure record, written with it
+    ends_record: bool = False  # whosever tenure record there is goes, because this node keeps none
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTenure(Request):
+    """A consistent read of the tenure record of ``key``, answered when its index passes ``index``."""
+
+    key: str
+    index: int = 0  # 0: it is answered at once
+    wait_s: float = 0.0
+    consistent: ClassVar[bool] = True
+    lag_s: ClassVar[float] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MarkTenure(Request):
+    """Check-and-set of the tenure record of ``key``, by a session that holds no more."""
+
+    key: str
+    record: TenureRecord
+    index: int  # its ModifyIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +258,17 @@ class WatchKey(Request):
     lag_s: float = 0.0  # how old the answer is before it is read
 
 
-Watch = WatchKey | WatchSlots
+Watch = WatchKey | WatchSlots | WatchTenure
 
 
 Write = (
-    CreateSession | DestroySession | Acquire | Rewrite | Release | JoinSemaphore | TakeSlot | LeaveSemaphore
+    CreateSession
+    | DestroySession
+    | Acquire
+    | Rewrite
+    | Release
+    | MarkTenure
+    | JoinSemaphore
+    | TakeSlot
+    | LeaveSemaphore
 )

@@ -132,6 +132,17 @@ class Watchdog:
 
 
 @dataclass(frozen=True, slots=True)
+class Fence:
+    """How the machine of a holder that vanished is switched off, and who may be sure of that."""
+
+    hook: Hook  # ends well once the machine is off; tried again until the guard ends
+    target: str | None = None  # how the other nodes are to name this machine to it. None: as Consul's node
+    after_s: float = 2.0  # leaves a former holder that lives the time to say that it is stopping
+    exclusive: bool = False  # only supervisors that keep tenure records contend for the key
+    required: bool = False  # True: this node never acts because time has passed
+
+
+@dataclass(frozen=True, slots=True)
 class ItemSettings:
     """The settings of one item of the file that elections and semaphores share."""
 
@@ -157,6 +168,7 @@ class ItemSettings:
     confirm_every_s: float | None = None
     service: ServiceSettings | None = None
     watchdog: Watchdog | None = None
+    fence: Fence | None = None  # of an election
 
     @property
     def lockout_s(self) -> float:
@@ -165,9 +177,9 @@ class ItemSettings:
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        check = self.check_hook
         listed = (hook for name in HOOK_EVENTS for hook in self.hooks_of(name))
-        return (*listed, *(() if check is None else (check,)))
+        single = (self.check_hook, None if self.fence is None else self.fence.hook)
+        return (*listed, *(hook for hook in single if hook is not None))
 
     def hooks_of(self, name: str) -> tuple[Hook, ...]:
         """Return the list of hooks of this name, which is one of HOOK_EVENTS."""
@@ -213,6 +225,26 @@ Settings = ElectionSettings | SemaphoreSettings
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a process runs. Two boots of one machine differ in ``boot`` alone."""
+
+    machine: str = ""  # machine-id and UUID of the hardware. Blank: not known
+    host: str = ""
+    boot: str = ""
+
+    def is_same_machine(self, here: "Place") -> bool:
+        """Return whether both are one machine for certain. One that has no id is no other's."""
+        return bool(self.machine) and self.machine == here.machine and self.host == here.host
+
+    def is_earlier_boot(self, here: "Place") -> bool:
+        """Return whether this is the same machine before its newest boot."""
+        return self.is_same_machine(here) and "" != self.boot != here.boot != ""
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """An item of the file, and how this process takes part in it."""
 
@@ -223,3 +255,4 @@ class Wanted:
     read_offset: float | None = None
     delay_s: float = 0.0  # how long the first session waits, so that a thousand do not begin at once
     unchecked: bool = False  # whether its hooks can start here is not known yet: ``HooksChecked`` follows
+    place: Place = NOWHERE  # where this process runs

@@ -23,6 +23,7 @@ from supervisor.adapters.consul.client import ConsulClient, wanted_of
 from supervisor.adapters.consul.token import TokenError
 from supervisor.adapters.hooks.attempts import Hooks
 from supervisor.adapters.hooks.output import HookLine
+from supervisor.adapters.journal.identity import place_here
 from supervisor.adapters.runtime import signals
 from supervisor.adapters.runtime.background import Background
 from supervisor.adapters.runtime.clock import boottime
@@ -45,7 +46,7 @@ from supervisor.core.contenders import Contenders
 from supervisor.core.events import ConfigLoaded, Event, HookEnded, RunEnded, StopAsked, Tick
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Release, Request, TakeSlot
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import ItemSettings, Place
 from supervisor.daemon.events import Events
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
@@ -90,16 +91,19 @@ class Daemon:
         path: Path | None = None,
         refused: str = "",
         reads_again: bool = False,
+        place: Place | None = None,
     ) -> None:
         """Open the journal, end the hooks that a crashed process left running, and make all parts.
 
         load: reads the configuration again. None: none can be read, so the daemon only winds up the records.
         refused: why the configuration is not that of the present files. Blank: it is.
         reads_again: whether that may pass by itself.
+        place: where this process says that it runs. None: on this machine.
         Raises JournalError or JournalBusy for state_dir.
         """
         self._log, self._environ = log, environ
         self._load, self._reads_again = load, reads_again
+        self._place = place or place_here()
         self._config, self._kept = replace(config, kept=b""), config.kept
         self._log_warnings(config)
         self._client = ConsulClient(
@@ -110,7 +114,7 @@ class Daemon:
         still_starting(environ)
         self._only_wind_up = load is None
         unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
-        begun = self._records.start(wanted_of(config), boottime(), unwanted)
+        begun = self._records.start(wanted_of(config, place=self._place), boottime(), unwanted)
         self._hooks = self._new_hooks(node_name)
         self._items_to_preload = tuple(begun.settings)
         contenders = Contenders(begun.contenders, begun.successors)
@@ -410,7 +414,7 @@ class Daemon:
             for name, effect in effects.items()
             if effect in (ReloadEffect.UNCHANGED, ReloadEffect.CHANGES)
         ]
-        self.dispatch(ConfigLoaded(wanted_of(config, going_on), secrets.token_hex(8)))
+        self.dispatch(ConfigLoaded(wanted_of(config, going_on, self._place), secrets.token_hex(8)))
         self._monitor.follow(config)
         return reloaded
 

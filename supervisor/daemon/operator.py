@@ -13,7 +13,14 @@ from supervisor.config.problems import known_names
 from supervisor.core.actions import Action, Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import Event, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
+from supervisor.core.events import (
+    ConfirmOffAsked,
+    Event,
+    PauseAsked,
+    RecoverAsked,
+    ResumeAsked,
+    StepDownAsked,
+)
 from supervisor.core.lock.handover import HANDOVER_S
 from supervisor.core.outcomes import ListedSession, Outcome, SessionsView
 from supervisor.core.reload import ReloadEffect
@@ -30,6 +37,7 @@ _EVENTS: dict[Verb, Callable[[str], Event]] = {
     Verb.RECOVER: RecoverAsked,
     Verb.PAUSE: PauseAsked,
     Verb.RESUME: ResumeAsked,
+    Verb.CONFIRM_OFF: ConfirmOffAsked,
 }
 
 
@@ -247,6 +255,9 @@ class Operator:
 def _obstacle(verb: Verb, contender: Contender) -> str:
     if verb is Verb.RECOVER:
         return "" if contender.role is Role.STUCK else f"it is not stuck (role: {contender.role})"
+    if verb is Verb.CONFIRM_OFF:
+        guards = contender.guard is not None
+        return "" if guards else f"it waits for no machine to be off (role: {contender.role})"
     if contender.role is Role.STOPPED:
         return "it has ended, and the file has it no more"
     return "" if contender.settings.contend else "it only observes (contend: false)"
@@ -257,6 +268,8 @@ def _what_came_of(verb: Verb, before: Contender) -> str:
     rests = before.role is Role.RESTING
     if verb is Verb.RECOVER:
         return "recovered; its lock is being released" + ("; it stays paused" if before.paused else "")
+    if verb is Verb.CONFIRM_OFF:
+        return "the machine of the former holder is off by your word; this node goes on"
     if verb is Verb.PAUSE:
         holds = before.tenure is not None and before.tenure.believes
         return "paused; it holds until step-down or a loss" if holds else "paused until resume"

@@ -115,7 +115,9 @@ class Asker:
         return outcome.session
 
     def acquire(self, session: str, value: bytes = b"mine") -> Outcome:
-        return self.ask(Acquire("e", 0.0, 1.0, self.key, session, value))
+        entry = self.agent.kv_get(self.key)
+        index = 0 if entry is None else entry["ModifyIndex"]
+        return self.ask(Acquire("e", 0.0, 1.0, self.key, session, value, index))
 
     def release(self, session: str, value: bytes = b"mine") -> Outcome:
         return self.ask(Release("e", 0.0, 1.0, self.key, session, value))
@@ -357,7 +359,7 @@ def test_a_release_keeps_value_and_flags_and_may_be_repeated(asker: Asker, value
     assert (entry["Session"], entry["Value"], entry["Flags"]) == ("", value, LOCK_FLAGS)
     assert (entry["CreateIndex"], entry["LockIndex"]) == (won.create_index, won.lock_index)
     assert entry["ModifyIndex"] > won.modify_index
-    assert asker.release(session, value) == Done()
+    assert isinstance(asker.release(session, value), Done)
     assert isinstance(asker.acquire(asker.session()), Won), "no lock-delay follows a release"
 
 
@@ -365,14 +367,14 @@ def test_a_release_keeps_value_and_flags_and_may_be_repeated(asker: Asker, value
 def test_a_release_of_a_key_that_is_not_ours_counts_as_done(asker: Asker, value: bytes) -> None:
     """There is nothing to release, so a repeated release may end."""
     first, second = asker.session(), asker.session()
-    assert asker.release(first, value) == Done()
+    assert isinstance(asker.release(first, value), Done)
     assert asker.agent.kv_get(asker.key) is None
     asker.acquire(first)
-    assert asker.release(second, value) == Done()
+    assert isinstance(asker.release(second, value), Done)
     entry = asker.agent.kv_get(asker.key)
     assert entry is not None and entry["Session"] == first
     asker.agent.session_destroy(second)
-    assert asker.release(second, value) == Done(), "of a session that is gone"
+    assert isinstance(asker.release(second, value), Done), "of a session that is gone"
 
 
 @EITHER_FORM
@@ -514,8 +516,30 @@ def test_an_acquire_is_one_transaction_with_consuls_own_flags() -> None:
     settings = ConsulSettings("http://h")
     body = Codec(settings, "http://h", Token(settings)).encode(EVERY_REQUEST[4]).body
     assert body is not None
-    (operation,) = json.loads(body)
+    unchanged, operation = json.loads(body)
+    assert unchanged["KV"] == {"Verb": "check-not-exists", "Key": "key"}
     assert operation["KV"]["Verb"] == "lock" and operation["KV"]["Flags"] == LOCK_FLAGS
+
+
+def test_an_acquire_by_an_old_view_of_the_key_is_refused(asker: Asker) -> None:
+    """The verb ``lock`` ignores the flags that another program has given the key meanwhile."""
+    asker.agent.kv_put(asker.key, b"")
+    entry = asker.agent.kv_get(asker.key)
+    assert entry is not None
+    asker.agent.kv_put(asker.key, b"", flags=42)
+    for index in (entry["ModifyIndex"], 0):
+        acquire = Acquire("e", 0.0, 1.0, asker.key, asker.session(), b"mine", index)
+        assert asker.ask(acquire) == LostRace()
+
+
+def test_a_prepared_acquire_gets_the_index_of_the_free_key(asker: Asker) -> None:
+    prepared = Acquire("e", 0.0, 1.0, asker.key, asker.session(), b"mine", 7)
+    kept = asker.consul.prepare(prepared)
+    asker.agent.kv_put(asker.key, b"")
+    entry = asker.agent.kv_get(asker.key)
+    assert entry is not None
+    sends = asker.consul.encode(replace(prepared, index=entry["ModifyIndex"], at=1.0))
+    assert sends is kept and isinstance(asker.consul.decode(prepared, sent(sends)), Won)
 
 
 def test_a_release_takes_whatever_a_key_can_hold(asker: Asker) -> None:

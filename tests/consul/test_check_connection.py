@@ -22,6 +22,7 @@ from supervisor.commands.check.findings import (
     facts_of,
     of_agent,
     of_datacenter,
+    of_fence,
     of_sessions,
     of_voters,
 )
@@ -204,6 +205,28 @@ def test_a_token_that_sees_no_maintenance_mode_is_reported(guarded: Guarded, tmp
     untold = check.of("rights", "app", "cannot tell")
     assert untold["text"].startswith("whether it may see the maintenance mode: the agent does not report")
     assert untold["remedy"] == 'to find out, give the token: agent_prefix "" { policy = "read" }'
+
+
+def test_a_fence_that_may_switch_off_a_server_is_reported(guarded: Guarded, tmp_path: Path) -> None:
+    file = FILE.replace("app: {}", "app: {fence: {exec: ['true']}}")
+    rules = NEEDED + 'key "service/app/leader/.tenure" { policy = "write" }\n'
+    assert guarded.call("PUT", "/kv/service/app/leader/.tenure", b"{}").status == 200
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, rules)}", file)
+    assert check.code == OK and check.of("fence")["level"] == "cannot tell"
+    assert check.of("rights", "app")["text"].count("service/app/leader/.tenure") == 2
+    rules += check.of("fence")["remedy"].partition("the token: ")[2].replace("} ", "}\n")
+    check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, rules)}", file)
+    assert guarded.call("DELETE", "/kv/service/app/leader/.tenure").status == 200
+    is_server = guarded.call("GET", "/agent/self").json()["Config"]["Server"]
+    assert check.of("fence")["level"] == ("warning" if is_server else "ok")
+    assert not is_server or f"server of Consul: {guarded.node_name} run" in check.of("fence")["text"]
+
+
+def test_the_nodes_of_a_fence_are_those_of_its_sessions() -> None:
+    app = ElectionSettings("app", "k", b"", SessionSettings("app"))
+    others = (replace(SOME, name="app", node="b"), replace(SOME, name="other", node="c"))
+    found = of_fence([app], {"a", "b", "c"}, SessionsView(others), None)
+    assert found.level is Level.WARNING and ": b run one" in found.text
 
 
 @pytest.mark.long

@@ -23,7 +23,7 @@ from tests.support.captured import captured
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
 
-DAEMON_COMMANDS = ("status", "events", "holds", "recover", "pause", "resume", "step-down")
+DAEMON_COMMANDS = ("status", "events", "holds", "recover", "confirm-off", "pause", "resume", "step-down")
 
 # command, exit code, arguments; {…} are the fields of World
 CASES = [
@@ -87,6 +87,7 @@ CASES = [
     ("holds", 1, "seen --config {daemon}"),
     ("recover", 0, "broken --config {daemon}"),
     ("recover", 1, "held --config {daemon}"),
+    ("confirm-off", 1, "held --config {daemon}"),
     ("pause", 0, "held --config {daemon}"),
     ("pause", 1, "seen --config {daemon}"),
     ("resume", 0, "held --config {daemon}"),
@@ -124,6 +125,7 @@ ELSEWHERE = {
     ("run", 0): "tests/consul/elections/test_stop.py",
     ("status", 1): "tests/consul/elections/test_events.py",
     ("step-down", 0): "tests/consul/elections/test_reload.py",
+    ("confirm-off", 0): "tests/consul/elections/test_fence.py",
     ("drill", 0): "tests/processes/test_drill.py",
     ("drill", 1): "tests/processes/test_drill.py",
     ("demo", 0): "tests/processes/test_demo.py",

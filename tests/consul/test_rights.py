@@ -164,6 +164,23 @@ def test_the_rules_for_a_session_with_checks_are_enough_and_needed(
     needs_every_line(guarded, named(shown, unique, guarded), life(guarded, tmp_path, "elections", item))
 
 
+@SHOWN.by(SECURITY, "fence", "hcl")
+def test_check_finds_each_right_that_a_fence_needs(
+    shown: str, guarded: Guarded, unique: str, tmp_path: Path
+) -> None:
+    item = {"key": f"{unique}/leader", "session": SESSION, "fence": {"exec": ["true"]}}
+
+    def attempt(secret: str) -> str:
+        file = tmp_path / "c.yaml"
+        consul = {"address": guarded.url, "token": secret}
+        file.write_text(json.dumps({"consul": consul, "elections": {"app": item}}))
+        found = json.loads(command("check", str(file), "--connect", "--json").stdout)["connect"]
+        errors = " ".join(one["remedy"] for one in found if one["level"] == "error")
+        return errors.replace(guarded.node_name, NODE)
+
+    needs_every_line(guarded, named(shown, unique, guarded), attempt)
+
+
 @SHOWN.by(SECURITY, "Consul's maintenance mode", "hcl")
 def test_the_rules_for_the_maintenance_mode_are_enough_and_needed(shown: str, guarded: Guarded) -> None:
     """Consul 1.8 hides the check without a word, and reports a token that it does not know."""

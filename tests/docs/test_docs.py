@@ -4,6 +4,7 @@ import asyncio
 import configparser
 import json
 import re
+import shlex
 import sys
 from contextlib import closing
 from dataclasses import replace
@@ -22,11 +23,12 @@ from supervisor.adapters.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.adapters.runtime import watchdogs
 from supervisor.commands.check.findings import Finding, Level
 from supervisor.commands.check.report import Checked, as_text, refused_verdict, verdict
+from supervisor.commands.cli.arguments import parser
 from supervisor.config import Problem, load
 from supervisor.config import files as config_source
 from supervisor.config.formats.templates import BODY_CHARS_MAX, FACTS, HEADER_CHARS_MAX, PREFIX, URL_CHARS_MAX
 from supervisor.config.yaml_reader import NODES_MAX
-from supervisor.core.actions import HookContext, Reason, Role
+from supervisor.core.actions import HookContext, Previous, Reason, Role
 from supervisor.core.lease import (
     EXCHANGE_MAX_S,
     INTERVAL_MIN_S,
@@ -88,6 +90,7 @@ SEMAPHORES = ROOT / "docs" / "semaphores.md"
 ELSEWHERE = (DRILL, INSTALL, SECURITY, OPERATIONS, START, *FIRST_PAGES)
 SHOWN = Shown(*(page for page in DOCS if page not in ELSEWHERE))
 LOAD_BALANCERS = ROOT / "docs" / "load-balancers.md"
+FENCE = ROOT / "docs" / "fence.md"
 SYSTEMD = ROOT / "docs" / "systemd.md"
 
 
@@ -326,6 +329,18 @@ def test_the_session_with_the_embedded_agent_prints_the_shown_output(shown: str,
         replay(shell, shown.replace("http://127.0.0.1:8500", f"http://{HOST}:{port}"))
 
 
+# --- fence.md -----------------------------------------------------------------------------------------
+
+
+@SHOWN.by(FENCE, "", "yaml", "shown")
+@SHOWN.by(FENCE, "When nothing may act without the fence", "sh", "confirms")
+def test_the_shown_fence_loads_and_its_command_exists(shown: str, confirms: str, tmp_path: Path) -> None:
+    (item,) = loaded(tmp_path, shown).items
+    assert item.fence is not None and item.fence.target == "db1-ipmi.example.org"
+    options = parser().parse_args(shlex.split(confirms)[1:])
+    assert (options.command, options.name, options.note) == ("confirm-off", "db", "unplugged by hand")
+
+
 # --- hooks.md ------------------------------------------------------------------------------------------
 
 
@@ -339,7 +354,7 @@ def test_the_shown_parts_of_an_election_load(run: str, webhook: str, tmp_path: P
 def all_facts() -> dict[str, Any]:
     """Return all variables that a hook of either kind can get."""
     context = HookContext("lose", "app", "service/app/leader", Reason.SHUTDOWN, "id", rival_at=1.0)
-    context = replace(context, role=Role.LOSING)
+    context = replace(context, role=Role.LOSING, previous=Previous("fenced"))
     of_slot = facts(replace(context, kind="semaphore"), attempt=1, node="node1", now=0.0, at=0.0)
     of_leader = facts(context, attempt=1, node="node1", now=0.0, at=0.0)
     (holders,) = set(of_slot) - set(of_leader)

@@ -16,6 +16,8 @@ from supervisor.core import requests as r
 from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hint_for
+from supervisor.core.settings import Place
+from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
 from supervisor.core.times import NEVER
 from supervisor.core.watchdog import Device
 from tests.models.invariants import Monitor
@@ -25,6 +27,19 @@ FREE = o.KeyView(index=7)
 FELL = o.KeyView(index=3)
 RIVAL = o.KeyView(7, "rival", b"rival", 3, 6, 2)
 OURS = o.KeyView(7, "", b"me", 3, 7, 1)
+GUARDED = replace(FREE, create_index=3, modify_index=6, is_guarded=True)
+HERE, ELSEWHERE = Place("here", "here", "2"), Place("there", "there", "1")
+OTHER = TenureRecord(
+    "other", lock_delay_s=2.0, lose_time_s=1.0, target="there", node="there", place=ELSEWHERE
+)
+RECORDS = (
+    None,
+    replace(UNREADABLE, lock_delay_s=3.0),
+    OTHER,
+    replace(OTHER, state=State.STOPPING),
+    replace(OTHER, state=State.ENDED),
+    replace(OTHER, target="here", place=replace(HERE, boot="1")),
+)
 
 NOBODY: frozenset[type] = frozenset()
 FAULT = a.Fault("down", "no such program /down", "install it")
@@ -92,7 +107,7 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         yield from (_tried(name if monitor.arm is not None else "", why_not) for why_not in ("", "gone"))
         if monitor.arm is not None:
             return
-    for operator in (e.PauseAsked, e.ResumeAsked, e.RecoverAsked):
+    for operator in (e.PauseAsked, e.ResumeAsked, e.RecoverAsked, e.ConfirmOffAsked):
         if operator in hostile:
             yield operator(name)
     yield from _another_file(world.contender, hostile)
@@ -181,12 +196,16 @@ def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
             return o.Won(OURS.create_index, OURS.modify_index, OURS.lock_index)
         case r.ReadSession():
             return o.SessionInfo(2.0)
+        case r.WatchTenure(index=index):
+            return None if index else o.TenureShown(7, 7, world.contender.lock.record)
         case r.ReadMaintenance():
             return o.InMaintenance()
         case r.ReadService():
             return o.Instance.ABSENT if world.contender.service.registered is None else o.Instance.OURS
         case r.ReadKey() | r.WatchKey():
-            now = FREE if tenure is None else replace(OURS, session=tenure.session, value=tenure.leader)
+            guarded = world.contender.settings.fence is not None
+            ours = replace(OURS, is_guarded=guarded)
+            now = FREE if tenure is None else replace(ours, session=tenure.session, value=tenure.leader)
             news = view is None or replace(view, index=now.index) != now
             asks = isinstance(request, r.ReadKey) or request.index == 0
             return now if news or asks else None
@@ -206,10 +225,22 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
             yield o.Dropped("500 EOF")
         case r.Acquire():
             yield from (o.Won(3, 7, 1), o.LockDelayed(), o.LostRace(), o.SessionGone(), o.Denied(""))
+            if request.claim is not None:
+                yield o.RecordExists()
+        case r.WatchTenure():
+            yield from (o.TenureShown(7, 7 if record else 0, record) for record in RECORDS)
+            session = world.contender.session.id
+            if session:
+                yield o.TenureShown(7, 7, replace(OTHER, session=session, place=HERE))
+            yield o.Denied("")
+        case r.MarkTenure():
+            yield from (o.Done(), o.LostRace(), o.Denied(""))
         case r.Rewrite():
             yield from (o.Done(), o.LockDelayed(), o.LostRace(), o.SessionGone(), o.Denied(""))
         case r.Release() | r.DestroySession():
             yield from (o.Done(), o.Denied(""))
+            if isinstance(request, r.Release) and request.ends_record:
+                yield o.Done(held=False)
         case r.ReadSession():
             yield from (o.SessionInfo(2.0), o.SessionInfo(None), o.Denied(""))
         case r.ReadMaintenance():
@@ -226,6 +257,8 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
             yield from (o.Done(), o.Instance.UNKNOWN, o.Denied(""))
         case r.ReadKey() | r.WatchKey():
             yield from (FREE, RIVAL, o.Denied(""))
+            if world.contender.settings.fence is not None:
+                yield GUARDED
             if isinstance(request, r.WatchKey):
                 yield FELL
             yield from _our_views(world.contender, watch=isinstance(request, r.WatchKey))
@@ -254,7 +287,7 @@ def _later(world: World, hostile: frozenset[type]) -> float | None:
     ends = [
         request.at + request.timeout_s
         for request in monitor.pending
-        if type(request) in hostile or not isinstance(request, r.WatchKey)
+        if type(request) in hostile or not isinstance(request, r.WatchKey | r.WatchTenure)
     ]
     ends += [running.ends_by for running in monitor.running]
     due_at = min([world.contender.deadline, *ends])

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 
+import pytest
+
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -22,10 +24,12 @@ from supervisor.core.contender.step import step
 from supervisor.core.frozen import replace
 from supervisor.core.lock import backoff, handover
 from supervisor.core.lock import base as rules
+from supervisor.core.machines import guard as guards
 from supervisor.core.settings import Wanted
+from supervisor.core.tenure_record import UNREADABLE
 from supervisor.core.times import NEVER
 from tests.models import words
-from tests.models.adversary import NOBODY, World, every_answer, may_happen, settles
+from tests.models.adversary import HERE, NOBODY, World, every_answer, may_happen, settles
 from tests.models.invariants import monitor_of, watch_step
 from tests.models.search import BrokenPromise, Link, Moves, Walked, print_table, search
 from tests.models.state_key import GRID_S, Key
@@ -51,14 +55,14 @@ def explore(walk: Walk, enough: float = inf) -> tuple[Walked, set[object]]:
 
 @contextmanager
 def _fewer_steps() -> Iterator[None]:
-    """Count to one idle wake, one lost race and two seconds of a hand-over, because more only add states."""
-    usual = rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR, handover.HANDOVER_S
-    rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR = 1, round(1 / backoff.ATTEMPT_PROBABILITY_MIN)
-    handover.HANDOVER_S = 2.0
-    try:
+    """Count to one idle wake, one lost race and a few seconds each, because more only add states."""
+    unreadable = replace(UNREADABLE, lock_delay_s=3.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rules, "IDLE_WAKES_MAX", 1)
+        patch.setattr(backoff, "DECREASE_FACTOR", round(1 / backoff.ATTEMPT_PROBABILITY_MIN))
+        patch.setattr(handover, "HANDOVER_S", 2.0)
+        patch.setattr(guards, "UNREADABLE", unreadable)
         yield
-    finally:
-        rules.IDLE_WAKES_MAX, backoff.DECREASE_FACTOR, handover.HANDOVER_S = usual
 
 
 class _EveryOrder:
@@ -69,7 +73,8 @@ class _EveryOrder:
 
     def begin(self) -> Moves[World]:
         """Return the first state, or the holder that it becomes while no exchange is hostile yet."""
-        wanted = Wanted(self.walk.settings, spread=0.0, unchecked=e.HooksChecked in self.walk.hostile)
+        unchecked = e.HooksChecked in self.walk.hostile
+        wanted = Wanted(self.walk.settings, spread=0.0, unchecked=unchecked, place=HERE)
         election = contender_of(wanted, instance="i", record=self.walk.record, now=0.0)
         world = World(election, monitor_of(self.walk.record))
         told: list[str] = []

@@ -196,6 +196,8 @@ def _news(monitor: Monitor, before: Contender, request: r.Request, outcome: out.
     if early and isinstance(request, r.WatchKey):
         return monitor  # from the tenure's index on, the next answer shows as much
     match request, outcome:
+        case r.Rewrite(), out.Done() if before.tenure is not None and before.tenure.claims:
+            return replace(monitor, contact_at=max(monitor.contact_at, request.at))
         case r.Acquire(), out.Won() if before.tenure is None:
             return _contact(monitor, before, request.at, outcome)
         case ((r.ReadKey() | r.WatchKey(consistent=True)), out.KeyView(session=session)) if session != ours:
@@ -287,6 +289,10 @@ def _hook_begun(monitor: Monitor, after: Contender, start: a.StartHook, now: flo
         assert not monitor.lose_began, "on_acquire after on_lose"
         _assert_may_begin(monitor, after, now)
         return replace(monitor, hook=running, owed=True)
+    if context.event == "fence":
+        guard = None if after.tenure is None else after.tenure.guard
+        assert guard is not None and guard.over is None and not monitor.owed, "a fence without a guard"
+        return replace(monitor, hook=running)
     assert monitor.owed, "on_lose without an on_acquire that began"
     again = context.event == "lose" and start.attempt == 1 and start.hook == settings.on_lose[0]
     assert not (again and monitor.lose_began), "on_lose runs twice"
@@ -347,7 +353,9 @@ def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -
         assert monitor.kept.session == request.session == after.session.id
         is_news = request.value != after.session.last_value or after.session.rewrite_at <= now
         repairs = after.tenure.overwritten and after.tenure.repair_at <= now
-        assert is_news or repairs, "a value is written again without need, or too soon"
+        guards = after.tenure.phase is Phase.GUARDING
+        for_record = guards or after.lock.lacks_record(request.session, after.claim)
+        assert is_news or repairs or for_record, "a value is written again without need, or too soon"
     name = type(request).__name__
     if after.final_attempt and after.tenure is None and (rank or isinstance(request, r.CreateSession)):
         assert name not in monitor.stop_writes, f"{name} is tried twice after the stop"

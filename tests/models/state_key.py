@@ -21,12 +21,16 @@ from supervisor.core.beside.service import LOOK_TTLS, TTL_INTERVALS, Service
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock import election as keys
 from supervisor.core.lock import queue, semaphore, slots
+from supervisor.core.machines import guard as guards
+from supervisor.core.machines.guard import Guard
 from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.machines.session import Session
 from supervisor.core.machines.tenure import OUR_OWN_MAKING, Tenure
-from supervisor.core.outcomes import ContenderKey, KeyView, LockKey, SlotsView
+from supervisor.core.outcomes import ContenderKey, KeyView, LockKey, SlotsView, TenureShown
+from supervisor.core.settings import ItemSettings
+from supervisor.core.tenure_record import TenureRecord
 
 Key = tuple[Any, ...]
 
@@ -57,6 +61,10 @@ class Naming:
     def session(self, name: str) -> int | str:
         """Return the canonical name of a session."""
         return self._sessions.setdefault(name, len(self._sessions))
+
+    def index(self, value: int) -> int | None:
+        """Return an index of Consul; a model in which indexes grow counts their order instead."""
+        return value
 
     def due(self, at: float) -> float:
         """Return a due time that is only ever compared with the clock."""
@@ -155,7 +163,9 @@ def _taken_at(value: float | None, owner: Tenure, naming: Naming) -> float | Non
 
 def _asked_at(value: float, owner: r.Request, naming: Naming) -> float:
     """Return the time of a request up to its deadline; for a watch, only its possible part of the contact."""
-    if not isinstance(owner, r.Watch):
+    if isinstance(owner, r.WatchTenure) and owner.wait_s:
+        return 0.0
+    if not isinstance(owner, r.WatchKey | r.WatchSlots):
         return naming.age(value, inf)
     if not owner.consistent or not naming.contact_matters:
         return 0.0
@@ -180,19 +190,49 @@ def _ending_since(at: float, owner: Any, naming: Naming) -> float:
     return naming.age(at, naming.over_s) if naming.departing else 0.0
 
 
+def _settings(value: ItemSettings | None, owner: Any, naming: Naming) -> Any:
+    """Return what two files of one walk differ in."""
+    if value is None or value.fence is None:
+        return value and value.value
+    return value.value, value.fence.exclusive, value.fence.required
+
+
+def _guarded_since(at: float, owner: Guard, naming: Naming) -> float:
+    """Return a time of the guard up to the longest time that a guard counts from it."""
+    return naming.age(at, (owner.record or vars(guards)["UNREADABLE"]).lock_delay_s)
+
+
+def _to_mark(value: tuple[TenureRecord, int] | None, owner: Any, naming: Naming) -> Any:
+    return value and (part(value[0], naming), naming.index(value[1]))
+
+
+def _known(value: int, owner: Any, naming: Naming) -> int | None:
+    return naming.index(value)
+
+
 def _index(value: int, owner: Any, naming: Naming) -> None:
     """Leave an index to the owner of the key, which knows the order of all."""
     naming.indexes.append(value)
 
 
 _HOW: dict[tuple[type, str], How] = {
-    (Contender, "settings"): lambda settings, _, naming: settings.value,
+    (Contender, "settings"): _settings,
+    (Contender, "place"): _left_out,
     (Contender, "lease"): _left_out,
-    (Contender, "next_settings"): lambda settings, _, naming: settings and settings.value,
+    (Contender, "next_settings"): _settings,
     (Contender, "retry_settings_at"): _due,
     (Contender, "spread"): _left_out,
     (Contender, "change"): _change,
     (Contender, "altered"): _left_out,
+    (keys.ElectionLock, "follows_record"): _session,
+    **{(keys.ElectionLock, name): _known for name in ("index", "hold_index", "record_index", "mark_index")},
+    **{(KeyView, name): _known for name in ("create_index", "modify_index", "lock_index")},
+    **{(TenureShown, name): _known for name in ("index", "modify_index")},
+    (TenureRecord, "session"): _session,
+    (TenureRecord, "token"): _left_out,
+    (Guard, "lost_at"): _guarded_since,
+    (Guard, "stopping_at"): _guarded_since,
+    (Guard, "here"): _left_out,
     (keys.ElectionLock, "seen_free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
     (keys.ElectionLock, "opens_at"): lambda at, _, naming: naming.age(
         at, naming.settings.session.lock_delay_s
@@ -231,6 +271,9 @@ _HOW: dict[tuple[type, str], How] = {
     (Session, "id"): _session,
     (Session, "abandoned_id"): _session,
     (Session, "ending_since"): _ending_since,
+    (Session, "look_at"): _due,
+    (Session, "to_mark"): _to_mark,
+    (Session, "node"): _left_out,
     (Session, "rewrite_at"): _exact_due,
     (Lane, "due_at"): _due,
     (Service, "of"): lambda of, _, naming: of is not None,
@@ -246,6 +289,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Tenure, "contact"): _contact,
     (Tenure, "leader"): _left_out,
     (Tenure, "previous_leader"): _left_out,
+    (Tenure, "previous"): _left_out,
     (Tenure, "next_leader"): _left_out,
     (Tenure, "holders"): _left_out,
     (Tenure, "reason"): lambda reason, _, naming: reason in OUR_OWN_MAKING,
@@ -285,4 +329,5 @@ _REQUEST: dict[str, How] = {
     "wait_s": _left_out,
     "prefix": _left_out,
     "holds": _left_out,
+    "index": _known,
 }

@@ -19,6 +19,7 @@ from supervisor.core.settings import (
     CandidateCheck,
     Command,
     ElectionSettings,
+    Fence,
     Hook,
     Run,
     ServiceSettings,
@@ -81,6 +82,7 @@ MAINTENANCE = CandidateCheck(None, interval_s=2.0, maintenance=True)
 SERVICE = ServiceSettings("id", "leader")
 SERVICE_REQUESTS = (r.ReadService, r.RegisterService, r.PassService, r.DeregisterService)
 WATCHDOG = Watchdog("/dev/watchdog", 4.0)
+FENCE = Fence(hook("fence", retries=1), target="here", after_s=1.0, exclusive=True)
 RUN = Run(Command(("true",)), stop_timeout_s=1.0)
 
 
@@ -204,6 +206,18 @@ WALKS = (
     walk("a foreign record", r.ReadKey, r.RenewSession, **HOOKS, record=left(a.Point.HOLDING, foreign=True)),
     walk("a session on record", r.Release, r.DestroySession, **HOOKS, record=left(a.Point.SESSION)),
     walk("stuck on record", r.RenewSession, e.RecoverAsked, **HOOKS, record=left(a.Point.STUCK)),
+    walk("fence, looks", r.WatchTenure, r.MarkTenure, fence=FENCE, stop=False,
+         shows=(r.WatchTenure, r.MarkTenure, o.TenureShown)),
+    walk("fence, tries", r.Acquire, r.ReadKey, fence=FENCE, stop=False, shows=(o.RecordExists,)),
+    walk("fence, guard", r.WatchTenure, a.StartHook, r.Acquire, e.ConfirmOffAsked, fence=FENCE, stop=False,
+         shows=(e.ConfirmOffAsked, (Phase.GUARDING, Phase.ACQUIRING))),
+    walk("fence, guard and reads", r.WatchTenure, r.WatchKey, r.ReadKey, fence=FENCE,
+         shows=((Phase.GUARDING, Phase.STOPPING),)),
+    walk("fence, losing", r.ReadKey, r.MarkTenure, a.StartHook, **HOOKS, fence=FENCE),
+    walk("fence, settling", r.Acquire, r.DestroySession, r.MarkTenure, r.WatchTenure, fence=FENCE,
+         shows=((Stage.DESTROYING, Stage.SETTLING), (Stage.SETTLING, Stage.ABSENT))),
+    walk("fence, after a crash", r.ReadKey, r.WatchTenure, a.StartHook, **HOOKS, fence=FENCE,
+         record=left(a.Point.HOLDING, owes=True)),
     walk("everything", *EVERYTHING, **ALL_HOOKS, steps_max=5),
     walk("everything as holder", *EVERYTHING, **ALL_HOOKS, steps_max=4, as_holder=True),
 )

@@ -58,6 +58,24 @@ semaphores:
     session: {ttl: none}
     run: {exec: [a]}
 """,
+    "fence": """
+elections:
+  app:
+    fence: {exec: [/nonexistent], target: db1}
+    on_acquire: [{shell: a}]
+    on_lose: [{shell: b}]
+""",
+    "fence that is required, of an exclusive key": """
+elections:
+  app: {fence: {webhook: "http://127.0.0.1:1/shoot", exclusive: true, required: true}}
+""",
+    "fence without TTL": """
+elections:
+  app:
+    session: {ttl: none}
+    fence: {shell: shoot, exclusive: true}
+    run: {exec: [a]}
+""",
 }
 ALIKE = {"alertmanager", "minimal", "pagerduty", "slack"}  # as others, but for a webhook of on_change
 DRILLED = [path for path in CONFIGURATIONS if path.stem not in ALIKE]
@@ -196,3 +214,30 @@ def test_an_interrupted_drill_leaves_nothing(
         running.send_signal(number)
         assert running.wait(PATIENCE_S) == 130
     until(lambda: not left_behind(folder), f"the drill leaves nothing: {left_behind(folder)}")
+
+
+@pytest.mark.long
+def test_a_real_fence_never_runs_and_each_way_that_it_ends_is_played(folder: Path, tmp_path: Path) -> None:
+    shot = tmp_path / "shot"
+    text = f"elections: {{app: {{on_acquire: [{{exec: ['true']}}], fence: {{exec: [touch, {shot}]}}}}}}"
+    done = drill(folder, written(tmp_path, text), "--hooks", "real", "--json", *FAST)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not shot.exists()
+    (item,) = json.loads(done.stdout)["items"]
+    kept = {
+        play["play"]: {one["what"]: one["measured"] for one in play["promises"]} for play in item["plays"]
+    }
+    assert kept["lost-fenced"]["fence succeeds"] == "yes"
+    assert kept["destroy"]["fence leaves the holder alone, which lives"] == "yes"
+    ends = {
+        play["play"]: {
+            line["text"].removeprefix("fence: ") for line in play["events"] if "fence: " in line["text"]
+        }
+        for play in item["plays"]
+        if play["play"].startswith("lost")
+    }
+    assert "exit 0" in ends["lost-fenced"]
+    assert "exit 1" in ends["lost-fence-fails"] and "exit 0" not in ends["lost-fence-fails"]
+    assert ends["lost-fence-hangs"] == {"ended by a signal"}
+    for play in ("lost-fence-fails", "lost-fence-hangs"):
+        assert any(what.startswith("it does not act before the lease is over") for what in kept[play])

@@ -16,6 +16,7 @@ SCRIPT = Path(__file__).with_name("hook.sh")  # the hook that leaves these lines
 
 # Lines that the test writes about its own acts.
 KILLED = "killed"
+SHOT = "shot"  # killed with all that it had started, so that nothing of its tenure acts any more
 STARTED = "started"
 NOT_ADOPTED = "crashed"  # the reason of an on_lose for a tenure that was not adopted
 
@@ -168,6 +169,8 @@ def _tenure(lines: Sequence[Record], records: Sequence[Record], room_s: float | 
     end = losing[-1].when if losing else FOR_EVER
     if not losing or (room_s is not None and losing[-1].reason == NOT_ADOPTED):
         end = min(end, _last_of_the_dead(lines, records, room_s, end.at))
+    shots = (each for each in records if (each.stage, each.node) == (SHOT, first.node))
+    end = min([end, *(shot.when for shot in shots if shot.when >= first.when)])
     tokens = tuple(dict.fromkeys(line.token for line in lines))
     return Tenure(first.node, first.session, tokens, first.when, end, bool(losing))
 

@@ -25,8 +25,8 @@ FLOORS = {
     "commands.check": "adapters.consul adapters.transport config config.formats core",
     "commands.lock_command": "adapters.consul adapters.hooks adapters.runtime config config.formats"
     " core errors",
-    "rehearsal.drill": "adapters.runtime config config.formats core daemon errors rehearsal.devagent"
-    " reporting.http_server reporting.telemetry",
+    "rehearsal.drill": "adapters.journal adapters.runtime config config.formats core daemon errors"
+    " rehearsal.devagent reporting.http_server reporting.telemetry",
     "daemon": "adapters.consul adapters.filesystem adapters.hooks adapters.journal adapters.runtime"
     " config config.formats core daemon.preflight reporting.control reporting.http_server"
     " reporting.telemetry reporting.web",

@@ -39,6 +39,7 @@ from supervisor.core.outcomes import Denied, Outcome, Unknown
 from supervisor.core.requests import (
     DestroySession,
     LeaveSemaphore,
+    MarkTenure,
     ReadKey,
     ReadSlots,
     Release,
@@ -51,7 +52,7 @@ from supervisor.core.requests import (
     WatchSlots,
     Write,
 )
-from supervisor.core.settings import ElectionSettings, Wanted
+from supervisor.core.settings import NOWHERE, ElectionSettings, Place, Wanted
 
 START_SPACING_S = 0.005  # between the starts of two items: the time of a session, an acquire and a hook
 HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder, because our own watch of the release can wait
@@ -346,14 +347,15 @@ def _keeps_lock(request: Request | ListQuery) -> bool:
         return request.holds
     if isinstance(request, ReadSlots):
         return bool(request.session)
-    return isinstance(request, Release | DestroySession | Rewrite | LeaveSemaphore)
+    return isinstance(request, Release | DestroySession | Rewrite | MarkTenure | LeaveSemaphore)
 
 
-def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, ...]:
+def wanted_of(config: Config, going_on: Collection[str] = (), place: Place = NOWHERE) -> tuple[Wanted, ...]:
     """Return the items of the file, each with its pace.
 
     Items that are read together read at one time, and items that begin do so one after the other.
     ``going_on``: the names of items that have begun already, which do not wait.
+    ``place``: where this process runs.
     """
     prefixes = read_together(config)
     starts = count()
@@ -365,6 +367,7 @@ def wanted_of(config: Config, going_on: Collection[str] = ()) -> tuple[Wanted, .
             read_offset=offsets.get(prefixes.get(settings.key, "")),
             delay_s=0.0 if settings.name in going_on else START_SPACING_S * next(starts),
             unchecked=settings.contend,
+            place=place,
         )
         for settings in config.items
     )

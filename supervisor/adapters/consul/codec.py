@@ -21,12 +21,15 @@ from supervisor.adapters.consul.shared.query import ListQuery
 from supervisor.adapters.consul.token import Token
 from supervisor.adapters.transport import KeptRequest
 from supervisor.config import ConsulSettings
+from supervisor.core.frozen import replace
 from supervisor.core.outcomes import Denied, Outcome, Unknown
 from supervisor.core.requests import Acquire, ReadKey, Release, RenewSession, Request, ServiceRequest
 
 TOKEN = "X-Consul-Token"
 REPEATED_MAX = 512  # kept requests of some 3 KB; beyond some sixty elections one query reads many keys
-_Signature = tuple[type[Request], str, str, bytes, str | None]  # all that the bytes of a write depend on
+_Signature = tuple[object, ...]  # all that the bytes of a write depend on, but for the index of the free key
+INDEX = b'"Index":'  # of the first operation of an acquire; within text of a body, its quotes are escaped
+UNKNOWN_INDEX = 10**19  # a number of as many digits as the largest index may have, which no index reaches
 
 
 class Codec:
@@ -42,12 +45,14 @@ class Codec:
         within = {"Namespace": settings.namespace, "Partition": settings.partition}
         self._within = {name: value for name, value in within.items() if value is not None}
         self._template = requests.Request("GET", base_url, headers=_authorization(settings)).prepare()
-        self._ahead: dict[str, tuple[_Signature, requests.PreparedRequest]] = {}
+        self._ahead: dict[str, tuple[_Signature, KeptRequest]] = {}
         self._registered: dict[str, str | None] = {}  # see ``services.by_token``
         self._repeated: dict[tuple[type[Request], str, str | None], KeptRequest] = {}
 
     def prepare(self, action: Acquire | Release) -> KeptRequest:
         """Encode a write ahead, at most one of each item. ``encode`` returns it for an equal write."""
+        if isinstance(action, Acquire) and action.index:
+            action = replace(action, index=UNKNOWN_INDEX)
         request = KeptRequest.of(self._encode(action))
         self._ahead[action.item] = (self._signature(action), request)
         return request
@@ -57,7 +62,7 @@ class Codec:
         if isinstance(action, Acquire | Release) and action.item in self._ahead:
             signature, request = self._ahead.pop(action.item)
             if signature == self._signature(action):
-                return request
+                return _with_index(request, action.index) if isinstance(action, Acquire) else request
         if isinstance(action, ReadKey | RenewSession):
             return self._encode_repeated(action)
         return self._encode(action)
@@ -126,7 +131,10 @@ class Codec:
         return outcome
 
     def _signature(self, action: Acquire | Release) -> _Signature:
-        return type(action), action.key, action.session, action.value, self._token.value()
+        signature = (type(action), action.key, action.session, action.value, action.over, self._token.value())
+        if isinstance(action, Acquire):
+            return (*signature, action.claim, action.index > 0)
+        return (*signature, action.ends_record)
 
     def _encode(self, action: Request) -> requests.PreparedRequest:
         return self._request(endpoint_of(action).encode(action))
@@ -149,6 +157,19 @@ class Codec:
             request.headers["Content-Length"] = str(len(body))
             request.headers["Content-Type"] = call.content_type
         return request
+
+
+def _with_index(request: KeptRequest, index: int) -> KeptRequest:
+    """Return an acquire that was prepared before its key was free, with the index of the free key.
+
+    Spaces fill the number, so that the declared length of the body stays true.
+    """
+    unknown, known = b"%s%d" % (INDEX, UNKNOWN_INDEX), b"%s%20d" % (INDEX, index)
+    assert isinstance(request.body, bytes), "a transaction has a body"
+    request.body = request.body.replace(unknown, known, 1)
+    if request.encoded is not None:
+        request.encoded = request.encoded.replace(unknown, known, 1)
+    return request
 
 
 def _authorization(settings: ConsulSettings) -> dict[str, str]:

@@ -24,6 +24,7 @@ from supervisor.core.requests import (
     DestroySession,
     JoinSemaphore,
     LeaveSemaphore,
+    MarkTenure,
     PassService,
     ReadKey,
     ReadMaintenance,
@@ -39,8 +40,10 @@ from supervisor.core.requests import (
     TakeSlot,
     WatchKey,
     WatchSlots,
+    WatchTenure,
 )
 from supervisor.core.settings import LOCK_SUFFIX
+from supervisor.core.tenure_record import TENURE_SUFFIX
 
 Operation = Literal["read", "renew", "write", "watch"]
 Encode = Callable[[Any], Call]
@@ -99,7 +102,13 @@ def _writes_service(request: ServiceRequest) -> str:
 
 
 def _writes_key(request: Acquire | Release) -> str:
-    return _rule("key", request.key, "write")
+    rule = _rule("key", request.key, "write")
+    with_record = request.ends_record if isinstance(request, Release) else request.claim is not None
+    return f"{rule} {_rule('key', request.key + TENURE_SUFFIX, 'write')}" if with_record else rule
+
+
+def _writes_record_of_tenure(request: WatchTenure | MarkTenure) -> str:
+    return _rule("key", request.key + TENURE_SUFFIX, "write")
 
 
 def _rewrites(request: Rewrite) -> str:
@@ -188,6 +197,18 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
     Acquire: ApiEndpoint("write", keys.acquire, _LOCK, _writes_key),
     Rewrite: ApiEndpoint("write", keys.rewrite, _VALUE, _rewrites),
+    WatchTenure: ApiEndpoint(
+        "watch",
+        keys.watch_tenure,
+        {200: keys.tenure_shown, 404: keys.no_tenure},
+        _writes_record_of_tenure,
+    ),
+    MarkTenure: ApiEndpoint(
+        "write",
+        keys.mark_tenure,
+        {200: keys.marked, 400: keys.refused, 409: keys.not_marked},
+        _writes_record_of_tenure,
+    ),
     Release: ApiEndpoint(
         "write",
         keys.release,

@@ -18,10 +18,12 @@ from supervisor.adapters.consul.responses import (
     json_of,
     number,
     text,
+    value_of,
     why,
 )
 from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
-from supervisor.adapters.consul.shared.listing import LOCK_FLAGS, view_of
+from supervisor.adapters.consul.shared.listing import GUARDED_FLAGS, LOCK_FLAGS, view_of
+from supervisor.config.formats import tenure_record
 from supervisor.core.outcomes import (
     Denied,
     Done,
@@ -29,25 +31,62 @@ from supervisor.core.outcomes import (
     LockDelayed,
     LostRace,
     Outcome,
+    RecordExists,
     Refused,
     SessionGone,
+    TenureShown,
     Won,
 )
-from supervisor.core.requests import Acquire, ReadKey, Release, Request, Rewrite, WatchKey
+from supervisor.core.requests import (
+    Acquire,
+    MarkTenure,
+    ReadKey,
+    Release,
+    Request,
+    Rewrite,
+    WatchKey,
+    WatchTenure,
+)
+from supervisor.core.tenure_record import TENURE_SUFFIX, TenureRecord
+
+# Of ``kvsCheckIndexTxn`` in agent/consul/state/kvs.go, and of KVCheckNotExists in agent/consul/state/txn.go.
+CHANGED = ("failed index check", "failed to check index", '" exists')
 
 # --- locks ---------------------------------------------------------------------------------------
 
 
 def acquire(request: Acquire) -> Call:
-    """Encode the acquire as the verb ``lock`` of a transaction."""
-    return transaction([_lock(request, LOCK_FLAGS)])
+    """Encode the acquire as the verb ``lock`` of a transaction.
+
+    The first operation refuses a key that has changed since it was read: ``lock`` itself ignores its flags.
+    """
+    unchanged: dict[str, object] = {"Verb": "check-not-exists", "Key": request.key}
+    if request.index:
+        unchanged = {"Verb": "check-index", "Key": request.key, "Index": request.index}
+    flags = GUARDED_FLAGS if request.over or request.claim is not None else LOCK_FLAGS
+    operations = [unchanged, _lock(request, flags)]
+    if request.claim is not None:
+        operations += [_record(request, "check-not-exists"), _record(request, "set", request.claim)]
+    return transaction(operations)
+
+
+def _record(
+    request: Acquire | Release | Rewrite | MarkTenure, verb: str, record: TenureRecord | None = None
+) -> dict[str, object]:
+    """Return an operation on the tenure record."""
+    operation: dict[str, object] = {"Verb": verb, "Key": request.key + TENURE_SUFFIX}
+    return operation if record is None else operation | {"Value": _base64(tenure_record.encoded(record))}
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
 
 
 def _lock(request: Acquire | Release | Rewrite, flags: int, verb: str = "lock") -> dict[str, object]:
     return {
         "Verb": verb,
         "Key": request.key,
-        "Value": base64.b64encode(request.value).decode(),
+        "Value": _base64(request.value),
         "Flags": flags,
         "Session": request.session,
     }
@@ -61,7 +100,7 @@ def won(request: Acquire, response: requests.Response) -> Outcome:
     return Won(number(entry, "CreateIndex"), number(entry, "ModifyIndex"), number(entry, "LockIndex"))
 
 
-def not_locked(request: Acquire | Release | Rewrite, response: requests.Response) -> Outcome:
+def not_locked(request: Acquire | Release | Rewrite | MarkTenure, response: requests.Response) -> Outcome:
     """Return the outcome of a refused write, by Consul's text. The files are those of Consul 1.8.7."""
     words = error_text(response)
     if "due to lock delay" in words:  # agent/consul/txn_endpoint.go, preCheck
@@ -70,6 +109,10 @@ def not_locked(request: Acquire | Release | Rewrite, response: requests.Response
         return LostRace()
     if "invalid session" in words:  # agent/consul/state/kvs.go, kvsLockTxn
         return SessionGone()
+    if f'{TENURE_SUFFIX}" exists' in words:  # agent/consul/state/txn.go, KVCheckNotExists
+        return RecordExists()
+    if any(each in words for each in CHANGED):
+        return LostRace()
     if PERMISSION_DENIED in words:  # a status of 403 never comes here: see ``endpoints.outcome_of``
         return Denied(why(response))
     return failed(response)
@@ -84,9 +127,12 @@ def rewrite(request: Rewrite) -> Call:
     The lock alone would acquire a key that was released meanwhile. A plain write would set LockIndex to 0
     (agent/consul/state/kvs.go, kvsSetTxn: only a lock carries it on).
     """
-    flags = SEMAPHORE_FLAGS if request.of_slot else LOCK_FLAGS
+    flags = SEMAPHORE_FLAGS if request.of_slot else LOCK_FLAGS if request.claim is None else GUARDED_FLAGS
     check: dict[str, object] = {"Verb": "check-session", "Key": request.key, "Session": request.session}
-    return transaction([check, _lock(request, flags)])
+    operations = [check, _lock(request, flags)]
+    if request.claim is not None or request.ends_record:
+        operations.append(_record(request, "set" if request.claim else "delete", request.claim))
+    return transaction(operations)
 
 
 def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
@@ -101,14 +147,15 @@ def not_written(request: Rewrite, response: requests.Response) -> Outcome:
 
 
 def _written(request: Acquire | Release | Rewrite, response: requests.Response) -> object:
-    """Return the entry that the last operation of a transaction has written."""
+    """Return the entry of the key that the last operation on it in a transaction has written."""
     results = json_of(response, dict).get("Results")
-    if not isinstance(results, list) or not results or not isinstance(results[-1], dict):
+    if not isinstance(results, list) or not results or not all(isinstance(each, dict) for each in results):
         raise MalformedResponse("a transaction without its result")
-    entry: object = results[-1].get("KV")
-    if text(entry, "Key") != request.key:
+    entries: list[object] = [each.get("KV") for each in results]
+    ours = [entry for entry in entries if text(entry, "Key") == request.key]
+    if not ours:
         raise MalformedResponse("another key than was asked for")
-    return entry
+    return ours[-1]
 
 
 # --- releases ------------------------------------------------------------------------------------
@@ -117,17 +164,21 @@ def _written(request: Acquire | Release | Rewrite, response: requests.Response) 
 def release(request: Release) -> Call:
     """Encode the release as a plain PUT, because a transaction limits the value to less than a key may hold.
 
-    A transaction releases an empty value, because newer versions of Consul may refuse a PUT without a body.
+    A transaction releases an empty value, because newer versions of Consul may refuse a PUT without a body,
+    and deletes our tenure record with it.
     """
+    flags = GUARDED_FLAGS if request.over else LOCK_FLAGS
+    if request.ends_record:
+        return transaction([_lock(request, flags, "unlock"), _record(request, "delete")])
     if not request.value:
-        return transaction([_lock(request, LOCK_FLAGS, "unlock")])
-    query = {"release": request.session, "flags": str(LOCK_FLAGS)}
+        return transaction([_lock(request, flags, "unlock")])
+    query = {"release": request.session, "flags": str(flags)}
     return Call("PUT", key_path(request.key), query, request.value, RAW)
 
 
 def released(request: Release, response: requests.Response) -> Outcome:
     """Return Done for ``true`` and ``false``. The latter means that the session does not hold the key."""
-    if not request.value:
+    if not request.value or request.ends_record:
         return written(request, response)
     if response.content.strip() not in (b"true", b"false"):
         raise MalformedResponse("neither true nor false")
@@ -136,12 +187,49 @@ def released(request: Release, response: requests.Response) -> Outcome:
 
 def not_released(request: Release, response: requests.Response) -> Outcome:
     """Return Done when Consul's text says that the session does not hold the key."""
-    return Done() if "lock isn't held" in error_text(response) else not_locked(request, response)
+    if "lock isn't held" in error_text(response):
+        return Done(held=False)
+    return not_locked(request, response)
 
 
 def refused(request: Request, response: requests.Response) -> Outcome:
     """Return Refused, because Consul will never accept this write."""
     return Refused(why(response))
+
+
+# --- tenure records ------------------------------------------------------------------------------
+
+
+def watch_tenure(request: WatchTenure) -> Call:
+    waits = waiting(request) if request.index else {"consistent": ""}
+    return get(key_path(request.key + TENURE_SUFFIX), waits)
+
+
+def tenure_shown(request: WatchTenure, response: requests.Response) -> Outcome:
+    index, entries = index_of(response), json_of(response, list)
+    if len(entries) != 1 or text(entries[0], "Key") != request.key + TENURE_SUFFIX:
+        raise MalformedResponse("another key than was asked for")
+    made_at, changed_at = number(entries[0], "CreateIndex"), number(entries[0], "ModifyIndex")
+    return TenureShown(index, changed_at, tenure_record.decoded(value_of(entries[0]), made_at))
+
+
+def no_tenure(request: WatchTenure, response: requests.Response) -> Outcome:
+    return TenureShown(index_of(response))
+
+
+def mark_tenure(request: MarkTenure) -> Call:
+    return transaction([_record(request, "cas", request.record) | {"Index": request.index}])
+
+
+def marked(request: MarkTenure, response: requests.Response) -> Outcome:
+    json_of(response, dict)
+    return Done()
+
+
+def not_marked(request: MarkTenure, response: requests.Response) -> Outcome:
+    """Return LostRace when the record has changed since it was read."""
+    stale = "index is stale" in error_text(response)  # agent/consul/state/txn.go, KVCAS
+    return LostRace() if stale else not_locked(request, response)
 
 
 # --- reads ---------------------------------------------------------------------------------------

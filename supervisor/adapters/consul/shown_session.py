@@ -35,7 +35,9 @@ def new_id(entry: object) -> str:
 def compare_session(entry: Any, requested: SessionSettings) -> SessionAlive | SessionAltered:
     """Return SessionAlive when the session in this answer has the requested settings, else SessionAltered."""
     different = differences(requested, _settings(entry))
-    return SessionAltered(f"{different}; {CHANGED}") if different else SessionAlive()
+    if different:
+        return SessionAltered(f"{different}; {CHANGED}")
+    return SessionAlive(text(entry, "Node", ""))
 
 
 def _settings(entry: Any) -> SessionSettings:

@@ -53,6 +53,10 @@ def facts(context: HookContext, *, attempt: int, node: str, now: float, at: floa
     if context.rival_at is not None:
         # Rounded down, so that a hook never believes that it has more time than it has.
         event_facts["time_left"] = math.floor(max(0.0, context.rival_at - now) * 1000) / 1000
+    if (before := context.previous) is not None:
+        event_facts |= {"previous_end": before.end, "previous_target": before.target}
+        event_facts |= {"previous_node": before.node, "previous_host": before.host}
+        event_facts["previous_token"] = before.token
     return event_facts
 
 

@@ -2,7 +2,8 @@
 
 The facts of the event are those that the daemon would give, except those that only Consul knows. The session
 consists of zeros, an ID that no session in Consul has. The fencing token is 0, the smallest, so that a
-resource which compares tokens never takes the hook for one of a new holder.
+resource which compares tokens never takes the hook for one of a new holder. A former holder has the name that
+its machine has for fence.
 """
 
 import asyncio
@@ -12,13 +13,13 @@ from dataclasses import dataclass
 
 from supervisor.adapters.hooks.attempts import Hooks
 from supervisor.adapters.hooks.output import HookLine
-from supervisor.core.actions import LOSE_SIDE, Holder, HookContext, Reason, Role, StartHook
+from supervisor.core.actions import LOSE_SIDE, Holder, HookContext, Previous, Reason, Role, StartHook
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.lease import margin_of
 from supervisor.core.settings import HOOK_EVENTS, Hook, ItemSettings
 
 SESSION = "00000000-0000-0000-0000-000000000000"
-CHECK = "candidate_check"
+CHECK, FENCE = "candidate_check", "fence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,22 @@ def hooks_by_place(settings: ItemSettings) -> dict[str, tuple[str, Hook]]:
     }
     if settings.check_hook is not None:
         found[CHECK] = ("check", settings.check_hook)
+    if settings.fence is not None:
+        found[FENCE] = ("fence", settings.fence.hook)
     return found
 
 
-def start_of(settings: ItemSettings, event: str, hook: Hook, reason: Reason, now: float) -> StartHook:
-    """Return the first attempt of the hook, as it begins at ``now``, with the facts of such an event."""
+def start_of(
+    settings: ItemSettings, event: str, hook: Hook, reason: Reason, now: float, target: str = ""
+) -> StartHook:
+    """Return the first attempt of the hook, as it begins at ``now``, with the facts of such an event.
+
+    target: the machine of the former holder, as fence knows it. Blank: the former holder released in order.
+    """
     of_many, own = settings.kind == "semaphore", settings.value
-    leads, lost = event in ("acquire", "change"), event in LOSE_SIDE
+    leads, lost = event in ("acquire", "change", "fence"), event in LOSE_SIDE
+    end = "" if event == "fence" else "fenced" if target else "released"
+    tells_end = settings.fence is not None and event in ("acquire", "fence")
     context = HookContext(
         event=event,
         name=settings.name,
@@ -54,11 +64,12 @@ def start_of(settings: ItemSettings, event: str, hook: Hook, reason: Reason, now
         transition=f"test-hook-{secrets.token_hex(8)}-{event}",
         session="" if event == "check" or (of_many and event == "change") else SESSION,
         leader=own if leads and not of_many else None,
-        previous_leader=own if lost and not of_many else None,
+        previous_leader=own if (lost or event == "fence") and not of_many else None,
         rival_at=now + _time_left_s(settings, hook) if lost else None,
         kind=settings.kind,
         holders=(Holder(SESSION, own),) if leads and of_many else (),
         role={"change": Role.HOLDING, "check": Role.WAITING}.get(event),
+        previous=Previous(end, target, node=target, host=target) if tells_end else None,
     )
     return StartHook(hook, 1, context)
 

@@ -2,7 +2,10 @@
 
 import socket
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from supervisor.core.settings import Place
 
 START_FIELD = 19  # of /proc/PID/stat behind the name: starttime, the 22nd field in proc(5)
 
@@ -19,6 +22,19 @@ class MachineIdentity:
 def identity_here() -> MachineIdentity:
     machine = _text("/etc/machine-id")
     return MachineIdentity(machine, socket.gethostname(), _boot())
+
+
+@cache
+def place_here() -> Place:
+    """Return where this process runs, for its tenure records.
+
+    The UUID of the hardware tells a machine from one whose disk is a copy, and only root may read it. Without
+    it the machine counts as no other's. A container that boots anew counts as the same boot, because another
+    one of its host may look like it.
+    """
+    machine, uuid = _text("/etc/machine-id"), _text("/sys/class/dmi/id/product_uuid")
+    known = f"{machine} {uuid}" if machine and uuid else ""
+    return Place(known, socket.gethostname(), _text("/proc/sys/kernel/random/boot_id"))
 
 
 def _boot() -> str:

@@ -30,6 +30,7 @@ from supervisor.config import Config, ConsulSettings
 from supervisor.core.outcomes import Created, KeyView, Outcome
 from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.tenure_record import TENURE_SUFFIX
 
 CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader, and an item takes a millisecond
 _COMMAND = ("", 0.0, CONNECT_S)  # the fields that only requests of the daemon need, and the timeout
@@ -89,6 +90,8 @@ class _Checker:
                 found += findings.together(await self._rights(settings, facts.node if facts else ""))
             listed = await self._outcome(ReadSessions(*_COMMAND))
             found.append(findings.of_sessions(listed, self._holders, facts))
+            if fenced := tuple(settings for settings in items if settings.fence is not None):
+                found.append(findings.of_fence(fenced, await self._servers(), listed, facts))
         except _NoAnswer as failure:
             found.append(Finding("rest", Level.UNTOLD, f"some requests were not answered: {failure}"))
         return found
@@ -132,6 +135,15 @@ class _Checker:
             return findings.of_voters(json_of(response, dict).get("Servers") or ())
         except MalformedResponse:
             return []
+
+    async def _servers(self) -> set[str]:
+        """Return the nodes that run a server of Consul. Empty: the token may not see them."""
+        response = await self._exchange(self._codec.question("catalog/service/consul"))
+        try:
+            listed = json_of(response, list) if response.status_code == 200 else []
+        except MalformedResponse:
+            return set()
+        return {str(each.get("Node")) for each in listed if isinstance(each, dict)}
 
     async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:
         found = []
@@ -208,9 +220,13 @@ class _Checker:
 def _keys_of(settings: ItemSettings) -> dict[str, str]:
     """Return one key of each kind that the item needs, by the name to show.
 
-    A semaphore needs the key of a contender: it is one that no contender has.
+    A semaphore needs the key of a contender: it is one that no contender has. An election with fence has a
+    record.
     """
     keys = {settings.key: settings.key}
+    if settings.fence is not None:
+        record = settings.key + TENURE_SUFFIX
+        keys[record] = record
     if isinstance(settings, SemaphoreSettings):
         keys[f"{settings.prefix}/SESSION"] = f"{settings.prefix}/{uuid4()}"
     return keys

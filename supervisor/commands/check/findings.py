@@ -228,10 +228,11 @@ def of_token(why: str) -> Finding:
 
 
 def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
-    if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.is_foreign:
+    is_lock = settings.kind == "election" and key == settings.key  # and not its tenure record
+    if isinstance(outcome, KeyView) and is_lock and outcome.is_foreign:
         text = f"{key} belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
         return _right(settings, Level.ERROR, text, "give the election another key, or delete this one")
-    if isinstance(outcome, KeyView) and settings.kind == "election" and outcome.was_never_locked:
+    if isinstance(outcome, KeyView) and is_lock and outcome.was_never_locked:
         text = f"{key} has a value of {len(outcome.value)} bytes, and was never locked: a lock writes over it"
         return _right(settings, Level.WARNING, text, "give the election another key, or delete this one")
     if (
@@ -249,7 +250,7 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
         return _right(settings, Level.OK, f"may read {key}")
     if isinstance(outcome, Denied):
         said = _said(outcome)
-        text, rule = f"may not read {key}: Consul answers {said}", _key_rule(settings)
+        text, rule = f"may not read {key}: Consul answers {said}", _key_rule(settings, key)
         return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or rule)
     return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
 
@@ -263,7 +264,7 @@ def of_write(settings: ItemSettings, key: str, why: str, rule: str = "") -> Find
         return _right(settings, Level.OK, f"may write {key}")
     if why.startswith("403") or (why.startswith("409") and permissions.PERMISSION_DENIED in why):
         why = why.removeprefix("409 ")  # of the transaction, where the log has the 403 of a usual write
-        text, rule = f"may not write {key}: Consul answers {why}", rule or _key_rule(settings)
+        text, rule = f"may not write {key}: Consul answers {why}", rule or _key_rule(settings, key)
         return _right(settings, Level.ERROR, text, permissions.agent_remedy(why) or rule)
     return _right(settings, Level.UNTOLD, f"whether it may write {key}: Consul answers {why}")
 
@@ -347,6 +348,29 @@ def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | 
     return Finding("sessions", Level.UNTOLD, text, missing)
 
 
+def of_fence(
+    items: Collection[ItemSettings], servers: Collection[str], outcome: Outcome, facts: AgentFacts | None
+) -> Finding:
+    """Return the finding about a fence that may switch off a server of Consul.
+
+    items: the elections with fence.
+    servers: the nodes that run a server. Empty: nobody knows.
+    outcome: the sessions, by which the nodes that contend are known, beside this one.
+    """
+    names = {settings.session.name for settings in items}
+    listed = outcome.sessions if isinstance(outcome, SessionsView) else ()
+    nodes = {each.node for each in listed if each.name in names} | ({facts.node} if facts else set())
+    if not servers:
+        text = "whether fence may switch off a server of Consul: the token may not see the servers"
+        rules = 'service "consul" { policy = "read" } node_prefix "" { policy = "read" }'
+        return Finding("fence", Level.UNTOLD, text, f"to find out, give the token: {rules}")
+    if shared := sorted(nodes & set(servers)):
+        text = f"fence may switch off a server of Consul: {', '.join(shared)} run one, and contend"
+        remedy = "contend on nodes without a server, or expect a change of Consul's leader meanwhile"
+        return Finding("fence", Level.WARNING, text, remedy)
+    return Finding("fence", Level.OK, "no known candidate of an election with fence runs a server of Consul")
+
+
 def together(found: Sequence[Finding]) -> list[Finding]:
     """Return the findings about one item: those of level OK joined to one, then each of another level."""
     right = [one for one in found if one.level is Level.OK]
@@ -359,11 +383,11 @@ def _right(settings: ItemSettings, level: Level, text: str, remedy: str = "") ->
     return Finding("rights", level, text, remedy, settings.name)
 
 
-def _key_rule(settings: ItemSettings) -> str:
+def _key_rule(settings: ItemSettings, key: str) -> str:
     access = "write" if settings.contend else "read"
     if isinstance(settings, SemaphoreSettings):
         return f'give the token: key_prefix "{settings.prefix}/" {{ policy = "{access}" }}'
-    return f'give the token: key "{settings.key}" {{ policy = "{access}" }}'
+    return f'give the token: key "{key}" {{ policy = "{access}" }}'
 
 
 def _said(outcome: Outcome) -> str:

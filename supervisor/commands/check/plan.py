@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from supervisor.commands.check.relied_on import LEADER_CHANGE_S, SERF_HEALTH, SERF_S, relied_on
-from supervisor.commands.check.report import as_lines, lease_rows
+from supervisor.commands.check.report import as_lines, guard_rows, lease_rows
 from supervisor.config.cross_checks import check_item
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import RESTART_S, TTL_MIN_S, Surroundings, return_s, watchdog_sum
 from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.config.problems import Places, Problem, Report
 from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, lease_of
-from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings, Watchdog
+from supervisor.core.settings import Command, ElectionSettings, Fence, Hook, SessionSettings, Watchdog
 
 STEPS_S = (1.0, 0.1)  # whole seconds, which read best; tenths only if no whole seconds meet the wishes
 TTL_MAX_S = 60.0  # a longer TTL changes nothing: the longest lock_delay then limits how long a cut may last
@@ -34,6 +34,7 @@ The second cost a read a second for each holder, and the third another ``session
 """
 # The wishes, as the command has them.
 FAILOVER, USUALLY, ON_LOSE, SILENCE = "--failover", "--failover-usually", "--on-lose", "--silence"
+FENCE = "--fence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Wishes:
     # How soon another node usually holds, if the session ends by serfHealth. None: no wish.
     usually_s: float | None = None
     watchdog_s: float | None = None  # the timeout of the machine's watchdog. None: there is none
+    fence_s: float | None = None  # how long the fence takes to switch a machine off. None: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,9 @@ def as_text(settings: ElectionSettings, leader_change_s: float) -> str:
     block = "".join(f"  {line}\n" for line in _times(settings))
     if session.node_checks:
         block += f"  node_checks: {json.dumps(session.node_checks)}\n"
-    rows = [*lease_rows(settings), *_usual_rows(settings)]
+    fence = settings.fence
+    usual = _usual_rows(settings) if fence is None else guard_rows(settings, fence.hook.timeout_s)
+    rows = [*lease_rows(settings), *usual]
     relied = [*relied_on(settings, leader_change_s), *_drop_in(around)]
     rows += [("" if index else "relies on", line) for index, line in enumerate(relied)]
     warnings = "".join(f"# warning: {warning}\n" for warning in warnings_of(settings, around))
@@ -150,6 +154,8 @@ def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
         tolerated_s, wished_s = lease.silence_s, Surroundings(wishes.leader_change_s).silence_s
     if settings.watchdog is not None and watchdog_sum(settings, settings.watchdog)[0] < 0:
         return False
+    if _guarded_s(settings) > settings.lockout_s:
+        return False  # the wait ends before the fence does
     return lease.room_s >= ROOM_MIN_S and tolerated_s >= wished_s - ROUNDING_S
 
 
@@ -163,8 +169,13 @@ def _is_in_time(settings: ElectionSettings, wishes: Wishes) -> bool:
 
 def _usual_s(settings: ElectionSettings) -> tuple[float, ...]:
     """Return within which times another node usually holds after a crash of the machine, with serfHealth."""
-    ttl_s = settings.session.ttl_s or math.inf
-    return tuple(min(noticed_s, 2 * ttl_s) + settings.lockout_s for noticed_s in SERF_S)
+    ttl_s, more_s = settings.session.ttl_s or math.inf, lease_of(settings).key_delay_s + _guarded_s(settings)
+    return tuple(min(noticed_s, 2 * ttl_s) + more_s for noticed_s in SERF_S)
+
+
+def _guarded_s(settings: ElectionSettings) -> float:
+    """Return how long a node that has acquired the key waits where the fence works."""
+    return 0.0 if settings.fence is None else settings.fence.after_s + settings.fence.hook.timeout_s
 
 
 def _election(wishes: Wishes, ttl_s: float, lock_delay_s: float) -> ElectionSettings:
@@ -172,8 +183,10 @@ def _election(wishes: Wishes, ttl_s: float, lock_delay_s: float) -> ElectionSett
     session = SessionSettings("", ttl_s, lock_delay_s, node_checks=wishes.node_checks)
     hook = Hook("on_lose", Command(("on_lose",), kill_after_s=0.0), wishes.on_lose_s)
     watchdog = None if wishes.watchdog_s is None else Watchdog("/dev/watchdog", wishes.watchdog_s)
-    on_lose = (hook,) if wishes.on_lose_s else ()
-    return ElectionSettings("NAME", "NAME", b"", session, on_lose=on_lose, watchdog=watchdog)
+    on_lose, fence = (hook,) if wishes.on_lose_s else (), None
+    if wishes.fence_s is not None:
+        fence = Fence(Hook("fence", Command(("fence",), kill_after_s=0.0), wishes.fence_s), exclusive=True)
+    return ElectionSettings("NAME", "NAME", b"", session, on_lose=on_lose, watchdog=watchdog, fence=fence)
 
 
 def _with_lockout(settings: ElectionSettings, lock_delay_s: float) -> ElectionSettings:
@@ -205,6 +218,8 @@ def _costs(wishes: Wishes) -> Iterator[Cost]:
         silence_s = Surroundings(wishes.leader_change_s).silence_s
     on_lose_s = _longest_s(wishes.on_lose_s, lambda length_s: replace(wishes, on_lose_s=length_s))
     yield Cost(ON_LOSE, on_lose_s)
+    if wishes.fence_s is not None:
+        yield Cost(FENCE, _longest_s(wishes.fence_s, lambda length_s: replace(wishes, fence_s=length_s)))
     yield Cost(SILENCE, _longest_s(silence_s, lambda length_s: replace(wishes, silence_s=length_s)))
 
 

@@ -4,6 +4,7 @@
 module imports nothing that asks an agent, because ``plan`` does not.
 """
 
+import math
 from collections.abc import Iterator
 
 from supervisor.config.formats.durations import format_duration
@@ -14,6 +15,13 @@ SERF_HEALTH = "serfHealth"
 SERF_S = (6.0, 9.0)  # within which Consul counts a node as failed: docs/performance.md has the rounds
 CHANGE_S = 2.8  # of leader, for each raft_multiplier: 14.2 s with 5 and less than 3 s with 1 were measured
 LEADER_CHANGE_S = 5 * CHANGE_S  # with Consul's default raft_multiplier
+
+
+def noticed_s(settings: ItemSettings) -> tuple[float, ...]:
+    """Return within which times Consul usually ends the session of a machine that has crashed."""
+    longest_s = 2 * (settings.session.ttl_s or math.inf)
+    noticed = SERF_S if SERF_HEALTH in settings.session.node_checks else (longest_s,)
+    return tuple(dict.fromkeys(min(each_s, longest_s) for each_s in noticed))
 
 
 def relied_on(settings: ItemSettings, leader_change_s: float) -> Iterator[str]:
@@ -29,6 +37,10 @@ def relied_on(settings: ItemSettings, leader_change_s: float) -> Iterator[str]:
     if SERF_HEALTH in settings.session.node_checks:
         yield "gossip_lan of every agent and server as it is by default. Faster gossip (probe_interval,"
         yield "suspicion_mult) shortens `usually`. The price: busy machines count as failed"
+    if (fence := settings.fence) is not None:
+        after, takes = format_duration(fence.after_s), format_duration(fence.hook.timeout_s)
+        yield f"fence: {{exclusive: true, after: {after}}} with a command that takes {takes} at most."
+        yield "The price: no other program, and no older supervisor, may contend for the key"
 
 
 def raft_line(leader_change_s: float) -> str:

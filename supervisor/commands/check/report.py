@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from supervisor.commands.check.relied_on import SERF_HEALTH, noticed_s
 from supervisor.config import Config, Problem
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import watchdog_sum
@@ -163,6 +164,21 @@ def _rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
     yield "role", "contends" if settings.contend else "observes: no session, no lease"
     if settings.contend:
         yield from lease_rows(settings)
+        yield from guard_rows(settings)
+
+
+def guard_rows(settings: ItemSettings, takes_s: float | None = None) -> Iterator[tuple[str, str]]:
+    """Yield how soon another node usually acts where the fence works. ``takes_s``: how long it then takes."""
+    if (fence := settings.fence) is None or settings.session.ttl_s is None:
+        return
+    key_delay_s, noticed = lease_of(settings).key_delay_s, noticed_s(settings)
+    guarded_s = key_delay_s + fence.after_s + (takes_s or 0.0)
+    acts, ends = (" to ".join(format_duration(each_s + s) for each_s in noticed) for s in (guarded_s, 0.0))
+    more, takes = (" + fence", "fence") if takes_s is None else ("", f"fence {format_duration(takes_s)}")
+    how = f"{SERF_HEALTH}; 2 x ttl at most" if SERF_HEALTH in settings.session.node_checks else "2 x ttl"
+    terms = f"{format_duration(key_delay_s)} in Consul + after {format_duration(fence.after_s)} + {takes}"
+    yield "usually", f"{acts}{more} after a crash of the machine: Consul ends the session in {ends}"
+    yield "", f"({how}), then {terms}"
 
 
 def as_lines(rows: Iterable[tuple[str, str]], before: str) -> str:
@@ -222,13 +238,21 @@ def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
     if lease.failover_s is not None and lease.ttl_s is not None:
         longest, more = format_duration(lease.failover_s), format_duration(2 * lease.ttl_s)
         terms = f"2 x ttl + {settings.lockout_name}"
+        if settings.fence is not None:
+            kept = format_duration(lease.key_delay_s) if settings.fence.exclusive else settings.lockout_name
+            terms = f"2 x ttl + {kept} + {settings.lockout_name}"
         if lease.acquire_delay_s:
             terms += f" + acquire_delay {format_duration(lease.acquire_delay_s)}"
         yield f"{longest} at most after a crash while Consul keeps its leader: {terms};"
         yield f"else Consul's own election and {more} more"
         return
+    if lease.ttl_s is not None:
+        yield "no limit after a crash: until fence succeeds, the former leader says that it has ended, or an"
+        yield f"operator has made sure of that and runs `consul-supervisor confirm-off {settings.name}`"
+        return
     held = "key" if settings.kind == "election" else "slot"
     yield f"none after a crash: without a TTL the {held} stays taken until an operator frees it. Find the"
     yield f"session by `consul-supervisor members {settings.name}`, make sure that its node is down, then"
-    later = f"{format_duration(lease.lock_delay_s)} ({settings.lockout_name}) later"
+    kept = settings.lockout_name if lease.key_delay_s == lease.lock_delay_s else "exclusive"
+    later = f"{format_duration(lease.key_delay_s)} ({kept}) later"
     yield f"`consul-supervisor sessions destroy ID`; the {held} is free {later}"

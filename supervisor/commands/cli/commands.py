@@ -220,6 +220,13 @@ COMMANDS = {
             dest="watchdog_s",
         ),
         _argument(
+            "--fence DURATION",
+            "how long the command of fence takes to switch a machine off. The block then counts on "
+            "fence: {exclusive: true} (default: there is no fence)",
+            values.duration_s,
+            dest="fence_s",
+        ),
+        _argument(
             "--checks CHECKS",
             "node_checks of the session, such as serfHealth; several are separated by commas",
             values.checks,
@@ -233,22 +240,29 @@ COMMANDS = {
         "hook_commands:test_hook",
         {
             DONE: "the hook succeeded",
-            NEGATIVE: "the hook failed, or could not be started",
+            NEGATIVE: "the hook failed or could not be started, or you did not confirm the command",
             USAGE: "wrong usage, or the configuration has no such election, semaphore or hook",
             CONFIGURATION: "the configuration cannot be used",
         },
         _argument("NAME", _CONFIGURED, values.name),
         _argument(
             "HOOK",
-            "the hook's place, such as on_lose[0] or candidate_check, or its name. The hook really acts, and "
-            "Consul is not asked. Not covered: run, which does not end by itself; retries; the environment, "
-            "folder, limits and sandbox of the unit, because the hook has those of this command",
+            "the hook's place, such as on_lose[0], candidate_check or fence, or its name. The hook really "
+            "acts, and Consul is not asked. Not covered: run, which does not end by itself; retries; the "
+            "environment, folder, limits and sandbox of the unit, because the hook has those of this "
+            "command",
         ),
         _argument(
             "--reason REASON",
             "the reason that the hook is given (default: acquired, shutdown, lose-failed, leader-changed or "
             "scheduled)",
         ),
+        _argument(
+            "--target TARGET",
+            "the machine that fence switches off, as fence.target of its file names it, or else as its node "
+            "in Consul is named. fence does not run without it; on_acquire then follows such a fence",
+        ),
+        _flag("--yes", "with fence: do not ask on the terminal whether to switch off this machine itself"),
         _CONFIG,
     ),
     "lock": CommandSpec(
@@ -483,6 +497,18 @@ COMMANDS = {
             **_ASKS_FOR_ITEM,
         },
         _argument("NAME", "an election or semaphore that is stuck", values.name),
+        *_ORDER,
+    ),
+    "confirm-off": CommandSpec(
+        "confirm that the machine for which an item waits is off, so that this node acts",
+        "confirm-off db --reason 'unplugged by hand'",
+        "daemon_commands:operate",
+        {
+            DONE: "this node goes on, and acts once Consul has confirmed its lock",
+            NEGATIVE: "the item waits for no machine to be off",
+            **_ASKS_FOR_ITEM,
+        },
+        _argument("NAME", "an election that waits, by the words of `status`", values.name),
         *_ORDER,
     ),
     "pause": CommandSpec(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from supervisor.commands.check.report import as_lines, lease_rows
 from supervisor.commands.cli.consul_commands import item_of
 from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
-from supervisor.commands.cli.terminal import fail, run_async, say
+from supervisor.commands.cli.terminal import confirm, fail, run_async, say
 from supervisor.config import load
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.problems import known_names
@@ -34,6 +34,7 @@ def test_hook(options: argparse.Namespace) -> int:
     from supervisor.adapters.hooks.reasons import REASONS
     from supervisor.adapters.hooks.rehearsal import hooks_by_place, start_of
     from supervisor.adapters.runtime.clock import boottime
+    from supervisor.core.actions import Reason
 
     places = hooks_by_place(item)
     place = next((each for each, (_, hook) in places.items() if options.hook in (each, hook.name)), None)
@@ -43,14 +44,35 @@ def test_hook(options: argparse.Namespace) -> int:
             USAGE, f"cannot find {options.hook} of {item.name}: it has {known_names(options.hook, words)}"
         )
     event, hook = places[place]
-    reason = next((each for each in REASONS[event] if each == (options.reason or REASONS[event][0])), None)
+    reasons = REASONS.get(event, (Reason.ACQUIRED,))
+    reason = next((each for each in reasons if each == (options.reason or reasons[0])), None)
     if reason is None:
-        known = known_names(options.reason, REASONS[event])
+        known = known_names(options.reason, reasons)
         return fail(USAGE, f"cannot use --reason {options.reason} with {place}: it has {known}")
+    if code := _wrong_target(options, item, event, hostname):
+        return code
     inherited = {name: value for name, value in os.environ.items() if name not in config.withheld}
-    done = run_async(_run(item, start_of(item, event, hook, reason, boottime()), hostname, inherited))
+    start = start_of(item, event, hook, reason, boottime(), options.target or "")
+    done = run_async(_run(item, start, hostname, inherited))
     say(as_lines(_rows(item, event, hook, done), "  ").rstrip("\n"))
     return DONE if done.ok else fail(NEGATIVE, f"{place} of {item.name} failed: {done.detail}")
+
+
+def _wrong_target(options: argparse.Namespace, item: "ItemSettings", event: str, hostname: str) -> int:
+    """Return DONE if the hook may run with this --target. Else print why not, and return the exit code."""
+    target, fence = options.target, item.fence
+    if fence is None or event not in ("acquire", "fence"):
+        wrong = f"cannot use --target with {options.hook} of {item.name}: it is for fence, and for on_acquire"
+        return fail(USAGE, f"{wrong} of an election with fence") if target else DONE
+    if event == "acquire":
+        return DONE
+    if not target:
+        why = f"cannot run fence of {item.name} without a machine, because it switches that machine off"
+        return fail(USAGE, f"{why}: name one by --target")
+    own = (fence.target,) if fence.target else (hostname, hostname.partition(".")[0])
+    if options.yes or target.lower() not in map(str.lower, own):
+        return DONE
+    return confirm(f"switch off {target}, this machine itself", f"fence of {item.name} was not run")
 
 
 async def _run(

@@ -17,8 +17,8 @@ def plan(options: argparse.Namespace) -> int:
     if usually_s is not None and SERF_HEALTH not in checks:
         checks = (*checks, SERF_HEALTH)
     on_lose_s, silence_s, watchdog_s = options.on_lose_s, options.silence_s, options.watchdog_s
-    wishes = Wishes(options.failover_s, on_lose_s, silence_s, checks, change_s, usually_s, watchdog_s)
-    found = plan_for(wishes)
+    more = change_s, usually_s, watchdog_s, options.fence_s
+    found = plan_for(Wishes(options.failover_s, on_lose_s, silence_s, checks, *more))
     if isinstance(found, tuple):
         fail(NEGATIVE, "cannot plan a session: none meets all these wishes; change one of them:")
         progress("\n".join(map(cost_text, found)))

@@ -35,6 +35,11 @@ FACTS = (
     "note",
     "role",
     "time_left",
+    "previous_end",
+    "previous_target",
+    "previous_node",
+    "previous_host",
+    "previous_token",
 )
 """The names of all facts. An event has those that its kind of item and its hook have."""
 

@@ -17,7 +17,7 @@ from supervisor.core.lock.election import ElectionLock
 from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.machines import record as records
 from supervisor.core.machines.record import RecordKeeper
-from supervisor.core.settings import ItemSettings, SemaphoreSettings, Wanted
+from supervisor.core.settings import NOWHERE, ItemSettings, Place, SemaphoreSettings, Wanted
 from supervisor.core.times import LONG_AGO
 
 
@@ -29,6 +29,7 @@ def new_contender(
     record: Record = EMPTY_RECORD,
     recorded: ItemSettings | None = None,
     now: float = 0.0,
+    place: Place = NOWHERE,
 ) -> Contender:
     """Return a contender that has sent Consul nothing yet; its first step is due at once.
 
@@ -57,9 +58,11 @@ def new_contender(
         told_role=(Role.WAITING if settings.contend else Role.OBSERVER, ""),
         paused=record.paused,
         record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
+        place=place,
     )
     if tenure is not None:
-        return replace(contender, lock=contender.lock.restored_from(tenure).read_by(now))
+        lock = contender.lock.restored_from(tenure).read_by(now)
+        return replace(contender, lock=lock.followed(tenure.session, now) if contender.session.owes else lock)
     return want_session(contender, LONG_AGO)
 
 
@@ -76,7 +79,13 @@ def contender_of(
     Its first session waits for ``wanted.delay_s``. A contender that goes on with a record does not wait.
     """
     contender = new_contender(
-        wanted.settings, spread=wanted.spread, instance=instance, record=record, recorded=recorded, now=now
+        wanted.settings,
+        spread=wanted.spread,
+        instance=instance,
+        record=record,
+        recorded=recorded,
+        now=now,
+        place=wanted.place,
     )
     faults = None if wanted.unchecked and wanted.settings.contend else ()
     contender = replace(contender, read_offset=wanted.read_offset, faults=faults)

@@ -6,17 +6,19 @@ functions when an event means such a change, ``scheduler.py`` when the change is
 when a contender is born. No function here sends a request or starts a hook.
 """
 
-from supervisor.core.actions import Reason
+from supervisor.core.actions import Previous, Reason
 from supervisor.core.beside import candidate_check as healths
 from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.lock.base import Observation
 from supervisor.core.machines import session as sessions
+from supervisor.core.machines.guard import Guard, GuardEnd
 from supervisor.core.machines.session import Stage
-from supervisor.core.machines.tenure import OUR_OWN_MAKING, Tenure
-from supervisor.core.outcomes import View
+from supervisor.core.machines.tenure import OUR_OWN_MAKING, Phase, Tenure
+from supervisor.core.outcomes import KeyView, View
 from supervisor.core.settings import ItemSettings
+from supervisor.core.tenure_record import ABSENT
 from supervisor.core.times import LONG_AGO, NEVER
 
 REJOIN_DELAY_MAX_S = 300.0
@@ -51,7 +53,17 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     hold = view.find_hold(contender.session.id)
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
     assert contender.may_come_to_hold, "a node that must not hold has given its session up"
+    ours, fence = contender.lock.claims(contender.session.id), contender.settings.fence
+    guard = None
+    if isinstance(view, KeyView) and view.is_guarded and not ours:
+        claim = contender.claim
+        guard = Guard(now, contender.place, claim.target if claim else "")
+    before = contender.lock.view
+    ended = GuardEnd.RELEASED if isinstance(before, KeyView) and before.present else GuardEnd.NONE
     tenure = Tenure(
+        phase=Phase.ACQUIRING if guard is None else Phase.GUARDING,
+        guard=guard,
+        previous=None if fence is None else Previous(ended),
         session=contender.session.id,
         token=hold.token,
         create_index=hold.create_index,
@@ -64,6 +76,8 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     contender = observe(replace(contender, tenure=tenure), observation, now)
     renew = contender.session.renew.schedule_by(contender.renew_after(now, first=True))
     lock = contender.lock.acquired(hold.token, contender.read_after(contact, first=True))
+    if not ours:
+        lock = replace(lock, record=None)  # of an earlier tenure
     return replace(contender, session=replace(contender.session, renew=renew), lock=lock)
 
 
@@ -88,6 +102,30 @@ def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
     """
     lockout_s = NEVER if contender.tenure is None else contender.lock.lockout_s
     return lease_of(settings, min(settings.lockout_s, lockout_s))
+
+
+# --- a guard ends -----------------------------------------------------------------------------------
+
+
+def observe_record(contender: Contender, now: float) -> Contender:
+    """Take in the tenure record as it is now: a guard may end by it."""
+    tenure, record = contender.tenure, contender.lock.record
+    if tenure is None or tenure.phase is not Phase.GUARDING or tenure.guard is None or record is None:
+        return contender
+    guard = tenure.guard.observe(None if record == ABSENT else record, tenure.session, now)
+    tenure = replace(tenure, guard=guard)
+    if guard.over is GuardEnd.NONE and tenure.hooks.running is None:
+        tenure = tenure.guard_ended(tenure.contact)
+    return replace(contender, tenure=tenure)
+
+
+def confirm_off(contender: Contender) -> Contender:
+    """End the guard by the operator's word that the machine of the former holder is off."""
+    tenure = contender.tenure
+    if tenure is None or tenure.phase is not Phase.GUARDING or tenure.guard is None:
+        return contender
+    guard = tenure.guard if tenure.guard.over else replace(tenure.guard, over=GuardEnd.CONFIRMED)
+    return replace(contender, tenure=replace(tenure, guard=guard))
 
 
 # --- a session or a tenure ends ---------------------------------------------------------------------

@@ -9,9 +9,11 @@ from supervisor.core.contender.lifecycle import (
     apply_file_settings,
     begin_tenure,
     change_settings,
+    confirm_off,
     depart,
     end_session,
     observe,
+    observe_record,
     resume,
     session_altered,
     session_died,
@@ -22,6 +24,7 @@ from supervisor.core.contender.state import Contender
 from supervisor.core.events import (
     Answered,
     ConfigLoaded,
+    ConfirmOffAsked,
     Event,
     HookEnded,
     HooksChecked,
@@ -44,7 +47,7 @@ from supervisor.core.machines import session as sessions
 from supervisor.core.machines import tenure as tenures
 from supervisor.core.machines.record import RECORD_RETRY_S, RecordKeeper
 from supervisor.core.machines.session import Stage
-from supervisor.core.machines.tenure import Tenure
+from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.outcomes import (
     Done,
     Ineligible,
@@ -57,7 +60,16 @@ from supervisor.core.outcomes import (
     SessionAltered,
     SessionGone,
 )
-from supervisor.core.requests import CreateSession, DestroySession, Request, Rewrite, ServiceRequest
+from supervisor.core.requests import (
+    CreateSession,
+    DestroySession,
+    MarkTenure,
+    Release,
+    Request,
+    Rewrite,
+    ServiceRequest,
+    WatchTenure,
+)
 
 REPAIR_S = 60.0  # between two repairs of a value, so that two programs do not write in turns
 REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the holder, by up to a minute
@@ -98,6 +110,8 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
             return replace(contender, tenure=tenure and tenures.recover(tenure))
         case PauseAsked():
             return replace(contender, paused=True)
+        case ConfirmOffAsked():
+            return confirm_off(contender)
         case ResumeAsked():
             return resume(contender, now)
 
@@ -125,7 +139,7 @@ def _record_written(contender: Contender, event: RecordWritten, now: float) -> C
         return _file_record_written(contender, event, now)
     record_keeper, tenure = contender.record_keeper.answered(event, now), contender.tenure
     # Nothing happens between a write and its answer, so this is the answer to the tenure's own record.
-    if tenure is not None and not tenure.recorded:
+    if tenure is not None and not tenure.recorded and tenure.phase is not Phase.GUARDING:
         recorded = record_keeper.has_tenure(tenure.session)
         tenure = replace(tenure, recorded=True) if recorded else tenure.lose(Reason.ACQUIRE_FAILED, now)
     return replace(contender, record_keeper=record_keeper, tenure=tenure)
@@ -196,8 +210,14 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
             return replace(contender, session=sessions.written(session, contender.terms, outcome, now))
         case Rewrite():
             return _rewritten(contender, request, outcome, now)
+        case MarkTenure() if contender.tenure is not None:
+            return _marked(contender, request, outcome, now)
+        case MarkTenure() | WatchTenure():
+            return replace(contender, session=sessions.looked(session, contender.terms, outcome, now))
         case _ if session.stage is Stage.RELEASING:
-            return _release_answered(contender, outcome, now)
+            if isinstance(request, Release) and request.ends_record and outcome == Done():
+                session = replace(session, owes=False)
+            return _release_answered(replace(contender, session=session), outcome, now)
         case _:
             return _try_answered(contender, request, outcome, now)
 
@@ -206,6 +226,8 @@ def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now
     is_read = request == contender.lock.read.pending
     lock, observation = contender.lock.answered(contender.terms, request, outcome, now)
     contender = replace(contender, lock=lock)
+    if isinstance(request, WatchTenure):
+        return observe_record(contender, now)
     if contender.session.awaits_observation and is_read:
         return _release_informed(contender, observation, now)
     if observation is not None:
@@ -258,6 +280,7 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
     session, terms = contender.session, contender.terms
     may_begin = contender.tenure is None and session.stage is Stage.LIVE and not session.ending
     contender = replace(contender, session=sessions.written(session, terms, outcome, now))
+    contender = replace(contender, lock=contender.lock.won(request, outcome))
     view = contender.lock.view_after_attempt(request, outcome)
     if isinstance(outcome, SessionGone) and may_begin:
         return session_died(contender, now)
@@ -281,10 +304,23 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
     lock, tenure = contender.lock, contender.tenure
     if isinstance(outcome, LostRace | SessionGone):
         lock = lock.read_by(now)
+    if isinstance(outcome, Done):
+        lock = lock.rewritten(request)
+    if isinstance(outcome, Done) and tenure is not None and tenure.claims:
+        tenure = tenure.guard_ended(request.at)
     if isinstance(outcome, Done) and tenure is not None:
         repair_at = now + REPAIR_S if tenure.overwritten else tenure.repair_at
         tenure = replace(tenure, leader=request.value, overwritten=False, repair_at=repair_at)
     return replace(contender, session=session, lock=lock, tenure=tenure)
+
+
+def _marked(contender: Contender, request: MarkTenure, outcome: Outcome, now: float) -> Contender:
+    """Note that a loser has told those who wait for it; where the record has changed, it tells them anew."""
+    session = contender.session.rewritten(request, outcome, now, contender.terms.retry_s)
+    session, lock = sessions.written(session, contender.terms, outcome, now), contender.lock
+    if isinstance(outcome, Done):
+        lock = lock.with_record(request.record)
+    return replace(contender, session=session, lock=lock)
 
 
 def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
@@ -333,6 +369,8 @@ def _observe_holding(contender: Contender, tenure: Tenure, observation: Observat
     session = contender.session.verify_soon(now) if is_new else contender.session
     if verdict.taken:
         tenure = tenure.key_lost(now, observation.view.leader)
+    else:
+        tenure = replace(tenure, next_leader=observation.view.leader)
     tenure = tenure.lose(verdict.reason, now, reason_within_s=tenures.REASON_WITHIN_S)
     return replace(contender, tenure=tenure, session=session)
 

@@ -29,7 +29,8 @@ from supervisor.core.machines import record as records
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines.session import Stage
 from supervisor.core.machines.tenure import Phase
-from supervisor.core.requests import Acquire, Release, Request, Watch
+from supervisor.core.requests import Acquire, MarkTenure, Release, Request, Rewrite, Watch
+from supervisor.core.tenure_record import State
 
 OVERWRITTEN = "another program has written over the value by which this node is named: that is written again"
 Begun = tuple[Contender, tuple[Action, ...]]
@@ -90,7 +91,7 @@ def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
 
 def _awaits_record(contender: Contender) -> bool:
     tenure = contender.tenure
-    if tenure is None:
+    if tenure is None or tenure.phase is Phase.GUARDING:
         return False
     return tenure.phase is Phase.LOST or (tenure.believes and not tenure.recorded)
 
@@ -141,6 +142,12 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         session = contender.session
         if contender.departing and session.may_be_abandoned(contender.terms, now):
             contender = replace(contender, session=session.abandoned(session.id))
+    session = contender.session
+    if contender.tenure is None and session.stage is Stage.LIVE:
+        if session.asked_delay_s not in (None, contender.asked_session.lock_delay_s):
+            contender = end_session(contender, now)  # the file has changed, and this node must not hold by it
+        elif contender.lock.tries_over_record:
+            contender = replace(contender, session=replace(session, owes=True))
     # A create, a release or a destroy goes first, because another node may wait for it.
     begun: list[Action] = []
     if contender.session.write.ready(now):
@@ -156,16 +163,30 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         attempt = lock.attempt_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
         begun.append(attempt)
-    elif contender.rewrite_due_at <= now:
-        rewrite = lock.rewrite_for(contender.terms, session.id, contender.settings.value, now)
-        contender = replace(contender, session=session.rewrite(rewrite))
-        begun.append(rewrite)
+    elif (upkeep := _upkeep(contender, now)) is not None:
+        contender = replace(contender, session=session.rewrite(upkeep))
+        begun.append(upkeep)
+    elif contender.look_due_at <= now:
+        session, look = sessions.begin_look(session, contender.terms, now)
+        contender = replace(contender, session=session)
+        begun.append(look)
     if renewal is not None:
         begun.append(renewal)
         if contender.tenure is not None and _releases_at_once(contender):
             # The renewal uses the connection that was opened ahead.
             begun += _prepared_release(contender, now)
     return contender, tuple(begun)
+
+
+def _upkeep(contender: Contender, now: float) -> Rewrite | MarkTenure | None:
+    """Return the write that keeps the key of our session, or its tenure record, true. None: none is due."""
+    lock, terms = contender.lock, contender.terms
+    if contender.rewrite_due_at <= now:
+        return lock.rewrite_for(terms, contender.session.id, contender.settings.value, now)
+    if contender.mark_due_at > now or lock.record is None:
+        return None
+    stopping = replace(lock.record, state=State.STOPPING)
+    return MarkTenure(terms.item, now, terms.exchange_s, terms.key, stopping, lock.mark_index)
 
 
 def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]:
@@ -257,14 +278,16 @@ def _report_role(contender: Contender, now: float) -> Begun:
     """
     tenure = contender.tenure
     name, role = contender.settings.name, contender.role
-    reported = (role, "" if tenure is None else str(tenure.reason))
+    waits_for = "" if tenure is None or tenure.guard is None else tenure.guard.waits_for
+    reason = "" if tenure is None else waits_for if tenure.phase is Phase.GUARDING else str(tenure.reason)
+    reported = (role, reason)
     if reported == contender.told_role or (tenure is not None and tenure.awaits_reason(now)):
         return contender, ()
     if tenure is None:
         changed = RoleChanged(name, role)
     else:
         transition = phases.transition_of(tenure)
-        changed = RoleChanged(name, role, tenure.reason, tenure.session, tenure.token, transition)
+        changed = RoleChanged(name, role, reason, tenure.session, tenure.token, transition)
     return replace(contender, told_role=reported), (changed,)
 
 

@@ -14,15 +14,17 @@ from supervisor.core.beside.maintenance import Maintenance
 from supervisor.core.beside.on_change import Change
 from supervisor.core.beside.service import Service
 from supervisor.core.beside.throttle import Throttle
-from supervisor.core.frozen import dataclass
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.jitter import align_to_series, align_to_tick, first_interval_s, next_interval_s
-from supervisor.core.lease import RETRY_MIN_S, RETRY_SPREAD_S, TRIES_PER_TTL, Lease
+from supervisor.core.lease import EXCLUSIVE_DELAY_S, RETRY_MIN_S, RETRY_SPREAD_S, TRIES_PER_TTL, Lease
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
 from supervisor.core.machines import session as sessions
+from supervisor.core.machines.guard import Guard
 from supervisor.core.machines.record import RecordKeeper, record_of
 from supervisor.core.machines.session import Session, Stage, Terms
 from supervisor.core.machines.tenure import Phase, Tenure
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import NOWHERE, ItemSettings, Place, SessionSettings
+from supervisor.core.tenure_record import State, TenureRecord
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.core.watchdog import Device
 
@@ -65,6 +67,7 @@ class Contender:
     throttle: Throttle = Throttle()  # the refusals by Consul's rate limits: how long requests wait
     maintenance: Maintenance = Maintenance()  # Consul's maintenance mode, which candidate_check may respect
     service: Service = Service()  # the known state of the service that names this node while it holds
+    place: Place = NOWHERE  # where this process runs
     watchdog_fault: str = ""  # why the watchdog could not be used when it was tried last. Blank: it could
 
     @property
@@ -87,13 +90,44 @@ class Contender:
         return record_of(self.session, self.tenure, self.settings, paused=self.paused)
 
     @property
+    def guard(self) -> Guard | None:
+        """The guard that keeps this node from acting. None: there is none, or it has ended."""
+        guards = self.tenure is not None and self.tenure.phase is Phase.GUARDING
+        guard = self.tenure.guard if guards and self.tenure is not None else None
+        return guard if guard is not None and guard.over is None else None
+
+    @property
+    def claim(self) -> TenureRecord | None:
+        """The tenure record of our session. None: the file has no fence, so there is none."""
+        fence, node = self.settings.fence, self.session.node
+        if fence is None:
+            return None
+        return TenureRecord(
+            session=self.session.id,
+            lock_delay_s=self.settings.lockout_s,
+            lose_time_s=self.lease.lose_time_s,
+            target=fence.target or node,
+            node=node,
+            place=self.place,
+            token=0 if self.tenure is None else self.tenure.token,
+        )
+
+    @property
+    def asked_session(self) -> SessionSettings:
+        """The session as this node requests it. An exclusive guard keeps rivals out in place of Consul."""
+        session, fence = self.settings.session, self.settings.fence
+        if fence is None or not fence.exclusive:
+            return session
+        return replace(session, lock_delay_s=EXCLUSIVE_DELAY_S)
+
+    @property
     def terms(self) -> Terms:
         settings, urgent_s, spread = self.settings, self.urgent_retry_s, self.spread
-        session, exchange_s = settings.session, self.lease.exchange_s
+        session, exchange_s = self.asked_session, self.lease.exchange_s
         is_urgent = self.tenure is not None or self.session.stage is Stage.RELEASING
         retry_s = urgent_s if is_urgent else self.patient_retry_s
         read_s = min(exchange_s, self.lease.interval_s)
-        figures = (exchange_s, retry_s, urgent_s, spread, read_s, self.tenure is not None)
+        figures = (exchange_s, retry_s, urgent_s, spread, read_s, self.tenure is not None, self.claim)
         return Terms(settings.name, settings.key, session, *figures)
 
     @property
@@ -197,18 +231,49 @@ class Contender:
         session = self.session
         if self.tenure is not None or self.winding_up or not self.lock.is_free:
             return False
+        if self.settings.fence is not None and session.look_at != NEVER:
+            return False
         ready = session.may_write and session.verified and self.faults is not None
-        return ready and self.record_keeper.has_session(session.id)
+        # A process that starts after a crash must know whether its release is to keep the key's flags.
+        return ready and self.record_keeper.has_session(session.id, owes=self.lock.tries_over_record)
+
+    @property
+    def look_due_at(self) -> float:
+        """When to look, before the first try, whether another's tenure record is right. NEVER: it is."""
+        session = self.session
+        if self.settings.fence is None or self.tenure is not None or not session.verified:
+            return NEVER
+        return session.look_at if session.may_write else NEVER
+
+    @property
+    def mark_due_at(self) -> float:
+        """When a loser tells those who wait for it that it stops. NEVER: it has, or none of them waits."""
+        tenure, lock, session = self.tenure, self.lock, self.session
+        if tenure is None or tenure.believes or not tenure.began or not session.may_write:
+            return NEVER
+        if lock.record is None or not lock.claims(tenure.session) or lock.record.state is not State.ACTING:
+            return NEVER
+        holds = lock.has_entry(session.id) and not session.dead
+        return NEVER if holds or not lock.mark_index else session.retry_at
 
     @property
     def rewrite_due_at(self) -> float:
-        """When the key that our session holds gets the value of the file. NEVER: it has that value."""
+        """When the key that our session holds gets the value of the file, or its tenure record.
+
+        NEVER: it has both.
+        """
         session, tenure = self.session, self.tenure
         if not session.may_write or not self.lock.has_entry(session.id):
             return NEVER
+        if tenure is not None and tenure.phase is Phase.GUARDING:
+            return session.retry_at if tenure.claims else NEVER
         if tenure is not None and tenure.phase not in (Phase.ACQUIRING, Phase.HOLDING):
             return NEVER
+        if session.owes and self.lock.record is None:
+            return NEVER  # the tenure record of a process before this one is read first, to be kept
         due_at = session.rewrite_due_at(self.settings.value)
+        if due_at == NEVER and tenure is not None and self.lock.lacks_record(session.id, self.claim):
+            return session.retry_at
         if due_at == NEVER and tenure is not None and tenure.overwritten:
             return tenure.repair_at
         return due_at
@@ -219,13 +284,13 @@ class Contender:
         if has_finished(self):
             return NEVER
         times = [self.session.deadline, self.lock.deadline, self.record_keeper.deadline, self.health.deadline]
-        times += (self.maintenance.read.deadline, self.rewrite_due_at)
+        times += (self.maintenance.read.deadline, self.rewrite_due_at, self.mark_due_at, self.look_due_at)
         if self.rests:
             times.append(self.rests_until)
         if not self.winding_up:
             times.append(self.change.deadline)
         if self.tenure is not None:
-            times.append(self.tenure.deadline(self.lease))
+            times += (self.tenure.deadline(self.lease), self.tenure.guard_deadline(self.settings.fence))
         if self.tenure is None or self.tenure.phase is not Phase.ADOPTING:
             times.append(self.service.exchange.deadline)
         if self.may_try:
@@ -237,6 +302,7 @@ class Contender:
 
 ROLE_OF_PHASE: Mapping[Phase, Role] = {
     Phase.ADOPTING: Role.ACQUIRING,
+    Phase.GUARDING: Role.ACQUIRING,
     Phase.ACQUIRING: Role.ACQUIRING,
     Phase.HOLDING: Role.HOLDING,
     Phase.STOPPING: Role.LOSING,

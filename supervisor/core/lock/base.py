@@ -17,6 +17,7 @@ from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import Outcome, View
 from supervisor.core.requests import Request, Rewrite, Watch
 from supervisor.core.settings import ItemSettings
+from supervisor.core.tenure_record import TenureRecord
 from supervisor.core.times import LONG_AGO, NEVER
 
 WAIT_S = 25.0  # an abandoned query stays counted by the agent until its wait runs out
@@ -78,6 +79,7 @@ class Lock(ABC):
     try_at: float = LONG_AGO  # no attempt before this time
     read_ahead_s: float = READ_AHEAD_S  # how long before an attempt a missing observation is requested
     paused_until: float = LONG_AGO  # no write at all before this time, after a race that was lost
+    record: TenureRecord | None = None  # the tenure record of the key, as far as it was followed
 
     queues: ClassVar[bool] = False
     """Whether contenders stand in line, so that a contender that does not act delays the ones behind it."""
@@ -144,6 +146,40 @@ class Lock(ABC):
     @abstractmethod
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """Return the lock with the answer to the request for a detail."""
+
+    def won(self, request: Request, outcome: Outcome) -> Self:
+        """Return the lock with the tenure record that this attempt has written."""
+        return self
+
+    def with_record(self, record: TenureRecord, index: int = 0) -> Self:
+        """Return the lock with the tenure record that we have written."""
+        return replace(self, record=record)
+
+    def rewritten(self, request: Rewrite) -> Self:
+        """Return the lock with what this request has written beside the value."""
+        return self
+
+    def lacks_record(self, session: str, claim: TenureRecord | None) -> bool:
+        """Return whether a holder must write its tenure record, or the flags that tell of it."""
+        return False
+
+    @property
+    def tries_over_record(self) -> bool:
+        """Whether the attempt that is due leaves the tenure record of another session in place."""
+        return False
+
+    @property
+    def mark_index(self) -> int:
+        """The ModifyIndex of the tenure record. 0: not known."""
+        return 0
+
+    def claims(self, session: str) -> bool:
+        """Return whether the tenure record names this session, as far as this node knows."""
+        return self.record is not None and self.record.session == session != ""
+
+    def followed(self, session: str, now: float) -> Self:
+        """Return the lock whose tenure record is watched for this session, whether or not it holds."""
+        return self
 
     def restored_from(self, tenure: Tenure) -> Self:
         """Return the lock as it was when the tenure on record began, as far as the record tells."""

@@ -21,6 +21,7 @@ from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import RETRY_SPREAD_S
 from supervisor.core.lock import backoff, handover
 from supervisor.core.lock.base import (
+    IDLE_PAUSE_S,
     READ_AHEAD_S,
     WAIT_S,
     WATCH_S,
@@ -31,15 +32,37 @@ from supervisor.core.lock.base import (
     Unsure,
     Verdict,
 )
+from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Session, Terms
 from supervisor.core.machines.tenure import Tenure
-from supervisor.core.outcomes import KeyView, LockDelayed, LostRace, Outcome, SessionInfo, View, Won
-from supervisor.core.requests import Acquire, ReadKey, ReadSession, Release, Request, Rewrite, WatchKey
+from supervisor.core.outcomes import (
+    KeyView,
+    LockDelayed,
+    LostRace,
+    Outcome,
+    RecordExists,
+    SessionInfo,
+    TenureShown,
+    View,
+    Won,
+)
+from supervisor.core.requests import (
+    Acquire,
+    ReadKey,
+    ReadSession,
+    Release,
+    Request,
+    Rewrite,
+    WatchKey,
+    WatchTenure,
+)
 from supervisor.core.settings import ElectionSettings, ItemSettings
+from supervisor.core.tenure_record import ABSENT, TenureRecord, merge
 from supervisor.core.times import LONG_AGO, NEVER
 
 LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time until waiters see the lock free
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every attempt that comes too soon
+VALUE_BYTES_MAX = 262_144  # what a transaction carries for certain, encoded (agent/txn_endpoint.go)
 LAG_S_MAX = 0.025  # a hand-over takes less; on_change runs later by this much
 
 
@@ -68,6 +91,13 @@ class ElectionLock(Lock):
     backoff_s: float = 0.0
     opened_unseen: bool = False  # the key was free already when this node saw it first
     refusals: int = 0  # attempts in a row that Consul refused without showing a holder; 2 stands for more
+    has_fence: bool = False  # by the file
+    record_exists: bool = (
+        False  # an acquire was refused because of a tenure record that the flags do not tell of
+    )
+    follows_record: str = ""  # our session, while it holds and the tenure record is watched. Blank: it is not
+    record_index: int = 0  # the index from which that watch waits. 0: it is answered at once
+    mark_index: int = 0
 
     @property
     def holder_delay_s(self) -> float | None:
@@ -97,6 +127,7 @@ class ElectionLock(Lock):
         assert isinstance(settings, ElectionSettings)
         more_s = settings.acquire_delay_s - self.acquire_delay_s
         key = replace(self, acquire_delay_s=settings.acquire_delay_s, only_locks=settings.only_locks)
+        key = replace(key, has_fence=settings.fence is not None)
         if not self.is_free:
             return key
         return replace(key, backoff_s=max(0.0, self.backoff_s + more_s), try_at=self.try_at + more_s)
@@ -117,9 +148,21 @@ class ElectionLock(Lock):
         if view.session != our_session and self.is_free and now < self.try_at:
             key = replace(key, attempt_probability=backoff.decrease(self.attempt_probability))
         known = key.holder_session is not None and key.holder_session.session == view.session
-        details = key.details if known or view.session == our_session else key.details.schedule_by(now)
-        key = replace(key, holder=view.session, hold_index=view.modify_index, details=details)
-        return key._taken()
+        if view.session == our_session:
+            key = key._following(view, now)
+        elif not known and not key.follows_record:
+            key = replace(key, details=key.details.schedule_by(now))
+        return replace(key, holder=view.session, hold_index=view.modify_index)._taken()
+
+    def _following(self, view: KeyView, now: float) -> Self:
+        """Return the key whose tenure record is watched from now on, if our session has or is to have one."""
+        if self.follows_record == view.session or not (view.is_guarded or self.has_fence):
+            return self
+        return self.followed(view.session, now)
+
+    def followed(self, session: str, now: float) -> Self:
+        details = self.details if self.details.pending is None else Lane()  # what it asked no longer matters
+        return replace(self, follows_record=session, details=details.schedule_by(now))
 
     def _free(self, observation: Observation, view: KeyView, our_session: str, now: float) -> Self:
         """Return the key as free; where it has just become free, plan the attempt.
@@ -146,7 +189,7 @@ class ElectionLock(Lock):
         )
 
     def _taken(self) -> Self:
-        return replace(self, seen_free_at=LONG_AGO, opens_at=NEVER)
+        return replace(self, seen_free_at=LONG_AGO, opens_at=NEVER, record_exists=False)
 
     @property
     def _next_backoff_s(self) -> float:
@@ -164,7 +207,8 @@ class ElectionLock(Lock):
         if session.dead and not view.session:
             return Unsure()  # Consul still guards the lock
         reason = Reason.LOCK_GONE if view.present and same_key else Reason.KEY_DELETED
-        return Lost(reason, taken=True)
+        # Whoever acquires over our tenure record waits until our lease is over.
+        return Lost(reason, taken=not (view.is_guarded and self.claims(tenure.session)))
 
     def restored_from(self, tenure: Tenure) -> Self:
         token, leader = tenure.token, tenure.leader
@@ -185,20 +229,47 @@ class ElectionLock(Lock):
         return self.opens_at + delay_s + LOCK_DELAY_SLACK_S
 
     def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire:
-        return Acquire(terms.item, now, terms.exchange_s, terms.key, session, value)
+        """Return the acquire: with our tenure record where there is none, else over that of another session.
+
+        The key's flags tell of a record. A key that is still held is expected to be released in order.
+        """
+        view, claim, over = self.view, terms.claim, self.tries_over_record
+        index = 0 if view is None else view.modify_index
+        request = Acquire(terms.item, now, terms.exchange_s, terms.key, session, value, index, over=over)
+        return request if claim is None or over else replace(request, claim=claim)
+
+    @property
+    def tries_over_record(self) -> bool:
+        view = self.view
+        return self.record_exists or (view is not None and view.is_guarded and not view.session)
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
         if not isinstance(outcome, Won):
             return None
         assert isinstance(request, Acquire)
-        index = outcome.modify_index
-        return KeyView(index, request.session, request.value, outcome.create_index, index, outcome.lock_index)
+        index, is_guarded = outcome.modify_index, request.over or request.claim is not None
+        indexes = (outcome.create_index, index, outcome.lock_index)
+        return KeyView(index, request.session, request.value, *indexes, is_guarded=is_guarded)
+
+    def won(self, request: Request, outcome: Outcome) -> Self:
+        """Return the key with the tenure record that the acquire has written, if it has."""
+        if not isinstance(request, Acquire) or not isinstance(outcome, Won) or request.claim is None:
+            return self
+        return self.with_record(request.claim, outcome.modify_index)
+
+    def with_record(self, record: TenureRecord, index: int = 0) -> Self:
+        """Return the key with the tenure record that we have written. The watch on it shows its index."""
+        return replace(
+            self, record=record, mark_index=index, record_index=index, details=self.details.mark_stale()
+        )
 
     def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
         """Plan the next attempt after one that a lock-delay refused, a rival won or Consul did not answer."""
         match outcome:
             case LockDelayed():
                 return self._delayed(terms, RETRY_SPREAD_S * terms.spread, now)
+            case RecordExists():
+                return replace(self.must_reread(now), record_exists=True)
             case LostRace():
                 lowered = backoff.decrease(self.attempt_probability)
                 return replace(self._refused(now), attempt_probability=lowered)
@@ -227,6 +298,8 @@ class ElectionLock(Lock):
     def released(self, *, failed: bool) -> Self:
         """Return the key with a lower attempt probability when the tenure failed, and with 1 otherwise."""
         key = Lock.released(self, failed=failed)
+        if self.follows_record:  # what it says is kept, because the release that follows depends on it
+            key = replace(key, follows_record="", record_index=0, details=Lane())
         return replace(key, attempt_probability=backoff.decrease(self.attempt_probability) if failed else 1.0)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
@@ -239,10 +312,42 @@ class ElectionLock(Lock):
             kept = handover.hint_for(session.handover_to)
         elif handover.hinted_session(kept):
             kept = value
-        return Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
+        ours = self.claims(session.id)
+        over = not ours and (session.owes or (self.view is not None and self.view.is_guarded))
+        release = Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
+        if ours and len(kept) > VALUE_BYTES_MAX:
+            release = replace(release, value=b"")  # a transaction limits it, and nobody leads by it any more
+        return replace(release, ends_record=ours, over=over)
 
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
-        return Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
+        """Return the request for this value, and for the tenure record of a node that keeps one.
+
+        A record never shrinks while its tenure lasts, and keeps its target.
+        """
+        rewrite = Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
+        kept, claim = self.record if self.claims(session) else None, terms.claim
+        if kept is not None and claim is not None:
+            claim = merge(kept, claim)
+        if claim is None and kept is None:
+            return replace(rewrite, ends_record=self.view is not None and self.view.is_guarded)
+        return replace(rewrite, claim=claim or kept)
+
+    def rewritten(self, request: Rewrite) -> Self:
+        """Return the key with the flags and the tenure record that this request has written."""
+        if request.claim is None and not request.ends_record:
+            return self
+        view = self.view and replace(self.view, is_guarded=request.claim is not None)
+        return replace(self.with_record(request.claim or ABSENT), view=view)
+
+    def lacks_record(self, session: str, claim: TenureRecord | None) -> bool:
+        """Return whether a holder must write its tenure record, or the flags that tell of it."""
+        if self.record is None or self.view is None:
+            return False
+        if claim is None:  # the file has no fence any more, and the tenure keeps what it began with
+            return self.claims(session) and not self.view.is_guarded
+        if not self.claims(session) or not self.view.is_guarded:
+            return True
+        return merge(self.record, claim) != self.record
 
     # --- reads -------------------------------------------------------------------------------------
 
@@ -263,15 +368,34 @@ class ElectionLock(Lock):
         """
         return min(LAG_S_MAX, max(0.0, self._next_backoff_s - backoff.ROUND_S))
 
-    def _details_request(self, terms: Terms, now: float) -> ReadSession | None:
+    def _details_request(self, terms: Terms, now: float) -> ReadSession | WatchTenure | None:
+        if self.follows_record:
+            return WatchTenure(terms.item, now, WATCH_S, terms.key, self.record_index, WAIT_S)
         session = "" if self.view is None else self.view.session
         return ReadSession(terms.item, now, terms.exchange_s, session) if session else None
 
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """Note the holder's lock-delay, or assume our own where Consul does not show the session."""
+        if isinstance(request, WatchTenure):
+            return self._record_answered(terms, outcome, now)
         assert isinstance(request, ReadSession)
         if not isinstance(outcome, SessionInfo):
             return replace(self, details=self.details.finish(now + terms.retry_s))
         delay_s = outcome.lock_delay_s
         known = HolderSession(request.session, terms.settings.lock_delay_s if delay_s is None else delay_s)
         return replace(self, details=self.details.finish(), holder_session=known)
+
+    def _record_answered(self, terms: Terms, outcome: Outcome, now: float) -> Self:
+        """Note the tenure record, and watch it on. A record that cannot be read is read again."""
+        stale = self.details.stale
+        if not isinstance(outcome, TenureShown):
+            return replace(self, details=self.details.finish(now + terms.retry_s), record_index=0)
+        key = replace(self, details=self.details.finish(now))
+        if stale:
+            return replace(key, record_index=0)
+        fell = outcome.index < self.record_index
+        pause_s = IDLE_PAUSE_S if outcome.index == self.record_index else 0.0  # it has waited for nothing
+        key = replace(
+            key, details=key.details.schedule_at(now + pause_s), record_index=0 if fell else outcome.index
+        )
+        return replace(key, record=outcome.record or ABSENT, mark_index=outcome.modify_index)

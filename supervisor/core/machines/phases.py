@@ -9,6 +9,7 @@ from supervisor.core.actions import Action, Arm, HookContext, KillHook, Reason, 
 from supervisor.core.frozen import replace
 from supervisor.core.lease import Lease
 from supervisor.core.machines import tenure as tenures
+from supervisor.core.machines.guard import GuardEnd
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.machines.tenure import BELIEVING, Phase, PhaseEnd, Tenure
 from supervisor.core.settings import ItemSettings
@@ -26,6 +27,34 @@ def advance(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
         if tenure.phase is before:
             break
     return tenure, tuple(actions)
+
+
+def _guarding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
+    """Run the fence while the guard lasts; once it is over, kill a fence that still runs.
+
+    The scheduler then writes the tenure record, whose answer ends this phase.
+    """
+    guard, fence = tenure.guard, settings.fence
+    assert guard is not None, "a tenure that guards has a guard"
+    hooks = () if fence is None else (fence.hook,)
+    sequence = tenure.hooks.settle(hooks, now)
+    over = guard.over
+    if over is None and hooks and sequence.finished(hooks) and not sequence.failed:
+        over = GuardEnd.FENCED
+    if over is None and now >= guard.waits_until(fence):
+        over = GuardEnd.WAITED
+    if sequence.failed:
+        sequence = Sequence()  # as long as the guard lasts
+    shoots = now >= guard.shoots_at(fence)
+    tenure = replace(tenure, hooks=sequence, guard=replace(guard, over=over, shoots=shoots))
+    if over is not None:
+        if sequence.running is None or tenure.killing:
+            return tenure, ()
+        return replace(tenure, killing=True), (KillHook(sequence.running),)
+    may_shoot = shoots and not sequence.finished(hooks) and sequence.due(now)
+    if not may_shoot or not _news_is_fresh(tenure, lease, now):
+        return tenure, ()
+    return _start(tenure, settings, lease)
 
 
 def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
@@ -117,6 +146,7 @@ def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
 
 _WORK = {
     Phase.ADOPTING: _adopting,
+    Phase.GUARDING: _guarding,
     Phase.ACQUIRING: _acquiring,
     Phase.STOPPING: _stopping,
     Phase.LOSING: _losing,
@@ -127,27 +157,38 @@ _WORK = {
 
 def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Advanced:
     hooks = {
+        Phase.GUARDING: () if settings.fence is None else (settings.fence.hook,),
         Phase.ACQUIRING: settings.on_acquire,
         Phase.LOSING: settings.on_lose,
         Phase.LAST_RESORT: settings.on_lose_failure,
     }[tenure.phase]
-    begin_by = _begin_by(tenure, lease) if tenure.phase is Phase.ACQUIRING else NEVER
+    begin_by = _begin_by(tenure, lease) if tenure.believes else NEVER
     sequence, start = tenure.hooks.start(hooks, _context(tenure, settings, lease), begin_by=begin_by)
     return replace(tenure, hooks=sequence), (start,)
 
 
 def transition_of(tenure: Tenure) -> str:
     """Return the transition id that the hooks of this phase of the tenure receive."""
-    if tenure.phase in BELIEVING:
+    if tenure.phase is Phase.GUARDING:
+        event = "fence"
+    elif tenure.phase in BELIEVING:
         event = "adopt" if tenure.reason is Reason.ADOPTED else "acquire"
     else:
         event = "lose-failure" if tenure.phase in (Phase.LAST_RESORT, Phase.STUCK) else "lose"
     return f"{tenure.session}-{event}"
 
 
+def _event_of(tenure: Tenure) -> str:
+    if tenure.phase is Phase.GUARDING:
+        return "fence"
+    if tenure.believes:
+        return "acquire"
+    return "lose" if tenure.phase is Phase.LOSING else "lose-failure"
+
+
 def _context(tenure: Tenure, settings: ItemSettings, lease: Lease) -> HookContext:
     acquiring, of_many = tenure.phase in BELIEVING, settings.kind == "semaphore"
-    event = "acquire" if acquiring else "lose" if tenure.phase is Phase.LOSING else "lose-failure"
+    event = _event_of(tenure)
     return HookContext(
         event=event,
         name=settings.name,
@@ -163,4 +204,5 @@ def _context(tenure: Tenure, settings: ItemSettings, lease: Lease) -> HookContex
         kind=settings.kind,
         holders=tenure.holders,
         note=tenure.note,
+        previous=tenure.guard.previous if event == "fence" and tenure.guard else tenure.previous,
     )

@@ -33,8 +33,8 @@ class RecordKeeper:
     def deadline(self) -> float:
         return self.due_at
 
-    def has_session(self, session: str) -> bool:
-        return self.kept is not None and self.kept.session == session
+    def has_session(self, session: str, *, owes: bool = False) -> bool:
+        return self.kept is not None and self.kept.session == session and (self.kept.owes or not owes)
 
     def has_tenure(self, session: str) -> bool:
         return self.has_session(session) and self.kept is not None and self.kept.step in _BEGUN
@@ -75,11 +75,19 @@ def advance(
 
 
 def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *, paused: bool) -> Record:
-    """Return the record that a process which starts now would need."""
-    if tenure is None or tenure.phase is Phase.LOST:
-        owed = session.id or session.abandoned_id
-        step = Point.SESSION if owed else Point.NONE
-        return Record(step, settings.key if owed else "", owed, paused=paused)
+    """Return the record that a process which starts now would need.
+
+    Of a tenure that has only guarded, nothing acts, so its session alone is on record.
+    """
+    # An acquire may have been applied that no process lives to see answered.
+    owes, delay_s = session.owes or settings.fence is not None, session.asked_delay_s
+    if delay_s == settings.session.lock_delay_s:
+        delay_s = None
+    if tenure is None or tenure.phase in (Phase.GUARDING, Phase.LOST) or tenure.has_only_guarded:
+        left = session.id or session.abandoned_id
+        if not left:
+            return Record(paused=paused)
+        return Record(Point.SESSION, settings.key, left, paused=paused, owes=owes, asked_delay_s=delay_s)
     return Record(
         step=_step_of(tenure),
         key=settings.key,
@@ -95,6 +103,8 @@ def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *
         paused=paused,
         foreign=tenure.session != session.id,
         note=tenure.note,
+        owes=owes,
+        asked_delay_s=delay_s,
     )
 
 
@@ -144,6 +154,10 @@ def session_from(record: Record, recorded: ItemSettings | None, now: float) -> S
     session = Session(
         Stage.LIVE, record.session, renew=Lane(due_at=now), tried=True, last_value=record.leader
     )
+    delay_s = record.asked_delay_s
+    if delay_s is None and recorded is not None:
+        delay_s = recorded.session.lock_delay_s
+    session = replace(session, owes=record.owes, asked_delay_s=delay_s, look_at=NEVER)
     if recorded is not None and recorded.value != record.leader:
         session = replace(session, rewrite_at=now)
     return session.end(now, final_attempt=False) if record.step is Point.SESSION else session

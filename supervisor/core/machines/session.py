@@ -6,7 +6,8 @@ in no other stage.
 Consul may apply a write seconds after its client gave up on it. So an acquire is never sent after a
 release or a destroy. A release and a destroy are repeated until they are answered, but for the final attempt
 of a process that ends, and the destroy, which no late acquire survives, closes the session's life. A session
-never steps backwards.
+never steps backwards. A tenure record that may still name the session then is settled: it says that the
+session has ended.
 """
 
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from supervisor.core.outcomes import (
     SessionAlive,
     SessionAltered,
     SessionGone,
+    TenureShown,
     Unknown,
 )
 from supervisor.core.requests import (
@@ -33,12 +35,15 @@ from supervisor.core.requests import (
     CreateSession,
     DestroySession,
     JoinSemaphore,
+    MarkTenure,
     RenewSession,
     Request,
     Rewrite,
     TakeSlot,
+    WatchTenure,
 )
 from supervisor.core.settings import SessionSettings
+from supervisor.core.tenure_record import TenureRecord, put_right
 from supervisor.core.times import LONG_AGO, NEVER
 
 ATTEMPT_QUIET_S = 0.05  # usually Consul answers an attempt sooner
@@ -58,6 +63,7 @@ class Stage(StrEnum):
     LIVE = "live"
     RELEASING = "releasing"
     DESTROYING = "destroying"
+    SETTLING = "settling"
 
 
 class StageEnd(StrEnum):
@@ -70,6 +76,8 @@ class StageEnd(StrEnum):
     GIVEN_UP = "it is given up"
     RELEASE_OVER = "the release is over"
     DESTROY_OVER = "the destroy is over"
+    RECORD_OWED = "the destroy is over, and a tenure record may name it"
+    SETTLED = "no tenure record says that it acts"
     ABANDONED = "it is left to its TTL"  # it has expired, or this process can neither record nor release
 
 
@@ -91,6 +99,11 @@ TRANSITIONS: Mapping[Stage, Mapping[StageEnd, Stage]] = {
     },
     Stage.DESTROYING: {
         StageEnd.DESTROY_OVER: Stage.ABSENT,
+        StageEnd.RECORD_OWED: Stage.SETTLING,
+        StageEnd.ABANDONED: Stage.ABSENT,
+    },
+    Stage.SETTLING: {
+        StageEnd.SETTLED: Stage.ABSENT,
         StageEnd.ABANDONED: Stage.ABSENT,
     },
 }
@@ -109,6 +122,7 @@ class Terms:
     spread: float  # the contender's own number in [0, 1)
     read_s: float  # how long a read of the lock may take, so that silence delays no later one
     holds: bool  # there is a tenure, which depends on renewals and reads
+    claim: TenureRecord | None = None  # the tenure record of our session. None: the file has no fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +152,12 @@ class Session:
     )
     abandoned_id: str = ""  # the session that a final attempt left behind, for the next process to end
     handover_to: str | None = None  # the session to which the release hands the lock over. None: to any
+    node: str = ""  # the node that Consul has it for
+    asked_delay_s: float | None = None  # the lock-delay that it was created with. None: that of its settings
+    owes: bool = False  # it has sent a tenure record of its own, which may be there and name it
+    # When to look, before the first try, whether another's tenure record is right. NEVER: it is.
+    look_at: float = LONG_AGO
+    to_mark: tuple[TenureRecord, int] | None = None  # what puts the record of this index right
 
     @property
     def deadline(self) -> float:
@@ -210,25 +230,34 @@ class Session:
         assert self.stage is Stage.LIVE and not self.ending, f"a try while {self.stage}: {request}"
         assert self.verified, f"a try with a session that nobody has looked at: {request}"
         last_value = request.value if isinstance(request, Acquire | JoinSemaphore) else self.last_value
-        return replace(
-            self, write=self.write.begin(request), tried=True, prepared=False, last_value=last_value
-        )
+        owes = self.owes or (isinstance(request, Acquire) and request.claim is not None)
+        write = self.write.begin(request)
+        return replace(self, write=write, tried=True, prepared=False, last_value=last_value, owes=owes)
 
-    def rewrite(self, request: Rewrite) -> "Session":
+    def rewrite(self, request: Rewrite | MarkTenure | WatchTenure) -> "Session":
         assert self.stage is Stage.LIVE and not self.ending, f"a rewrite while {self.stage}: {request}"
-        return replace(self, write=self.write.begin(request))
+        owes = self.owes or (isinstance(request, Rewrite) and request.claim is not None)
+        return replace(self, write=self.write.begin(request), owes=owes)
 
-    def rewritten(self, request: Rewrite, outcome: Outcome, now: float, retry_s: float) -> "Session":
+    def rewritten(
+        self, request: Rewrite | MarkTenure, outcome: Outcome, now: float, retry_s: float
+    ) -> "Session":
         """Note the new value; without a success, plan the rewrite again."""
         if isinstance(outcome, Done):
-            return replace(self, last_value=request.value, rewrite_at=NEVER)
+            last_value = request.value if isinstance(request, Rewrite) else self.last_value
+            return replace(self, last_value=last_value, rewrite_at=NEVER)
         return replace(self, rewrite_at=now + retry_s)
+
+    @property
+    def retry_at(self) -> float:
+        """From when on a write that is due may be sent, after one that failed."""
+        return LONG_AGO if self.rewrite_at == NEVER else self.rewrite_at
 
     def rewrite_due_at(self, value: bytes) -> float:
         """Return when the key gets this value. NEVER: it has it, or the session gave no key a value."""
         if self.last_value in (None, value):
             return self.rewrite_at
-        return LONG_AGO if self.rewrite_at == NEVER else self.rewrite_at
+        return self.retry_at
 
     def release(self, request: Request) -> "Session":
         assert self.stage is Stage.RELEASING, f"a release while {self.stage}: {request}"
@@ -261,16 +290,30 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
     match session.stage:
         case Stage.ABSENT:
             create = CreateSession(terms.item, now, terms.exchange_s, terms.settings)
-            return become(session, StageEnd.CREATE_SENT, write=session.write.begin(create)), create
+            delay_s, write = terms.settings.lock_delay_s, session.write.begin(create)
+            return become(session, StageEnd.CREATE_SENT, write=write, asked_delay_s=delay_s), create
         case Stage.DESTROYING:
             destroy = DestroySession(terms.item, now, terms.exchange_s, session.id)
             return replace(session, write=session.write.begin(destroy)), destroy
+        case Stage.SETTLING:
+            return begin_look(session, terms, now)
         case Stage.CREATING | Stage.LIVE | Stage.RELEASING:
             raise AssertionError(f"a write is due while {session.stage}")
 
 
+def begin_look(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
+    """Look at the tenure record, or put it right as the last look requires."""
+    request: Request = WatchTenure(terms.item, now, terms.exchange_s, terms.key)
+    if session.to_mark is not None:
+        request = MarkTenure(terms.item, now, terms.exchange_s, terms.key, *session.to_mark)
+    return replace(session, write=session.write.begin(request), look_at=NEVER), request
+
+
 def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
-    renewal = RenewSession(terms.item, now, terms.exchange_s, session.id, terms.settings, terms.holds)
+    asked, delay_s = terms.settings, session.asked_delay_s
+    if delay_s is not None and delay_s != asked.lock_delay_s:  # the file has changed since it was created
+        asked = replace(asked, lock_delay_s=delay_s)
+    renewal = RenewSession(terms.item, now, terms.exchange_s, session.id, asked, terms.holds)
     return replace(session, renew=session.renew.begin(renewal)), renewal
 
 
@@ -295,7 +338,8 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_
     assert session.renew.pending is not None
     due_at = renew_at if isinstance(outcome, SessionAlive | SessionAltered) else now + terms.urgent_retry_s
     verified = session.verified or isinstance(outcome, SessionAlive)
-    return replace(session, renew=session.renew.finish(max(due_at, now)), verified=verified)
+    node = outcome.node if isinstance(outcome, SessionAlive) else session.node
+    return replace(session, renew=session.renew.finish(max(due_at, now)), verified=verified, node=node)
 
 
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
@@ -312,10 +356,38 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
         case Stage.RELEASING if answered or is_last:
             due_at = now + DESTROY_PAUSE_S if answered else now
             return _destroying(session, StageEnd.RELEASE_OVER, due_at)
+        case Stage.DESTROYING if answered and session.owes:
+            return become(session, StageEnd.RECORD_OWED, write=Lane(due_at=now))
         case Stage.DESTROYING if answered or is_last:
             return become(session, StageEnd.DESTROY_OVER, abandoned_id="" if answered else session.id)
         case _:
             return replace(session, write=session.write.schedule_at(now + terms.retry_s))
+
+
+def looked(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
+    """Process the answer to a look at the tenure record, or to what puts it right."""
+    is_last = session.final_attempt and session.stage is Stage.SETTLING
+    had_to_mark, session = session.to_mark, replace(session, write=session.write.finish(), to_mark=None)
+    if isinstance(outcome, TenureShown) and outcome.record is not None:
+        owed, ours = session.id if session.stage is Stage.SETTLING else "", terms.claim or TenureRecord()
+        right = put_right(outcome.record, owed, ours.target, ours.place)
+        if right is not None:
+            return _look_again(replace(session, to_mark=(right, outcome.modify_index)), now)
+    if had_to_mark is not None and isinstance(outcome, LostRace):
+        return _look_again(session, now)  # somebody has changed the record meanwhile
+    if not isinstance(outcome, TenureShown | Done):
+        if is_last:
+            return become(session, StageEnd.ABANDONED, abandoned_id=session.id)
+        return _look_again(replace(session, to_mark=had_to_mark), now + terms.retry_s)
+    if session.stage is Stage.SETTLING:
+        return become(session, StageEnd.SETTLED)
+    return _toward_end(session, now) if session.ending else session
+
+
+def _look_again(session: Session, at: float) -> Session:
+    if session.stage is Stage.SETTLING:
+        return replace(session, write=session.write.schedule_at(at))
+    return _toward_end(session, at) if session.ending else replace(session, look_at=at)
 
 
 def _toward_end(session: Session, now: float) -> Session:

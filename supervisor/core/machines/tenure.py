@@ -1,8 +1,9 @@
 """One tenure: from Consul's answer that our session holds the lock to the end of on_lose.
 
-``TRANSITIONS`` draws its phases. ACQUIRING runs on_acquire and then starts the run child, which is the
-command of ``run``. STOPPING kills those of them that still run. LOSING runs on_lose, and LAST_RESORT runs
-on_lose_failure; ``phases.py`` decides when each of them begins. A tenure that is ADOPTING comes from the
+``TRANSITIONS`` draws its phases. GUARDING waits behind the tenure record of another session (``guard.py``).
+ACQUIRING runs on_acquire and then starts the run child, which is the command of ``run``. STOPPING kills those
+of them that still run, or a fence. LOSING runs on_lose, and LAST_RESORT runs on_lose_failure; ``phases.py``
+decides when each of them begins. A tenure that is ADOPTING comes from the
 record of a process that crashed: the record names this node as holder, and Consul has not confirmed that to
 this process yet.
 
@@ -17,12 +18,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from supervisor.core.actions import Holder, Reason, StartRun
+from supervisor.core.actions import Holder, Previous, Reason, StartRun
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
+from supervisor.core.machines.guard import Guard, GuardEnd
 from supervisor.core.machines.machine import next_state
 from supervisor.core.machines.sequence import Sequence
+from supervisor.core.settings import Fence
 from supervisor.core.times import LONG_AGO, NEVER
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
@@ -34,6 +37,7 @@ class Phase(StrEnum):
     """The progress of a tenure."""
 
     ADOPTING = "adopting"
+    GUARDING = "guarding"
     ACQUIRING = "acquiring"
     HOLDING = "holding"
     STOPPING = "stopping"
@@ -46,6 +50,7 @@ class Phase(StrEnum):
 class PhaseEnd(StrEnum):
     """The cause that ends a phase."""
 
+    GUARD_OVER = "the guard is over, and the tenure record names this session"
     ON_ACQUIRE_DUE = "on_acquire is due"
     ON_ACQUIRE_OVER = "on_acquire is over"
     BELIEF_OVER = "belief is over"
@@ -57,11 +62,15 @@ class PhaseEnd(StrEnum):
     RECOVERED = "an operator has run `recover`"
 
 
-BELIEVING = (Phase.ADOPTING, Phase.ACQUIRING, Phase.HOLDING)
+BELIEVING = (Phase.ADOPTING, Phase.GUARDING, Phase.ACQUIRING, Phase.HOLDING)
 TRANSITIONS: Mapping[Phase, Mapping[PhaseEnd, Phase]] = {
     Phase.ADOPTING: {  # Consul has confirmed the tenure, or belief is over before that
         PhaseEnd.ON_ACQUIRE_DUE: Phase.ACQUIRING,
         PhaseEnd.ON_ACQUIRE_OVER: Phase.HOLDING,
+        PhaseEnd.BELIEF_OVER: Phase.STOPPING,
+    },
+    Phase.GUARDING: {
+        PhaseEnd.GUARD_OVER: Phase.ACQUIRING,
         PhaseEnd.BELIEF_OVER: Phase.STOPPING,
     },
     Phase.ACQUIRING: {
@@ -123,6 +132,8 @@ class Tenure:
     armed: bool = False  # its ``Arm`` has an answer: it may begin, also without a device that is not required
     overwritten: bool = False  # another program has written over the value of this holder
     repair_at: float = LONG_AGO  # when such a value is written again at the earliest
+    guard: Guard | None = None  # what GUARDING waits for
+    previous: Previous | None = None  # the tenure before, which the hooks of an election with a fence receive
 
     @property
     def believes(self) -> bool:
@@ -145,10 +156,33 @@ class Tenure:
         by = self.contact + lease.lock_delay_s - lease.margin_s / 2
         return by if self.taken_at is None else min(by, self.taken_at + lease.lose_time_s)
 
+    @property
+    def claims(self) -> bool:
+        """Whether a guard has ended, so that the tenure record is to name this session."""
+        ended = self.guard is not None and self.guard.over is not None
+        return self.phase is Phase.GUARDING and ended and self.hooks.running is None
+
+    @property
+    def has_only_guarded(self) -> bool:
+        """Whether the tenure ends, and nothing of it but a fence has begun."""
+        return self.phase is Phase.STOPPING and self.guard is not None and not self.began
+
+    def guard_deadline(self, fence: Fence | None) -> float:
+        """Return when the guard may end, or the fence begin. NEVER: there is no guard any more."""
+        if self.phase is not Phase.GUARDING or self.guard is None:
+            return NEVER
+        return self.guard.deadline(fence)
+
     def deadline(self, lease: Lease) -> float:
         if self.phase is Phase.STOPPING and self.run is None and self.hooks.running is None:
             return self.reason_deadline
         return min(self.expires_at(lease), self.hooks.deadline)
+
+    def guard_ended(self, contact: float) -> "Tenure":
+        """Go on to on_acquire, because Consul has shown our session and our tenure record behind it."""
+        assert self.guard is not None and self.guard.over is not None, "the guard lasts"
+        tenure = become(self.confirmed(contact), PhaseEnd.GUARD_OVER, hooks=Sequence())
+        return tenure if self.guard.over is GuardEnd.NONE else replace(tenure, previous=self.guard.previous)
 
     def confirmed(self, at: float) -> "Tenure":
         """Note a contact: a consistent answer to a request sent at ``at`` showed us as holder."""

@@ -13,6 +13,7 @@ from supervisor.core.settings import HOOK_EVENTS, Command, ItemSettings, Tls, We
 from supervisor.daemon.preflight.probes import FileProbe, Probe, ProgramProbe
 
 DEFAULT_PATH = "/bin:/usr/bin"  # as execvp has it when PATH is not set
+_SPARED = ("on_change", "candidate_check")  # the keys whose hooks a node can hold without
 _GOES_ON = re.compile(r"[;|&\n]")
 _JOINED = re.compile(r"&&|[<>]&|&>|;$")  # a command only if the former one has succeeded; streams
 _SCRIPT = re.compile(r"\s*([\w.,:+@%-]*/[\w./,:+@%-]*)(?!\S)")
@@ -49,8 +50,10 @@ def probes_of(items: tuple[ItemSettings, ...], environ: Mapping[str, str]) -> Pr
     """Return everything that the hooks of these items need. ``environ``: what hooks inherit, such as PATH."""
     found, path = ProbeList(), environ.get("PATH") or DEFAULT_PATH
     for settings in items:
+        can_wait = settings.fence is not None and not settings.fence.required
+        spared = (*_SPARED, "fence") if can_wait else _SPARED
         for hook, at, call, lives in _calls_of(settings):
-            needed = settings.contend and at[2] not in ("on_change", "candidate_check")
+            needed = settings.contend and at[2] not in spared
             for probe in _probes_of(call, path, lives=lives):
                 found.add(settings.name, hook, at, probe, needed=needed)
     return found
@@ -66,6 +69,8 @@ def _calls_of(settings: ItemSettings) -> Iterator[tuple[str, KeyPath, Command | 
         yield "run", (*path, "run"), settings.run.command, True
     if settings.check_hook is not None:
         yield settings.check_hook.name, (*path, "candidate_check"), settings.check_hook.call, False
+    if settings.fence is not None:
+        yield settings.fence.hook.name, (*path, "fence"), settings.fence.hook.call, False
 
 
 def _probes_of(call: Command | Webhook, path: str, *, lives: bool) -> Iterator[Probe]:

@@ -48,9 +48,25 @@ def lose_s(item: ItemSettings) -> float:
 def failover_s(item: ItemSettings) -> float:
     """Return how long the drill waits for another holder after a crash, or after a destroy without a TTL."""
     lease = lease_of(item)
-    lockout_s = item.lockout_s + lease.acquire_delay_s
-    found_s = WITHOUT_TTL_S + lockout_s if lease.failover_s is None else lease.failover_s
-    return found_s + 2 * ALLOWANCE_S
+    ended_s = WITHOUT_TTL_S if lease.ttl_s is None else 2 * lease.ttl_s
+    return ended_s + free_s(item) + guard_s(item) + 2 * ALLOWANCE_S
+
+
+def free_s(item: ItemSettings) -> float:
+    """Return how long after the end of a session another node has the lock at the latest."""
+    lease = lease_of(item)
+    return lease.key_delay_s + lease.acquire_delay_s
+
+
+def fence_s(item: ItemSettings) -> float:
+    """Return how long a fence that works keeps the node waiting that has acquired. 0: there is none."""
+    return 0.0 if item.fence is None else item.fence.after_s + item.fence.hook.attempt_s
+
+
+def guard_s(item: ItemSettings) -> float:
+    """Return how long a node that has acquired waits at most. With ``required`` its fence works."""
+    wait_s = lease_of(item).wait_s
+    return fence_s(item) if wait_s is None else wait_s
 
 
 def play_s(item: ItemSettings) -> float:

@@ -8,8 +8,10 @@ import asyncio
 import os
 import pickle
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from supervisor.adapters.journal.identity import place_here
 from supervisor.adapters.runtime import signals
 from supervisor.adapters.runtime.clock import boottime
 from supervisor.config import Config
@@ -28,7 +30,9 @@ def main(path: str, node: str) -> int:
     async def daemon() -> int:
         journal = reaches_journal(STANDARD_ERROR, os.environ)
         log = Log(config.log.level, config.log.format, boottime, journal=journal)
-        return await Daemon(config, node, os.environ, log, load=loaded).run()
+        # Nodes of one machine would never shoot each other.
+        place = replace(place_here(), machine=node, host=node)
+        return await Daemon(config, node, os.environ, log, load=loaded, place=place).run()
 
     return asyncio.run(daemon())
 

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from supervisor.config.formats.durations import format_duration
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
@@ -20,6 +21,9 @@ from supervisor.rehearsal.drill.bounds import (
     STUCK_S,
     WITHOUT_TTL_S,
     failover_s,
+    fence_s,
+    free_s,
+    guard_s,
     hold_s,
     lose_s,
 )
@@ -34,7 +38,7 @@ from supervisor.rehearsal.drill.losses import (
     succeeded,
 )
 from supervisor.rehearsal.drill.promises import ALLOWANCE_S, Played, Promise, at_least, at_most, yes
-from supervisor.rehearsal.drill.recorders import FAIL, HANG
+from supervisor.rehearsal.drill.recorders import FAIL, FENCE, HANG
 from supervisor.rehearsal.drill.stage import DrillCluster
 from supervisor.rehearsal.drill.tenures import ObservedTenure
 
@@ -176,12 +180,16 @@ async def crash_and_return(stage: DrillCluster) -> None:
         stage.judge(yes("no other node acquires", not stage.since(at)))
 
 
-async def crash(stage: DrillCluster) -> None:
-    """Kill the holder with all its processes, as the crash of its machine does, and start it again later."""
+async def crash(stage: DrillCluster, cue: str | None = None) -> None:
+    """Kill the holder with all its processes, as the crash of its machine does, and start it again later.
+
+    cue: what fence does, while Consul notices the crash at once. Blank: it works. None: it works, too, but
+    Consul notices the crash by the TTL.
+    """
     tenure, at = _holder(stage), time.monotonic()
     stage.mark(tenure.node, "crashes: its supervisor and its hooks are killed with -9")
     stage.kill(tenure.node, with_hooks=True)
-    await _failed_over(stage, tenure, at)
+    await (_failed_over(stage, tenure, at) if cue is None else _lost(stage, tenure, at, cue))
     stage.start(tenure.node)
     if stage.item.on_lose:
         await until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
@@ -190,21 +198,61 @@ async def crash(stage: DrillCluster) -> None:
 
 async def _failed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
     """Judge the promise about the failover of a holder that vanished at this moment."""
-    failover = stage.lease.failover_s
-    if failover is None:
+    failover = 2 * (stage.lease.ttl_s or 0.0) + free_s(stage.item) + guard_s(stage.item)
+    if stage.lease.ttl_s is None:
         await asyncio.sleep(WITHOUT_TTL_S)
         stage.judge(yes("nobody takes over without a TTL", not stage.since(at)))
         at = time.monotonic()
         stage.mark("", "an operator destroys the session")
         await stage.destroy(tenure.session)
-        failover = stage.item.lockout_s + stage.lease.acquire_delay_s
     following = await next_holder(stage, at, failover_s(stage.item))
     stage.judge(at_most("another node is holder (failover)", failover, after(at, following)))
 
 
+async def _lost(stage: DrillCluster, tenure: ObservedTenure, at: float, cue: str) -> None:
+    """Judge the promises about a fence that works or has this cue, after a machine was lost."""
+    key_s = free_s(stage.item)
+    if cue:
+        stage.cue(FENCE, cue)
+    stage.mark("", "Consul notices that the machine is lost")
+    await stage.destroy(tenure.session)
+    await until(lambda: stage.guard is not None, key_s + 2 * ALLOWANCE_S)
+    stage.judge(at_most("another node has the key (lock-delay in Consul)", key_s, after(at, stage.guard)))
+    if stage.guard is not None:
+        await _waited(stage, stage.guard, cue)
+    stage.clear(FENCE)
+    told = ", ".join(sorted({attempt.reason for attempt in stage.fences}))
+    stage.judge(Promise("fence is to switch off", tenure.node, told or "nobody", told == tenure.node))
+
+
+async def _waited(stage: DrillCluster, guard: ObservedTenure, cue: str) -> None:
+    """Judge the promises about the wait of a node that has acquired the key of a lost machine."""
+    at, lockout_s = guard.since, stage.item.lockout_s
+    if cue and stage.lease.wait_s is None:
+        await _nobody_acts(stage, at, guard_s(stage.item))
+        stage.command("confirm-off", stage.item.name, node=guard.node)
+        confirmed = await next_holder(stage, at, COMMAND_S)
+        stage.judge(yes("it acts once an operator confirms", confirmed is not None))
+        return
+    waited_s = after(at, await next_holder(stage, at, guard_s(stage.item) + 2 * ALLOWANCE_S))
+    if cue:
+        stage.judge(at_least("it does not act before the lease is over (lock_delay)", lockout_s, waited_s))
+        stage.judge(at_most("it acts when the lease is over (lock_delay)", lockout_s, waited_s))
+    else:
+        stage.judge(yes("fence succeeds", any(attempt.succeeded for attempt in stage.fences)))
+        stage.judge(at_most("it acts behind fence (after + timeout)", fence_s(stage.item), waited_s))
+
+
+async def _nobody_acts(stage: DrillCluster, at: float, within_s: float) -> None:
+    """Judge the promise that no time ends the wait for a fence that is required."""
+    following = await next_holder(stage, at, within_s + ALLOWANCE_S)
+    stage.judge(yes("nobody acts before fence succeeds (required)", following is None))
+
+
 async def silence(stage: DrillCluster) -> None:
-    """Let Consul be silent for the holder alone, for longer than its room."""
+    """Let Consul be silent for the holder alone, for longer than its room, while its fence fails."""
     tenure, at = _holder(stage), time.monotonic()
+    stage.cue(FENCE, FAIL)
     stage.mark(tenure.node, "gets no answer from Consul any more")
     stage.agents[tenure.node].freeze()
     lease = stage.lease
@@ -216,10 +264,14 @@ async def silence(stage: DrillCluster) -> None:
             stage.judge(
                 at_most("losing has ended (room + lose_time)", lease.room_s + lease.lose_time_s, ended_s)
             )
-        await _failed_over(stage, tenure, at)
-        stage.judge(*spare(stage, tenure, next(iter(stage.since(at)), None)))
+        if lease.wait_s is None:
+            await _nobody_acts(stage, at, failover_s(stage.item))
+        else:
+            await _failed_over(stage, tenure, at)
+            stage.judge(*spare(stage, tenure, next(iter(stage.since(at)), None)))
         stage.judge(*succeeded(stage, tenure))
     finally:
+        stage.clear(FENCE)
         stage.agents[tenure.node].thaw()
         stage.mark(tenure.node, "gets answers from Consul again")
 
@@ -233,7 +285,11 @@ async def destroy(stage: DrillCluster) -> None:
     stage.judge(*lose_time(stage, tenure, at))
     taken_s, lockout_s = after(at, following), stage.item.lockout_s
     longest_s = lockout_s + stage.lease.acquire_delay_s
-    if isinstance(stage.item, SemaphoreSettings):
+    if stage.item.fence is not None:
+        said_s = max(free_s(stage.item), stage.lease.lose_time_s)
+        stage.judge(at_most("another node is holder, after on_lose (lock-delay in Consul)", said_s, taken_s))
+        stage.judge(yes("fence leaves the holder alone, which lives", not stage.fences))
+    elif isinstance(stage.item, SemaphoreSettings):
         # A live holder gives its slot back once on_lose has ended, which may be earlier.
         stage.judge(at_most(f"another node is holder ({stage.item.lockout_name})", longest_s, taken_s))
     else:
@@ -366,8 +422,15 @@ CONTENDER = (
         lambda item: "" if item.on_lose else "the item has no on_lose",
     ),
 )
+FENCED = (
+    Play("lost-fenced", "loss of the machine, and fence works", partial(crash, cue="")),
+    Play("lost-fence-fails", "loss of the machine, and fence fails", partial(crash, cue=FAIL)),
+    Play("lost-fence-hangs", "loss of the machine, and fence hangs", partial(crash, cue=HANG)),
+)
 OBSERVER = (Play("observe", "an observer looks on", observe),)
 
 
 def plays_of(item: ItemSettings) -> tuple[Play, ...]:
-    return CONTENDER if item.contend else OBSERVER
+    if not item.contend:
+        return OBSERVER
+    return CONTENDER if item.fence is None else CONTENDER + FENCED

@@ -20,8 +20,8 @@ from typing import Any
 from supervisor.core.settings import HOOK_EVENTS, Command, Hook, ItemSettings, Run
 
 READ_BYTES = 65536
-ALWAYS_RECORDERS = ("on_lose_failure",)  # the last resort ends a machine, which no rehearsal may do
-RUN, CHECK = "run", "candidate_check"
+ALWAYS_RECORDERS = ("on_lose_failure",)  # as fence: it may end a machine, which no rehearsal may do
+RUN, CHECK, FENCE = "run", "candidate_check", "fence"
 FAIL, HANG = "fail", "hang"
 SCRIPT = """\
 #!/bin/sh
@@ -29,7 +29,9 @@ SCRIPT = """\
 fifo=$1 cue=$2/$4 node=$3 place=$4
 shift 4
 exec 9<>"$fifo"
-echo "begin $$ ${CONSUL_SUPERVISOR_REASON:--}" >&9
+why=${CONSUL_SUPERVISOR_REASON:--}
+[ "$place" = fence ] && why=$CONSUL_SUPERVISOR_PREVIOUS_TARGET
+echo "begin $$ $why" >&9
 if [ -e "$cue" ]; then
     ln -s "$node" "$cue.node" 2>/dev/null
     if [ "$(readlink "$cue.node")" = "$node" ]; then
@@ -62,7 +64,7 @@ class RecordedRun:
     node: str
     place: str  # the list of the hook and its position there, as ``on_lose[0]``
     name: str  # the hook's name in the file
-    reason: str
+    reason: str  # of a fence: the machine that it is told to switch off
     pid: int
     began_at: float
     ended_at: float | None = None  # None: it still runs
@@ -178,7 +180,10 @@ class Recorders:
         if check is not None:
             hook = None if check.hook is None else self._hook(check.hook, node, CHECK, real)
             check = replace(check, hook=hook)
-        return replace(item, **lists, run=run, candidate_check=check)
+        fence = item.fence
+        if fence is not None:
+            fence = replace(fence, hook=self._hook(fence.hook, node, FENCE, real=False))
+        return replace(item, **lists, run=run, candidate_check=check, fence=fence)
 
     def _hook(self, hook: Hook, node: str, place: str, real: bool) -> Hook:
         return replace(hook, call=self._command(hook.call, node, place, hook.name, real))

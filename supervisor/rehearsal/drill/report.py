@@ -15,7 +15,7 @@ JSON_VERSION = 1  # of the document's shape; an added field does not change it
 WIDTH = 110
 NOT_USED = (
     "Consul, token, TLS, http, state_dir and control_socket of the file are not used. A webhook is never "
-    "sent, and on_lose_failure never runs: recorders stand in their place."
+    "sent, and on_lose_failure and fence never run: recorders stand in their place."
 )
 RECORDERS = (
     "Hooks, run and candidate_check are recorders that succeed, without the file's env, user, group and cwd."

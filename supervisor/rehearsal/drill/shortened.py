@@ -5,6 +5,8 @@ prune_delay, acquire_delay and rejoin_delay. The times of hooks and of ``run`` a
 recorders stand in their place, because a real hook needs its real time. The lock-delay always leaves
 ``lose_time``, the margin and ROOM_S, so that the code that computes the real lease also computes the lease
 of the drill.
+
+A rehearsal switches no machine off, so nothing of the command, webhook or target of ``fence`` is left.
 """
 
 from dataclasses import dataclass, replace
@@ -16,6 +18,7 @@ from supervisor.core.settings import (
     HOOK_EVENTS,
     Command,
     ElectionSettings,
+    Fence,
     Hook,
     ItemSettings,
     Run,
@@ -28,6 +31,7 @@ ROOM_S = 3.0  # a busy machine must not lose a lease for want of time
 HOOK_MIN_S = 0.5  # a recorder takes milliseconds, except on a busy machine
 KILL_MIN_S = 0.1
 DELAY_MIN_S = 0.1  # as the schema has it for rejoin_delay
+NO_CALL = Command(("false",), kill_after_s=KILL_MIN_S)  # in the place of a real fence
 LIMIT_MAX = 2  # of three nodes one has to wait, or nobody could take over
 
 
@@ -58,8 +62,9 @@ class _Divider:
 
 
 def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
-    """Return the item with durations divided by ``speed``, but for their smallest values, and no watchdog.
+    """Return the item with durations divided by ``speed``, but for their smallest values, and no device.
 
+    A rehearsal feeds no watchdog, and its fence is always one of recorders.
     real: whether the hooks of the file run. Their times are then those of the file.
     """
     divider = _Divider(speed)
@@ -69,7 +74,8 @@ def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
     if session.ttl_s is not None:
         session = replace(session, ttl_s=divider.divide("ttl", session.ttl_s, TTL_MIN_S))
     rejoin_s = divider.divide("rejoin_delay", item.rejoin_delay_s, DELAY_MIN_S)
-    short = replace(item, session=session, rejoin_delay_s=rejoin_s, watchdog=None)
+    fence = None if item.fence is None else _harmless(item.fence, divider)
+    short = replace(item, session=session, rejoin_delay_s=rejoin_s, watchdog=None, fence=fence)
     if isinstance(short, ElectionSettings):
         delay_s = divider.divide("acquire_delay", short.acquire_delay_s, 0.0)
         short = replace(short, acquire_delay_s=delay_s)
@@ -77,6 +83,13 @@ def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
         short = _with_short_hooks(short, divider)
     short = _fitted(_with_short_lockout(short, divider), divider.changes)
     return Shortened(short, tuple(divider.changes))
+
+
+def _harmless(fence: Fence, divider: _Divider) -> Fence:
+    """Return the fence with shorter times, without what it calls and how it names this machine."""
+    after_s = divider.divide("fence after", fence.after_s, 0.0)
+    hook = _hook(replace(fence.hook, call=NO_CALL), divider)
+    return replace(fence, hook=hook, target=None, after_s=after_s)
 
 
 def _with_short_hooks(item: ItemSettings, divider: _Divider) -> ItemSettings:

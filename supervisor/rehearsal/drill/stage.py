@@ -15,16 +15,18 @@ from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, ControlSettings, LogSettings
 from supervisor.config.control import PATH_BYTES_MAX
+from supervisor.config.formats import tenure_record
 from supervisor.config.formats.slot_record import InvalidRecord, body, decoded
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.tenure_record import TENURE_SUFFIX
 from supervisor.errors import NotPossible
 from supervisor.rehearsal.devagent.agent import DevAgent
 from supervisor.rehearsal.drill import NODES
 from supervisor.rehearsal.drill.agents import NodeAgent, ask
 from supervisor.rehearsal.drill.backstage import Supervisors
 from supervisor.rehearsal.drill.promises import Line, Promise
-from supervisor.rehearsal.drill.recorders import CHECK, RecordedRun, Recorders
+from supervisor.rehearsal.drill.recorders import CHECK, FENCE, RecordedRun, Recorders
 from supervisor.rehearsal.drill.tenures import OF_TENURE, ObservedTenure
 
 STOP_S = 5.0  # for a supervisor to end, beyond the time that its hooks may take
@@ -59,7 +61,9 @@ class DrillCluster:
         self.renewed: dict[str, float] = {}  # when each session was last renewed
         self.answered: dict[str, float] = {}  # when each node got its last answer from Consul
         self.tenures: list[ObservedTenure] = []
+        self.guard: ObservedTenure | None = None  # the first that had to wait since ``begin``
         self.checks: list[RecordedRun] = []  # the attempts of candidate_check
+        self.fences: list[RecordedRun] = []  # the attempts of fence since ``begin``
         self.changes: list[RecordedRun] = []  # the attempts of on_change
         self.lines: list[Line] = []  # the time line since ``begin``
         self.promises: list[Promise] = []  # the promises that were judged since ``begin``
@@ -112,6 +116,7 @@ class DrillCluster:
                 self.start(node)
             self._recorders.clear("on_acquire[0]")
             self._recorders.clear("on_lose[0]")
+            self._recorders.clear(FENCE)
             for agent in self.agents.values():
                 agent.thaw()
             await self._supervisors.stop_all(self.stop_s)
@@ -221,16 +226,29 @@ class DrillCluster:
                 self.mark(tenure.node, "has released" if released else "is no longer holder in Consul")
         known = {tenure.session for tenure in self.tenures}
         for session in sorted(holders - known):
-            if (node := self._node_of.get(session, "")) in NODES:
+            if (node := self._node_of.get(session, "")) not in NODES:
+                continue
+            if not self._guards(session):
                 self.tenures.append(ObservedTenure(self.item, node, session, now))
                 self.mark(node, "is holder in Consul")
                 self._count()
+            elif self.guard is None:
+                self.guard = ObservedTenure(self.item, node, session, now)
+                self.mark(node, "has the key in Consul, and waits for the former holder's end")
+
+    def _guards(self, session: str) -> bool:
+        """Return whether this holder still waits for a former one, which the tenure record names."""
+        if self.item.fence is None:
+            return False
+        entry = self.agent.model.store.kv.get(self.item.key + TENURE_SUFFIX)
+        return entry is None or tenure_record.decoded(entry.value, 0).session != session
 
     # --- tenures ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Begin a play: time line and counts start from here."""
         self.lines, self.disorder, self.promises = [], [], []
+        self.guard, self.fences = None, []
         self.began_at = time.monotonic()
         self.most = 0
         self._count()
@@ -260,17 +278,19 @@ class DrillCluster:
         self.most = max(self.most, len({tenure.node for tenure in self.tenures if tenure.acts}))
 
     def _hook_began(self, attempt: RecordedRun) -> None:
-        if attempt.list not in OF_TENURE:
+        if attempt.list not in (*OF_TENURE, FENCE):
             (self.checks if attempt.place == CHECK else self.changes).append(attempt)
             return
         own = [tenure for tenure in self.tenures if tenure.node == attempt.node]
-        if own:
+        if attempt.place == FENCE:
+            self.fences.append(attempt)
+        elif own:
             own[-1].attempts.append(attempt)
         self.mark(attempt.node, f"{_title(attempt)} begins{_why(attempt)}")
         self._count()
 
     def _hook_ended(self, attempt: RecordedRun) -> None:
-        if attempt.list in OF_TENURE:
+        if attempt.list in (*OF_TENURE, FENCE):
             self.mark(attempt.node, f"{_title(attempt)}: {attempt.ending}")
 
     def why_none(self) -> str:
@@ -300,4 +320,4 @@ def _title(attempt: RecordedRun) -> str:
 
 
 def _why(attempt: RecordedRun) -> str:
-    return f" ({attempt.reason})" if attempt.list == "on_lose" and attempt.reason != "-" else ""
+    return f" ({attempt.reason})" if attempt.list in ("on_lose", FENCE) and attempt.reason != "-" else ""

@@ -2,6 +2,7 @@
 
     POST /v1/recover/NAME      POST /v1/pause/NAME    POST /v1/resume/NAME
     POST /v1/reload            POST /v1/pause         POST /v1/resume       (all items)
+    POST /v1/confirm-off/NAME
     POST /v1/step-down/NAME    with the body {"for_s": 60, "to": "NODE"}, or a part of it, or none
 
 The body of each may have {"note": "why it is given"}, which people read later.
@@ -29,6 +30,7 @@ class Verb(StrEnum):
     """The verb of a command."""
 
     RECOVER = "recover"
+    CONFIRM_OFF = "confirm-off"
     PAUSE = "pause"
     RESUME = "resume"
     STEP_DOWN = "step-down"
@@ -36,7 +38,7 @@ class Verb(StrEnum):
 
 
 FOR_ALL = (Verb.PAUSE, Verb.RESUME, Verb.RELOAD)
-FOR_ONE = (Verb.PAUSE, Verb.RESUME, Verb.RECOVER, Verb.STEP_DOWN)
+FOR_ONE = (Verb.PAUSE, Verb.RESUME, Verb.RECOVER, Verb.CONFIRM_OFF, Verb.STEP_DOWN)
 
 
 class OperatorCommand(NamedTuple):

@@ -16,8 +16,10 @@ from supervisor.core.actions import Fault, Holder, Reason, Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lock.semaphore import SemaphoreLock
+from supervisor.core.machines.guard import Guard
 from supervisor.core.outcomes import View
 from supervisor.core.settings import SemaphoreSettings
+from supervisor.core.times import NEVER
 from supervisor.reporting.telemetry.event_log import Event
 from supervisor.reporting.telemetry.facts import ALTERED
 from supervisor.reporting.telemetry.formatting import bounded, when
@@ -218,6 +220,8 @@ class Status:
             yield f"{hook.hook} failed" + (f": {bounded(hook.detail)}" if hook.detail else "")
         if lease_runs_out(contender, now):
             yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
+        if (guard := contender.guard) is not None:
+            yield _waits(contender, guard, self._wall() - now)
         if (device := self._contenders.devices.of_item(contender.settings.name)) and device.starves:
             yield "its watchdog resets this machine, unless Consul confirms the lock or on_lose ends before"
         if contender.told_notice:
@@ -252,6 +256,20 @@ class Status:
             at = when(self._wall() + contender.rejoin_at - now)
             lost = next((f" ({each.reason})" for each in history.transitions if each.event == "lose"), "")
             yield f"does not contend before {at}, because it ended the last tenure itself{lost}"
+
+
+def _waits(contender: Contender, guard: Guard, wall: float) -> str:
+    """Return whom this node waits for before it acts, until when, and what ends that at once.
+
+    wall: Unix time less the core's clock.
+    """
+    record, fence, name = guard.record, contender.settings.fence, contender.settings.name
+    says = "has not been read yet" if record is None else f"says {record.state}"
+    until = guard.waits_until(fence)
+    ends = "time does not end that" if until == NEVER else f"until {when(wall + until)} at most"
+    shoots = "" if fence is None or guard.shoots_at(fence) == NEVER else ", or until the fence has ended well"
+    sure = f"if its machine is off: `consul-supervisor confirm-off {name}`"
+    return f"{bounded(guard.waits_for)}, whose tenure record {says}: {ends}{shoots}; {sure}"
 
 
 def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterator[str]:
@@ -299,7 +317,7 @@ def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
         "kind": settings.kind,
         "key": settings.key,
         "role": contender.role,
-        "reason": tenure.reason if tenure is not None else "",
+        "reason": "" if tenure is None else contender.guard.waits_for if contender.guard else tenure.reason,
         "paused": contender.paused,
         "service": None if settings.service is None else settings.service.name,
         "service_registered": contender.service.is_registered,

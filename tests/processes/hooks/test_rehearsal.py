@@ -142,8 +142,74 @@ def test_the_reasons_are_those_of_the_documentation_for_each_event() -> None:
 
 
 def test_every_hook_of_a_file_has_a_place(tmp_path: Path) -> None:
-    (settings,) = load(written(tmp_path, ITEM), {}, "node1").items
+    (settings,) = load(written(tmp_path, {**ITEM, "fence": {"shell": FACTS}}), {}, "node1").items
     assert {hook for _, hook in hooks_by_place(settings).values()} == set(settings.hooks)
+
+
+# --- the fence -------------------------------------------------------------------------------------
+
+FENCED: Mapping[str, Any] = {
+    "fence": {"shell": FACTS, "target": "db1"},
+    "on_acquire": [{"shell": FACTS}],
+    "on_lose": [{"shell": FACTS}],
+}
+FORMER = {"previous_target": "db2", "previous_node": "db2", "previous_host": "db2", "previous_token": 0}
+NOBODY = dict.fromkeys(FORMER, "") | {"previous_end": "released", "previous_token": 0}
+
+
+def previous(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """Return the facts about the former holder, of which only the value is none of its tenure record's."""
+    assert (done.returncode, done.stderr) == (OK, "")
+    facts = json.loads(output(done)[-1]).items()
+    return {fact: value for fact, value in facts if re.match("previous_(?!leader)", fact)}
+
+
+def test_a_fence_is_told_the_machine_that_was_named_and_on_acquire_follows_it(tmp_path: Path) -> None:
+    file = written(tmp_path, FENCED)
+    done = tried(file, "fence", "--target", "db2")
+    assert previous(done) == {"previous_end": ""} | FORMER
+    facts = json.loads(output(done)[-1])
+    assert (facts["event"], facts["reason"], facts["fencing_token"]) == ("fence", "acquired", 0)
+    assert facts["previous_leader"] == facts["leader"] and "time_left" not in facts
+    assert figures(done)["share"] == "none of lose_time"
+    assert previous(tried(file, "on_acquire[0]", "--target", "db2")) == {"previous_end": "fenced"} | FORMER
+    assert previous(tried(file, "on_acquire[0]")) == NOBODY
+    assert previous(tried(file, "on_lose[0]")) == {}
+
+
+@pytest.mark.parametrize("target", ["db1", "DB1"])
+def test_a_fence_does_not_switch_off_this_machine_unless_that_is_confirmed(
+    tmp_path: Path, target: str
+) -> None:
+    file = written(tmp_path, FENCED)
+    done = tried(file, "fence", "--target", target)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    asked = f"cannot ask whether to switch off {target}, this machine itself: standard input is no terminal"
+    assert done.stderr == f"consul-supervisor: {asked}; add --yes\n"
+    assert previous(tried(file, "fence", "--target", target, "--yes"))["previous_target"] == target
+
+
+def test_a_file_that_names_no_target_means_this_host(tmp_path: Path) -> None:
+    done = tried(written(tmp_path, {"fence": {"shell": FACTS}}), "fence", "--target", os.uname().nodename)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+
+
+def test_a_target_is_never_guessed_and_never_ignored(tmp_path: Path) -> None:
+    file = written(tmp_path, FENCED)
+    for arguments, why in (
+        (
+            ("fence",),
+            "cannot run fence of app without a machine, because it switches that machine off: "
+            "name one by --target",
+        ),
+        (
+            ("on_lose[0]", "--target", "db2"),
+            "cannot use --target with on_lose[0] of app: it is for fence, and for on_acquire of an "
+            "election with fence",
+        ),
+    ):
+        done = tried(file, *arguments)
+        assert (done.returncode, done.stdout, done.stderr) == (USAGE, "", f"consul-supervisor: {why}\n")
 
 
 def test_a_candidate_check_without_a_command_has_no_place(tmp_path: Path) -> None:

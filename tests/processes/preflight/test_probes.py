@@ -5,12 +5,13 @@ import os
 import pwd
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings, Tls, Webhook
+from supervisor.core.settings import Command, ElectionSettings, Fence, Hook, SessionSettings, Tls, Webhook
 from supervisor.daemon.preflight.needs import probes_of, tls_probes
 from supervisor.daemon.preflight.probe_run import Answer, make_probes
 from supervisor.daemon.preflight.probes import Fault, FileProbe, Probe, ProgramProbe
@@ -199,4 +200,15 @@ def test_hooks_of_observers_and_on_change_do_not_keep_a_node_from_contending() -
         ("seen", "on_change", False),
         ("held", "on_lose", True),
         ("held", "on_change", False),
+    ]
+
+
+def test_a_fence_that_cannot_start_keeps_a_node_from_contending_only_where_it_is_required() -> None:
+    fence = Fence(Hook("fence", Command(("true",)), 1.0))
+    spared = ElectionSettings("spared", "k", b"", SessionSettings("n"), fence=fence)
+    bound = replace(spared, name="bound", fence=replace(fence, required=True))
+    needs = probes_of((spared, bound), {}).needs
+    assert [(need.item, need.path[2], need.needed) for need in needs] == [
+        ("spared", "fence", False),
+        ("bound", "fence", True),
     ]

@@ -20,6 +20,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--servers", action="store_true", help="only faults of the leading server, beside a quick file"
     )
+    parser.add_argument(
+        "--fence", action="store_true", help="the supervisors have a fence, which kills the former holder's"
+    )
     options = parser.parse_args(arguments)
     return in_own_network("tests.system.cluster", arguments, lambda: _broken(options))
 
@@ -39,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser, faults: int) -> None:
 def _broken(options: argparse.Namespace) -> int:
     with working_folder(options.keep) as folder:
         with Cluster(folder) as cluster:
-            verdict = run_campaign(cluster, options.seed, options.faults, say, options.servers)
+            verdict = run_campaign(cluster, options.seed, options.faults, say, options.servers, options.fence)
         if verdict.complaints:
             show_logs(folder)
     say(verdict.summary)

@@ -4,6 +4,7 @@ After each fault the cluster is mended, and the next fault begins only when ever
 fault at a time is judged, within the limits that the documentation of the lease states.
 """
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
 
 from tests.support import tenures
@@ -22,30 +23,33 @@ REST_S = 2.0  # between two faults: every supervisor renews and reads, and a los
 
 
 def run_campaign(
-    cluster: Cluster, seed: int, count: int, say: Callable[[str], None], servers: bool = False
+    cluster: Cluster, seed: int, count: int, say: Callable[[str], None], servers: bool, fence: bool
 ) -> Verdict:
     """Run ``count`` faults of this seed; ``say`` gets each line of the table as soon as it is known.
 
     servers: only faults of the leading server, while the supervisors have a quick file.
+    fence: the supervisors have a fence, which kills the one of the former holder.
     """
     say(f"{count} faults of seed {seed}")
-    return Campaign(cluster, say, servers).run(plan(seed, count, LEADER_KINDS if servers else ()))
+    return Campaign(cluster, say, servers, fence).run(plan(seed, count, LEADER_KINDS if servers else ()))
 
 
 class Campaign:
     """One run of faults; ``say`` gets each line of the table as soon as it is known."""
 
-    def __init__(self, cluster: Cluster, say: Callable[[str], None], quick: bool = False) -> None:
+    def __init__(
+        self, cluster: Cluster, say: Callable[[str], None], quick: bool = False, fence: bool = False
+    ) -> None:
         self.cluster = cluster
         self._say = say
-        self._quick = quick
+        self._quick, self._fence = quick, fence
         self._thawed_at: dict[str, float] = {}  # by server
         self._records_path = cluster.folder / "records"
         self._supervisors = {node: self._supervisor(node) for node in CLIENTS}
         self._figures = election.figures(cluster.folder / f"{CLIENTS[0]}-supervisor" / "config.yaml")
 
     def _supervisor(self, node: str) -> Supervised:
-        elections = {election.NAME: election.settings(node, self._records_path, self._quick)}
+        elections = {election.NAME: election.settings(node, self._records_path, self._quick, self._fence)}
         return election.supervisor(self.cluster, node, elections, self.cluster.folder)
 
     def run(self, faults: Sequence[Fault]) -> Verdict:
@@ -151,6 +155,8 @@ class Campaign:
         yield from tenures.wrong_tokens(found)
         for node, supervisor in self._supervisors.items():
             for code in supervisor.unexpected:
+                if self._fence and code == -signal.SIGKILL:
+                    continue  # it was shot
                 yield f"the supervisor of {node} ended by itself with {code}"
             text = supervisor.log_path.read_text(errors="replace")
             for mark in FAULT_MARKS:

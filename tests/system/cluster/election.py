@@ -19,6 +19,7 @@ from tests.system.cluster.cluster import Cluster
 from tests.system.cluster.consul import HTTP_PORT
 from tests.system.cluster.supervised import Supervised
 
+ROOT = Path(__file__).resolve().parents[3]
 COMMAND = str(Path(sys.executable).with_name("consul-supervisor"))
 NAME = "cluster"
 KEY = f"service/{NAME}/leader"
@@ -37,11 +38,22 @@ class Figures:
     failover_s: float
 
 
-def settings(node: str, records: Path, quick: bool) -> dict[str, Any]:
+def settings(node: str, records: Path, quick: bool, fence: bool) -> dict[str, Any]:
     """Return the election for the file of this node; its hooks write their lines to ``records``."""
     env = {"RECORDS": str(records), "NODE": node, "HOOK": "hook"}
     call = {"exec": ["/bin/sh", str(SCRIPT), "sleep 0.1"], "env": env}
+    target = '"$CONSUL_SUPERVISOR_PREVIOUS_TARGET"'
+    shoot = f"exec {sys.executable} -m tests.system.cluster.shoot {records.parent} {target}"
+    fenced = {
+        "shell": shoot,
+        "cwd": str(ROOT),
+        "timeout": "5s",
+        "target": node,
+        "after": "1s",
+        "exclusive": True,
+    }
     return {
+        **({"fence": fenced} if fence else {}),
         "key": KEY,
         "value": node,
         "session": {**yaml.safe_load(QUICK if quick else SHORT), "name": session_name(node)},

@@ -1,13 +1,11 @@
 """Who acted when: a verdict on the consoles of two machines."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tests.system.watchdog.machine import Line
-
-EVERY_S = 0.1  # how often an application says that it acts
+from tests.system.emulated.acts import acts, together_s
+from tests.system.emulated.machine import Line
 
 
 class End(StrEnum):
@@ -55,11 +53,4 @@ def judge(old: Sequence[Line], new: Sequence[Line], reset_at: float | None, riva
     """Return what the consoles of the node that held and of the other node show."""
     acted, rivalled = acts(old), acts(new)
     first_act = rivalled[0] if rivalled else None
-    late = [at for at in acted if first_act is not None and at >= first_act]
-    together_s = late[-1] - late[0] + EVERY_S if late else 0.0
-    return Verdict(acted[-1], reset_at, rival, first_act, together_s)
-
-
-def acts(console: Sequence[Line]) -> list[float]:
-    """Return the times at which an application said that it acts, oldest first."""
-    return [line.at for line in console if re.search(r"I act with token \d+$", line.text)]
+    return Verdict(acted[-1], reset_at, rival, first_act, together_s(acted, rivalled))

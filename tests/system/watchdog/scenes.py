@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tests.system.emulated.node import DATA, STATE, STOP
 from tests.system.watchdog.judge import End, Verdict, judge
-from tests.system.watchdog.lab import DATA, I6300ESB, SOFTDOG, STATE, STOP, Duel, Lab
+from tests.system.watchdog.lab import I6300ESB, SOFTDOG, Duel, Lab
 
 PID = "$(cat /run/supervisor.pid)"
 WITNESS_S = 3.0  # how long a scene goes on when another node acts
@@ -30,8 +31,8 @@ class Times:
 
 
 USUAL = Times(ttl_s=10, lock_delay_s=30, timeout_s=10)  # the defaults
-# On a busy host the start of a supervisor takes 20 s and longer on an emulated machine: neither the session nor
-# the watchdog may end before.
+# On a busy host the start of a supervisor takes 20 s and longer on an emulated machine: neither the session
+# nor the watchdog may end before.
 PATIENT = Times(ttl_s=30, lock_delay_s=60, timeout_s=40)
 
 

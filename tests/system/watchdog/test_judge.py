@@ -1,7 +1,8 @@
 """The judge of the machines finds what is wrong in consoles written by hand, and nothing when all is well."""
 
-from tests.system.watchdog.judge import EVERY_S, End, Verdict, judge
-from tests.system.watchdog.machine import Line
+from tests.system.emulated.acts import EVERY_S
+from tests.system.emulated.machine import Line
+from tests.system.watchdog.judge import End, Verdict, judge
 
 RIVAL = 30.0
 

@@ -11,10 +11,12 @@ from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.endpoints import ENDPOINTS
 from supervisor.adapters.consul.token import Token
 from supervisor.config import ConsulSettings
+from supervisor.config.formats import tenure_record
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.requests import Request
 from supervisor.core.settings import ServiceSettings, SessionSettings
+from supervisor.core.tenure_record import TenureRecord
 
 HOPS = ("rpc error making call: ", "rpc error making call: rpc error making call: ", "apply failed: ")
 BOTH = "rpc error making call: rpc error: apply failed: "
@@ -82,6 +84,8 @@ REPLIES: dict[str, Reply] = {
     "409 not held": refusal('failed to unlock key "k", lock isn\'t held, or is held by another session'),
     "409 invalid session": refusal('invalid session "s"'),
     "409 session check": refusal('failed session check for key "k", current session "" != "s"'),
+    "409 another index": refusal('failed index check for key "k", current modify index 9 != 7'),
+    "409 a tenure record": refusal('key "k/.tenure" exists'),
     "409 index is stale": refusal('failed to set key "p/.lock", index is stale'),
     "409 Permission denied": refusal("Permission denied"),
     "413": Reply(413, b"Request body(600000 bytes) too large, max size: 524288 bytes."),
@@ -137,6 +141,12 @@ def good(request: Request) -> dict[str, Reply]:
         case r.JoinSemaphore(prefix=prefix, session=session) | r.TakeSlot(prefix=prefix, session=session):
             entries = [_entry(f"{prefix}/{session}", session, 50), _entry(f"{prefix}/.lock", "", 61)]
             return {"seated": _json({"Results": [{"KV": entry} for entry in entries]})}
+        case r.WatchTenure(key=key):
+            value = tenure_record.encoded(TenureRecord("s", target="db1"))
+            shown = {"a record": value, "no record of ours": b"{}"}
+            return {how: _shown([_entry(f"{key}/.tenure", "", 9, each)]) for how, each in shown.items()}
+        case r.MarkTenure(key=key):
+            return {"done": _written(f"{key}/.tenure", "")}
         case r.ReadKey(key=key) | r.WatchKey(key=key):
             whose = {"ours": "s", "a rival's": "rival", "free": ""}
             return {how: _shown([_entry(key, session, 9)]) for how, session in whose.items()}
@@ -195,6 +205,8 @@ REQUESTS: tuple[Request, ...] = (
     r.Rewrite(*_WHO, "k", "s", b"new"),
     r.Release(*_WHO, "k", "s", b"me"),
     r.Release(*_WHO, "k", "s", b""),
+    r.WatchTenure(*_WHO, "k", 5, 30.0),
+    r.MarkTenure(*_WHO, "k", TenureRecord("s"), 5),
     r.ReadKey(*_WHO, "k"),
     r.WatchKey(*_WHO, "k", 5, 30.0, True),
     r.JoinSemaphore(*_WHO, "p", "s", b"me", _ROSTER, 0),

@@ -11,12 +11,14 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.settings import CandidateCheck, ServiceSettings
+from supervisor.core.settings import CandidateCheck, Fence, ServiceSettings
+from supervisor.core.tenure_record import State, TenureRecord
 from tests.unit.core import play as elections
 from tests.unit.core import slot_play as slots
 from tests.unit.core.play import FREE, OURS, RIVAL, SILENCE, WON, Play
 
 Story = Callable[[], Iterator[Play]]
+FENCE = Fence(elections.hook("fence"), target="here")
 LATER_S = 20.0  # until then every failed request has been repeated
 
 
@@ -106,6 +108,28 @@ def leads() -> Iterator[Play]:
     yield from _until(play, r.Release)
     play.on(play.now, r.Release, SILENCE)
     yield from _until(play, r.DestroySession)
+
+
+def guards() -> Iterator[Play]:
+    """Look before the first try, acquire over the record of another session, hold, and lose by its end."""
+    play = elections.beginning(fence=FENCE)
+    play.on(0.1, r.CreateSession, o.Created("s"))
+    yield play
+    play.on(0.2, r.WatchTenure, o.TenureShown(6))
+    play.on(0.3, r.WatchKey, replace(FREE, is_guarded=True))
+    play.on(0.4, r.Acquire, WON)
+    yield play
+    play.on(0.5, r.WatchTenure, o.TenureShown(6, 6, TenureRecord("old", State.ENDED)))
+    yield play
+    play.on(0.6, r.Rewrite, o.Done())
+    play.on(0.7, r.WatchTenure, o.TenureShown(8, 8, TenureRecord("s")))
+    play.on(0.8, r.WatchTenure, o.TenureShown(8, 8, TenureRecord("s")))
+    play.happens(1.0, e.HookEnded(play.last(a.StartHook), ok=True))
+    yield play
+    play.on(1.1, r.WatchKey, replace(OURS, is_guarded=True))
+    play.on(1.2, r.WatchKey, replace(RIVAL, is_guarded=True, lock_index=3))
+    play.happens(1.5, e.Tick())
+    yield from _until(play, r.MarkTenure)
 
 
 def steps_down() -> Iterator[Play]:
@@ -277,6 +301,7 @@ def _until(play: Play, kind: type[r.Request]) -> Iterator[Play]:
 STORIES: tuple[Story, ...] = (
     begins,
     leads,
+    guards,
     steps_down,
     is_paused_amid_a_try,
     stops_amid_a_try,

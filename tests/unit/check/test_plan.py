@@ -18,6 +18,7 @@ from supervisor.commands.check.plan import (
     USUALLY,
     Wishes,
     as_text,
+    cost_text,
     plan,
     surroundings_of,
 )
@@ -308,3 +309,25 @@ def test_a_watchdog_gets_the_least_lock_delay_that_leaves_it_time() -> None:
     assert watchdog_sum(planned, planned.watchdog)[0] >= 0
     shorter = replace(planned.session, lock_delay_s=planned.session.lock_delay_s - 1.0)
     assert watchdog_sum(replace(planned, session=shorter), planned.watchdog)[0] < 0
+
+
+def test_a_fence_makes_the_usual_failover_independent_of_the_lock_delay() -> None:
+    wishes = Wishes(None, 6.0, node_checks=("serfHealth",), usually_s=20.0, fence_s=5.0)
+    planned = plan(wishes)
+    assert isinstance(planned, ElectionSettings)
+    printed = as_text(planned, 14.0)
+    assert (
+        "# usually      14s to 17s after a crash of the machine: Consul ends the session in 6s to 9s\n"
+        in printed
+    )
+    assert "then 1s in Consul + after 2s + fence 5s\n" in printed
+    assert "fence: {exclusive: true, after: 2s} with a command that takes 5s at most.\n" in printed
+    assert isinstance(plan(replace(wishes, fence_s=None)), tuple)
+
+
+def test_a_fence_that_would_end_after_the_wait_gets_a_longer_lock_delay_or_is_named() -> None:
+    slow = plan(Wishes(120.0, 0.5, fence_s=40.0))
+    assert isinstance(slow, ElectionSettings) and slow.session.lock_delay_s == 42.0
+    costs = plan(Wishes(120.0, 0.5, fence_s=70.0))
+    assert isinstance(costs, tuple) and "  --fence 58s or less" in map(cost_text, costs)
+    assert "--fence" in command("plan", "--help").stdout

@@ -357,3 +357,52 @@ def problems(*files: str) -> tuple[Problem, ...]:
 def test_the_verdict_of_a_refusal_counts_faults_and_files(files: tuple[str, ...], line: str) -> None:
     assert refused_verdict(PATH, problems(*files)) == line
     assert refused_verdict(PATH, problems(*files), problems("v")) == f"{line}, 1 warning"
+
+
+@pytest.mark.parametrize(
+    ("keys", "fence", "shown"),
+    [
+        (
+            "ttl: 10s",
+            "exclusive: true",
+            """
+  failover     66s at most after a crash while Consul keeps its leader: 2 x ttl + 1s + lock_delay;
+               else Consul's own election and 20s more
+  usually      23s + fence after a crash of the machine: Consul ends the session in 20s
+               (2 x ttl), then 1s in Consul + after 2s + fence
+""",
+        ),
+        (
+            "node_checks: [serfHealth]",
+            "after: 3s",
+            """
+  failover     110s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay + lock_delay;
+               else Consul's own election and 20s more
+  usually      54s to 57s + fence after a crash of the machine: Consul ends the session in 6s to 9s
+               (serfHealth; 2 x ttl at most), then 45s in Consul + after 3s + fence
+""",
+        ),
+        (
+            "ttl: 10s",
+            "exclusive: true, required: true",
+            """
+  failover     no limit after a crash: until fence succeeds, the former leader says that it has ended, or an
+               operator has made sure of that and runs `consul-supervisor confirm-off app`
+""",
+        ),
+    ],
+    ids=["exclusive", "not exclusive", "required"],
+)
+def test_the_failover_with_a_fence_is_that_with_its_guard(
+    tmp_path: Path, keys: str, fence: str, shown: str
+) -> None:
+    item = f"{{session: {{lock_delay: 45s, {keys}}}, fence: {{shell: off, {fence}}}}}"
+    assert shown in printed(tmp_path, f"elections: {{app: {item}}}")
+
+
+def test_an_acquire_delay_is_compared_with_the_lock_delay_in_consul(tmp_path: Path) -> None:
+    text = "elections: {app: {acquire_delay: 2s, fence: {shell: off, exclusive: true}}}"
+    assert (
+        "this node leaves the key to others for 1s only, because its first try comes after the 1s of "
+        "exclusive: true: set less than 1s, or 1s plus the time to leave\n"
+    ) in printed(tmp_path, text)

@@ -15,8 +15,9 @@ defaults:
   on_lose_failure: [{shell: halt}]
   run: {shell: serve}
   candidate_check: {shell: check}
+  fence: {shell: shoot}
 """
-ALL = {"on_acquire", "on_lose", "on_change", "on_lose_failure", "run", "candidate_check"}
+ALL = {"on_acquire", "on_lose", "on_change", "on_lose_failure", "run", "candidate_check", "fence"}
 
 
 @pytest.fixture
@@ -52,6 +53,7 @@ def names(hooks: tuple[Hook, ...]) -> list[str]:
         ("{on_lose: []}", ALL - {"on_lose", "on_lose_failure"}),
         ("{run: {}}", ALL - {"run"}),
         ("{candidate_check: {}}", ALL - {"candidate_check"}),
+        ("{fence: {}}", ALL - {"fence"}),
         ("{contend: false}", {"on_change"}),
         ("{contend: false, on_change: []}", set()),
     ],

@@ -36,6 +36,7 @@ BEHIND = "what runs on behind the last & is killed"
         ("exec: [bash, -ec, 'echo ${NODE}']", NONE),
         ("exec: [awk, '{print $1}', /etc/a]", NONE),
         ("shell: echo ${NODE}", NONE),
+        ("shell: fence --plug $CONSUL_SUPERVISOR_PREVIOUS_TARGET", NONE),
         ("shell: 'systemctl start {{ app }}'", LEFT),
         ("exec: [systemctl, start, \"{{ app['name'] | default('x') }}\"]", LEFT),
         ("shell: '{% if x %}true{% endif %}'", LEFT),

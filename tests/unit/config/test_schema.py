@@ -110,9 +110,9 @@ elections:
     candidate_check: {exec: [a]}
     service: {name: s}
   bare: {}
-semaphores:
-  some: {limit: 2}
 """
+        + "  shot: {fence: {exec: [a]}}\n  told: {fence: {webhook: 'https://h/'}}\n" * (definition == "fence")
+        + "semaphores: {some: {limit: 2}}\n"
     )
     changed = copy.deepcopy(SCHEMA)
     rule = changed["$defs"][definition]["properties"][key]
@@ -146,6 +146,7 @@ def another(key: str, default: Any) -> Any:
         "kill_after": "2s",
         "stop_timeout": "3s",
         "acquire_delay": "3s",
+        "after": "3s",
         "rejoin_delay": "3s",
     }
     return (
@@ -190,7 +191,7 @@ def test_the_complete_example_shows_every_available_key_and_no_other() -> None:
     text = COMPLETE.read_text()
     assert "# token: ${MY_TOKEN}" in text  # a comment there, because it excludes token_file
     shown = set(used(yaml.safe_load(text), SCHEMA, "root")) | {("consul", "token"), ("run", "shell")}
-    shown.add(("candidate_check", "shell"))
+    shown |= {("candidate_check", "shell"), ("fence", "shell")}
     assert shown == set(available(SCHEMA, "root"))
 
 

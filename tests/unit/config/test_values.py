@@ -10,6 +10,7 @@ from supervisor.core.settings import (
     CandidateCheck,
     Command,
     ElectionSettings,
+    Fence,
     Hook,
     Run,
     SessionSettings,
@@ -321,3 +322,46 @@ def test_the_maintenance_mode_is_asked_for_with_a_command_or_alone(file: Path) -
     assert both is not None and both.hook is not None and both.maintenance
     usual = election(file, "{candidate_check: {exec: [/bin/check]}}").candidate_check
     assert usual is not None and not usual.maintenance
+
+
+def test_a_fence_is_a_hook_that_is_tried_again_and_has_its_own_settings(file: Path) -> None:
+    text = (
+        "{fence: {exec: [/bin/off], target: 'rack/${HOSTNAME}', after: 0s, exclusive: true, required: true}}"
+    )
+    fence = election(file, text).fence
+    hook = Hook("fence", Command(("/bin/off",)), 30.0, retries=1000)
+    assert fence == Fence(hook, "rack/node1", after_s=0.0, exclusive=True, required=True)
+    assert election(file, "{fence: {shell: off}}").fence == Fence(
+        Hook("fence", Command(("/bin/sh", "-c", "off")), 30.0, retries=1000)
+    )
+
+
+def test_the_webhook_of_a_fence_is_filled_in_and_its_variables_are_secret(file: Path) -> None:
+    text = "elections: {app: {fence: {webhook: 'https://h/', headers: {K: '${CONTENT}'}}}}"
+    file.write_text(text)
+    loaded = load(file, {"CONTENT": "s3cr3t"}, "node1")
+    fence = loaded.items[0].fence
+    assert fence is not None and isinstance(fence.hook.call, Webhook)
+    assert fence.hook.call.headers == (("K", "s3cr3t"),) and loaded.withheld == {"CONTENT"}
+
+
+def test_a_query_needs_no_variable_of_a_fence(file: Path) -> None:
+    file.write_text("elections: {app: {fence: {webhook: '${URL}', target: '${PLUG}'}}}")
+    fence = load(file, {}, "node1", asked="app").items[0].fence
+    assert fence is not None and fence.target is None
+
+
+@pytest.mark.parametrize(
+    ("fence", "warning"),
+    [
+        ("after: 500ms", "after: a former leader that lives may be switched off before it can say"),
+        ("after: 45s", "after: the fence never begins, because this node acts without it after lock_delay"),
+        ("required: true", "required: while the fence fails, no node acts after a crash, however long that "),
+        ("after: 44s, exclusive: true", ""),
+    ],
+)
+def test_a_fence_that_may_surprise_is_a_warning(fence: str, warning: str, file: Path) -> None:
+    text = f"elections: {{app: {{session: {{lock_delay: 45s}}, fence: {{shell: off, {fence}}}}}}}"
+    assert [str(one).partition(".fence.")[2][: len(warning)] for one in config(file, text).warnings] == [
+        warning for _ in range(bool(warning))
+    ]

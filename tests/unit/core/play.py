@@ -264,6 +264,22 @@ def text(action: a.Action) -> str:
             return f"{type(action).__name__.removesuffix('Service').lower()} service"
         case req.ReadSession(session=session):
             return f"info {session}"
+        case req.WatchTenure(index=index):
+            return f"record {index}" if index else "look"
+        case req.MarkTenure(record=record):
+            return f"mark {record.session} {record.state}"
+        case req.Acquire(session=s, over=True):
+            return f"acquire {s} over"
+        case req.Acquire(session=s, claim=record) if record is not None:
+            return f"acquire {s} with record"
+        case req.Rewrite(session=s, claim=record) if record is not None:
+            return f"claim {s}"
+        case req.Rewrite(session=s, ends_record=True):
+            return f"clear {s}"
+        case req.Release(session=s, ends_record=True):
+            return f"release {s} and record"
+        case req.Release(session=s, over=True):
+            return f"release {s} only"
         case (
             req.RenewSession(session=s)
             | req.DestroySession(session=s)

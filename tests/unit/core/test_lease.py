@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from supervisor.core.lease import ROOM_MIN_S, lease_of, lose_terms, margin_of, sufficient_lockout_s
-from supervisor.core.settings import Command, ElectionSettings, Hook, Run, SessionSettings, Webhook
+from supervisor.core.lease import ROOM_MIN_S, Lease, lease_of, lose_terms, margin_of, sufficient_lockout_s
+from supervisor.core.settings import Command, ElectionSettings, Fence, Hook, Run, SessionSettings, Webhook
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,19 @@ def test_the_figures_are_those_of_the_table(row: Row) -> None:
     assert lease.exchange_s == pytest.approx(min(row.interval_s, 3.0))
     assert lease.fresh_s == pytest.approx(row.interval_s + min(row.interval_s, 3.0))
     assert lease.failover_s == (None if row.ttl_s is None else 2 * row.ttl_s + row.lock_delay_s)
+
+
+def test_the_failover_with_a_fence_that_fails_is_longer_by_the_lock_delay_in_consul() -> None:
+    def lease(fence: Fence | None) -> Lease:
+        return lease_of(replace(election(TABLE[0]), fence=fence))
+
+    guarded, usual = Fence(hook("fence")), lease(None)
+    lock_delay_s, assumed_s = usual.lock_delay_s, usual.failover_s
+    assert assumed_s is not None
+    assert lease(guarded).failover_s == assumed_s + lock_delay_s
+    assert lease(replace(guarded, exclusive=True)).failover_s == assumed_s + 1.0
+    assert lease(replace(guarded, required=True)).failover_s is None
+    assert lease(guarded).room_s == usual.room_s, "a holder relies on the lock-delay as before"
 
 
 def test_without_overlap_belief_and_loss_fit_between_contact_and_rival() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from supervisor.config import load
 from supervisor.core.lease import ROOM_MIN_S, lease_of
-from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.settings import Command, Fence, Hook, ItemSettings, SemaphoreSettings
 from supervisor.rehearsal.drill.shortened import LIMIT_MAX, ROOM_S, shorten
 from tests.support.configured import loaded as configured
 from tests.support.examples import CONFIGURATIONS, VARIABLES
@@ -50,6 +50,19 @@ def test_with_real_hooks_their_times_are_those_of_the_file(election: ItemSetting
 def test_a_rehearsal_has_no_watchdog(tmp_path: Path, real: bool) -> None:
     guarded = loaded(tmp_path, "watchdog: {}" + ELECTION)
     assert guarded.watchdog is not None and shorten(guarded, 10, real=real).settings.watchdog is None
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_a_rehearsal_switches_no_machine_off(tmp_path: Path, real: bool) -> None:
+    """Whether its own command or its own target would do it."""
+    fenced = loaded(
+        tmp_path,
+        "elections: {app: {fence: {shell: shoot, env: {A: b}, user: root, target: db1, exclusive: true}}}",
+    )
+    short = shorten(fenced, 10, real=real)
+    hook = Hook("fence", Command(("false",), kill_after_s=0.1), 3.0, retries=1000, retry_delay_s=0.1)
+    assert short.settings.fence == Fence(hook, target=None, after_s=0.2, exclusive=True)
+    assert "fence after 2s to 0.2s" in short.changes and "fence timeout 30s to 3s" in short.changes
 
 
 @pytest.mark.parametrize("real", [False, True])

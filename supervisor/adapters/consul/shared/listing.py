@@ -14,7 +14,9 @@ from supervisor.core.outcomes import KeyView, Unknown
 
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
 NO_FLAGS = 0  # requests of Consul's guide name no flags, and `consul kv put` sets them to 0
-OUR_FLAGS = (LOCK_FLAGS, NO_FLAGS)  # a key with other flags is another program's data
+# Those of a lock that has a tenure record: other programs and older releases leave such a key alone.
+GUARDED_FLAGS = LOCK_FLAGS + 1
+OUR_FLAGS = (LOCK_FLAGS, GUARDED_FLAGS, NO_FLAGS)  # a key with other flags is another program's data
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,5 +59,6 @@ def view_of(entry: Any, index: int) -> KeyView:
         modify_index=number(entry, "ModifyIndex"),
         lock_index=number(entry, "LockIndex"),
         foreign_flags=0 if flags in OUR_FLAGS else flags,
-        is_marked=flags == LOCK_FLAGS,
+        is_marked=flags in (LOCK_FLAGS, GUARDED_FLAGS),
+        is_guarded=flags == GUARDED_FLAGS,
     )

@@ -87,6 +87,11 @@ _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
         "1 when on_lose failed and the item waits for `recover`.",
         lambda each, now: each.role is Role.STUCK,
     ),
+    (
+        "guarding",
+        "1 while this node has the lock, and waits until the machine of the former holder is off.",
+        lambda each, now: each.guard is not None,
+    ),
     ("paused", "1 while this node does not contend because of `pause`.", lambda each, now: each.paused),
     (
         "notice",

@@ -6,17 +6,20 @@ import socket
 import subprocess
 import threading
 import time
+import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.supervisor import until
-from tests.system.watchdog.image import KERNEL
+from tests.system.emulated.image import KERNEL
 
 MEMORY = "512M"
 # No TSC of this host is stable enough for a machine without KVM to wait until it is found so.
 KERNEL_ARGUMENTS = "console=ttyS0 quiet panic=0 tsc=unstable mitigations=off"
 
 SEEN_S = 300.0  # on a busy host an emulated machine takes minutes to boot
+OFF_S = 30.0  # qemu takes some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Machine:
         self._socket = folder / f"{name}.monitor"
         argv = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-nodefaults", "-no-user-config"]
         argv += ["-display", "none", "-accel", "tcg", "-cpu", "max", "-m", MEMORY, "-serial", "stdio"]
+        argv += ["-uuid", str(uuid.uuid4())]
         argv += ["-kernel", str(KERNEL / "vmlinuz"), "-initrd", str(image)]
         argv += ["-append", f"{KERNEL_ARGUMENTS} node={name}"]
         argv += ["-netdev", "user,id=net", "-device", "e1000,netdev=net,romfile="]
@@ -59,6 +63,11 @@ class Machine:
         self._qemu.wait()
 
     @property
+    def is_off(self) -> bool:
+        """Whether the machine has ended, by whatever."""
+        return self._qemu.poll() is not None
+
+    @property
     def reset_at(self) -> float | None:
         """When the machine was reset. None: it runs."""
         return next((line.at for line in self.monitor if '"guest-reset"' in line.text), None)
@@ -74,13 +83,20 @@ class Machine:
 
         def seen() -> bool:
             assert not self.reset_at, f"{self.name} was reset, and has never shown: {pattern}"
+            assert not self.is_off, f"{self.name} is off, and has never shown: {pattern}"
             return any(re.search(pattern, line.text) for line in self.console[begin:])
 
         until(seen, f"{self.name} shows {pattern}", SEEN_S)
 
-    def order(self, verb: str) -> None:
+    def order(self, verb: str, **arguments: object) -> None:
         """Give the monitor an order: ``stop`` pauses the machine with its clocks, and ``cont`` ends that."""
-        self._monitor.sendall(json.dumps({"execute": verb}).encode())
+        self._monitor.sendall(json.dumps({"execute": verb, "arguments": arguments}).encode())
+
+    def power_off(self) -> None:
+        """Have the monitor end the machine, and return once it is off; one that is off is no error."""
+        with suppress(OSError):
+            self.order("quit")
+        self._qemu.wait(OFF_S)
 
     def _connected(self) -> bool:
         self._monitor = socket.socket(socket.AF_UNIX)
@@ -93,7 +109,7 @@ class Machine:
 
     def _read_console(self) -> None:
         assert self._qemu.stdout is not None, "opened as a pipe"
-        with self._log_path.open("w") as log:
+        with self._log_path.open("w", buffering=1) as log:
             for line in self._qemu.stdout:
                 self.console.append(Line(boottime(), line.decode(errors="replace").rstrip()))
                 log.write(f"{self.console[-1].at:.3f} {self.console[-1].text}\n")

@@ -1,0 +1,65 @@
+"""The value of ``<key>/.tenure``: a tenure record as JSON.
+
+    {"session": "...", "state": "acting", "lock_delay": "45s", "lose_time": "9s", "target": "db1", ...}
+
+Fields of later versions are ignored. Any client of Consul may have written the value, and a hook receives
+parts of it, so each field has a rule. Pure functions of bytes.
+"""
+
+import json
+import re
+from typing import Any
+
+from supervisor.config.formats.durations import parse_duration
+from supervisor.config.formats.slot_record import SESSION
+from supervisor.core.lease import LOCK_DELAY_MAX_S, PRUNE_DELAY_MAX_S
+from supervisor.core.settings import Place
+from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
+
+_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{0,255}")
+
+
+def encoded(record: TenureRecord) -> bytes:
+    content = {
+        "session": record.session,
+        "state": record.state,
+        "lock_delay": f"{record.lock_delay_s:g}s",
+        "lose_time": f"{record.lose_time_s:g}s",
+        "target": record.target,
+        "node": record.node,
+        "host": record.place.host,
+        "machine": record.place.machine,
+        "boot": record.place.boot,
+        "token": record.token,
+    }
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decoded(value: bytes, index: int) -> TenureRecord:
+    """Return the record, or UNREADABLE for a value in which a field breaks its rule.
+
+    index: that at which the record was made, which is the fencing token of a tenure that began with it.
+    """
+    try:
+        fields = json.loads(value)
+        session, token = fields["session"], fields.get("token", 0)
+        if not SESSION.fullmatch(session) or type(token) is not int or token < 0:
+            return UNREADABLE
+        return TenureRecord(
+            session=session,
+            state=State(fields["state"]),
+            lock_delay_s=min(parse_duration(fields["lock_delay"]), LOCK_DELAY_MAX_S),
+            lose_time_s=min(parse_duration(fields["lose_time"]), PRUNE_DELAY_MAX_S),
+            target=_name(fields["target"]),
+            node=_name(fields["node"]),
+            place=Place(_name(fields["machine"]), _name(fields["host"]), _name(fields["boot"])),
+            token=token or index,
+        )
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return UNREADABLE
+
+
+def _name(given: Any) -> str:
+    if not _NAME.fullmatch(given):
+        raise ValueError("a name with control characters, or a long one")
+    return str(given)

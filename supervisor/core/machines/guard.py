@@ -1,0 +1,92 @@
+"""The guard: what a node that has acquired over another's tenure record waits for before it acts.
+
+The guard ends with the first of these, and with nothing else. The former holder says that it has ended; its
+machine is off, by the word of the fence; the former holder's lease is surely over; or an operator confirms
+that the machine is off. A record that vanishes ends nothing. docs/lease.md proves that no two act.
+"""
+
+from enum import StrEnum
+
+from supervisor.core.actions import Previous
+from supervisor.core.frozen import dataclass, replace
+from supervisor.core.lease import margin_of
+from supervisor.core.settings import Fence, Place
+from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
+from supervisor.core.times import NEVER
+
+
+class GuardEnd(StrEnum):
+    """How the tenure before ended. The words are part of the contract with hooks."""
+
+    RELEASED = "released"  # in order
+    SAID = "said"
+    FENCED = "fenced"
+    WAITED = "waited"
+    CONFIRMED = "confirmed"
+    NONE = "none"  # there was none
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What a node that waits behind a tenure record knows of it."""
+
+    # When the answer to the acquire arrived. The former holder had lost the key before that, so its newest
+    # contact is older.
+    lost_at: float
+    here: Place  # this machine, which is never shot
+    target: str  # how this machine is named to the fence
+    record: TenureRecord | None = None  # None: it has not been read yet
+    stopping_at: float = NEVER  # when the record was first seen to say that the holder stops
+    shoots: bool = False  # the time of the fence has come
+    over: GuardEnd | None = None  # how the guard has ended. None: it lasts
+
+    def observe(self, record: TenureRecord | None, session: str, now: float) -> "Guard":
+        """Take the record as it is now. None: it is absent, which ends nothing.
+
+        session: ours. A record that names it was written with an acquire whose answer was lost.
+        """
+        over = self.over
+        if record is not None and record.session == session:
+            return replace(self, over=over or GuardEnd.NONE)
+        record = record or self.record or UNREADABLE
+        if over is None and record.state is State.ENDED:
+            over = GuardEnd.SAID
+        stopping_at = min(self.stopping_at, now) if record.state is State.STOPPING else self.stopping_at
+        return replace(self, record=record, stopping_at=stopping_at, over=over)
+
+    def waits_until(self, fence: Fence | None) -> float:
+        """Return when the former holder's lease is over for certain. NEVER: time does not end this guard."""
+        if fence is not None and fence.required:
+            return NEVER
+        return self.lost_at + (self.record or UNREADABLE).lock_delay_s
+
+    def shoots_at(self, fence: Fence | None) -> float:
+        """Return when the fence begins. NEVER: nobody may be shot."""
+        record = self.record
+        if fence is None or record is None or record.target in ("", self.target):
+            return NEVER
+        if record.place.is_same_machine(self.here):
+            return NEVER
+        shoots_at = self.lost_at + fence.after_s
+        if record.state is State.STOPPING:
+            stops_s = record.lose_time_s + margin_of(record.lock_delay_s)
+            shoots_at = max(shoots_at, self.stopping_at + stops_s)
+        return shoots_at
+
+    @property
+    def waits_for(self) -> str:
+        """Whom the guard waits for, in words."""
+        return f"waits for {self.record.node if self.record and self.record.node else 'the former holder'}"
+
+    @property
+    def previous(self) -> Previous:
+        """The facts about the former holder, for the hooks."""
+        record = self.record or UNREADABLE
+        end = "" if self.over is None else str(self.over)
+        return Previous(end, record.target, record.node, record.place.host, record.token)
+
+    def deadline(self, fence: Fence | None) -> float:
+        """Return the next time at which the guard may end or the fence begin. NEVER: it has ended."""
+        if self.over is not None:
+            return NEVER
+        return min(self.waits_until(fence), NEVER if self.shoots else self.shoots_at(fence))

@@ -1,0 +1,65 @@
+"""The tenure record of an election: what ``<key>/.tenure`` in Consul says of the node that may be acting.
+
+A holder with ``fence`` writes it in the transaction that acquires, and takes it away in the one that
+releases. So whoever acquires the key and finds the record of another session knows that this holder did not
+end in order, and waits behind a guard (``core.machines.guard``).
+"""
+
+from enum import StrEnum
+
+from supervisor.core.frozen import dataclass, replace
+from supervisor.core.lease import LOCK_DELAY_MAX_S
+from supervisor.core.settings import Place
+
+TENURE_SUFFIX = "/.tenure"
+
+
+class State(StrEnum):
+    """How far a tenure has come, as its record says."""
+
+    ACTING = "acting"  # its application may act
+    STOPPING = "stopping"  # on_lose runs
+    ENDED = "ended"  # nothing of it acts any more
+
+
+@dataclass(frozen=True, slots=True)
+class TenureRecord:
+    """The content of the key."""
+
+    session: str = ""
+    state: State = State.ACTING
+    lock_delay_s: float = LOCK_DELAY_MAX_S  # how long after its end the holder may still act
+    lose_time_s: float = 0.0
+    target: str = ""  # how the machine is named to the fence. Blank: it cannot be shot
+    node: str = ""  # its name in Consul
+    place: Place = Place()
+    token: int = 0  # the fencing token of the tenure. 0: the index at which the record was made
+
+
+# A record that cannot be read, or that is gone although the key's flags tell of one: nobody can be shot, and
+# the holder may act for as long as any lock-delay lasts.
+UNREADABLE = TenureRecord()
+
+ABSENT = TenureRecord(state=State.ENDED, lock_delay_s=0.0)  # there is none
+
+
+def merge(kept: TenureRecord, claim: TenureRecord) -> TenureRecord:
+    """Return our record as it stands, no shorter than the settings of the file ask for."""
+    lock_delay_s = max(kept.lock_delay_s, claim.lock_delay_s)
+    lose_time_s = max(kept.lose_time_s, claim.lose_time_s)
+    return replace(kept, state=claim.state, lock_delay_s=lock_delay_s, lose_time_s=lose_time_s)
+
+
+def put_right(record: TenureRecord, owed: str, target: str, here: Place) -> TenureRecord | None:
+    """Return what this node must write in place of a record that is not its own. None: it is right.
+
+    owed: the session of this process that holds no more, and of which nothing acts. Blank: there is none.
+    target: how this machine is named to the fence.
+    """
+    if record.state is not State.ENDED and (
+        (owed and record.session == owed) or record.place.is_earlier_boot(here)
+    ):
+        return replace(record, state=State.ENDED)
+    if record.target and record.target == target and not record.place.is_same_machine(here):
+        return replace(record, target="")  # the name means this machine now, so a shot would hit it
+    return None

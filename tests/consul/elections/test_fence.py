@@ -1,0 +1,170 @@
+"""An election with a fence, beside the tenure record of a machine that is not there any more."""
+
+import base64
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.consul.elections.scene import LOCK_DELAY_S, Scene, boottime
+from tests.consul.elections.test_foreign_data import LOCK_FLAGS, consul_lock
+from tests.support.captured import captured
+from tests.support.supervisor import Supervisor, command, until
+
+GUARDED_FLAGS = LOCK_FLAGS + 1
+LOST: dict[str, Any] = {
+    "state": "acting", "lock_delay": "4s", "lose_time": "1s", "target": "bmc-7", "node": "n7", "host": "db7",
+    "machine": "another", "boot": "b", "token": 0,
+}  # fmt: skip
+
+
+def fenced(scene: Scene, node: str, body: str = ":", **more: object) -> dict[str, object]:
+    """Return the fence of a node, which records its facts in a file and does ``body``."""
+    facts = " ".join(f"$CONSUL_SUPERVISOR_PREVIOUS_{each}" for each in ("TARGET", "NODE", "HOST"))
+    shell = f'echo "{facts}" >>{scene.folder}/shots; {body}'
+    return {
+        "shell": shell,
+        "timeout": "5s",
+        "target": f"bmc-{node}",
+        "after": "100ms",
+        "exclusive": True,
+        **more,
+    }
+
+
+def shots(scene: Scene) -> list[str]:
+    file = scene.folder / "shots"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def lost_machine(scene: Scene, **record: object) -> float:
+    """Leave the key as a machine does that held it and is lost; return when Consul ended its session."""
+    session = scene.agent.session_create(Name="lost", LockDelay="1ms")
+    value = json.dumps({"session": session, **LOST, **record}).encode()
+    lock = {"Verb": "lock", "Key": scene.key, "Value": "", "Flags": GUARDED_FLAGS, "Session": session}
+    put = {"Verb": "set", "Key": f"{scene.key}/.tenure", "Value": base64.b64encode(value).decode()}
+    assert scene.agent.txn([{"KV": lock}, {"KV": put}]).status == 200
+    scene.agent.session_destroy(session)
+    return boottime()
+
+
+def record(scene: Scene) -> dict[str, Any] | None:
+    entry = scene.agent.kv_get(f"{scene.key}/.tenure")
+    return None if entry is None else json.loads(entry["Value"])
+
+
+def end_told(scene: Scene, node: str) -> str:
+    """Return how the tenure before ended, as on_acquire of this node was told."""
+    scene.wait(node=node, event="acquire", stage="end")
+    return (scene.folder / f"end-{node}").read_text().strip()
+
+
+def told(scene: Scene, node: str) -> dict[str, object]:
+    body = f"echo $CONSUL_SUPERVISOR_PREVIOUS_END >{scene.folder}/end-{node}"
+    return scene.hook(node, "acquire", body)
+
+
+def with_fence(scene: Scene, node: str, body: str = ":", **more: object) -> dict[str, Any]:
+    return {"fence": fenced(scene, node, body, **more), "on_acquire": [told(scene, node)]}
+
+
+def test_the_next_holder_acts_once_the_machine_before_is_off(scene: Scene) -> None:
+    lost_machine(scene)
+    scene.node("a", **with_fence(scene, "a", "sleep 0.3"))
+    assert end_told(scene, "a") == "fenced" and shots(scene) == ["bmc-7 n7 db7"]
+    own = record(scene)
+    assert own is not None and (own["session"], own["state"]) == (scene.session_of("a"), "acting")
+
+
+@pytest.mark.parametrize("body", ["exit 1", "sleep 60"], ids=["fails", "hangs"])
+def test_a_fence_that_does_not_work_costs_the_lease_and_no_less(scene: Scene, body: str) -> None:
+    lost_at = lost_machine(scene)
+    scene.node("a", **with_fence(scene, "a", body))
+    began = scene.wait(node="a", event="acquire", stage="begin")
+    assert end_told(scene, "a") == "waited" and shots(scene)
+    assert began.at >= lost_at + LOCK_DELAY_S
+
+
+def test_a_holder_that_lives_says_that_it_has_ended_and_is_not_shot(scene: Scene) -> None:
+    scene.leader("a", **with_fence(scene, "a"), on_lose=[scene.hook("a", "lose", "sleep 0.5")])
+    scene.waiter("b", **with_fence(scene, "b"))
+    assert ask(scene.nodes["a"], "pause", scene.name).returncode == 0
+    scene.agent.session_destroy(scene.session_of("a"))
+    ended = scene.wait(node="a", event="lose", stage="end")
+    began = scene.wait(node="b", event="acquire", stage="begin")
+    assert end_told(scene, "b") == "said" and shots(scene) == [] and ended.at <= began.at
+
+
+def test_a_hand_over_in_order_leaves_neither_record_nor_flags(scene: Scene) -> None:
+    a = scene.leader("a", **with_fence(scene, "a"))
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Flags"] == GUARDED_FLAGS
+    assert a.stop() == 0
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Flags"] == LOCK_FLAGS and record(scene) is None
+    scene.leader("b", **with_fence(scene, "b"))
+    assert end_told(scene, "b") == "released"
+
+
+def test_without_a_fence_in_its_file_a_node_waits_as_well_and_clears_up(scene: Scene) -> None:
+    lost_at = lost_machine(scene)
+    scene.node("a")
+    began = scene.wait(node="a", event="acquire", stage="begin")
+    assert began.at >= lost_at + LOCK_DELAY_S
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Flags"] == LOCK_FLAGS and record(scene) is None
+
+
+def test_consul_lock_leaves_a_key_with_a_record_alone(scene: Scene) -> None:
+    lost_machine(scene)
+    before = scene.agent.kv_get(scene.key)
+    prefix = scene.key.removesuffix("/.lock")
+    scene.key = f"{prefix}/.lock"
+    lost_machine(scene)
+    before = scene.agent.kv_get(scene.key)
+    ran = captured([*consul_lock(scene, "-try=5s", prefix, "touch /nowhere")], timeout=60)
+    assert ran.returncode == 1 and scene.agent.kv_get(scene.key) == before
+
+
+@pytest.mark.long
+def test_an_operator_ends_a_guard_that_time_does_not(scene: Scene) -> None:
+    lost_machine(scene, lock_delay="1s")
+    a = scene.node("a", **with_fence(scene, "a", "exit 1", required=True))
+    until(lambda: len(shots(scene)) > 1, "the fence is tried again")
+    assert not scene.calls("a")
+    ran = ask(a, "confirm-off", scene.name, "--reason", "unplugged")
+    assert ran.returncode == 0, ran.stderr
+    assert end_told(scene, "a") == "confirmed"
+    given = a.wait_line("command", verb="confirm-off")
+    assert given["note"] == "unplugged"
+    ran = ask(a, "confirm-off", scene.name)
+    assert ran.returncode == 1 and "it waits for no machine to be off" in ran.stderr
+
+
+@pytest.mark.long
+def test_a_fleet_is_changed_over_and_back_while_one_holds(scene: Scene) -> None:
+    """The holder keeps its session through all of it, and the others never act."""
+    scene.lasting()
+    scene.three()
+    session = scene.session_of("a")
+    for exclusive in (False, True, False, None):
+        for node in "abc":
+            fence = None if exclusive is None else fenced(scene, node, exclusive=exclusive)
+            reload(scene, scene.nodes[node], scene.election(node, fence=fence))
+        assert scene.session_of("a") == session
+        own = record(scene)
+        assert own is not None and (own["session"], own["target"]) == (session, "bmc-a")
+    assert {node: scene.calls(node) for node in "abc"} == {"a": ["acquire acquired"], "b": [], "c": []}
+    scene.nodes["a"].stop()
+    assert scene.wait_leader() in "bc" and record(scene) is None and shots(scene) == []
+
+
+def ask(supervisor: Supervisor, *words: str) -> subprocess.CompletedProcess[str]:
+    return command(*words, "--socket", str(supervisor.folder / "control.sock"))
+
+
+def reload(scene: Scene, supervisor: Supervisor, item: dict[str, object]) -> None:
+    supervisor.rewrite(scene.config({scene.name: item}))
+    ran = ask(supervisor, "reload")
+    assert ran.returncode == 0, ran.stderr

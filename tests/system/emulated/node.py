@@ -1,0 +1,90 @@
+"""A machine with a supervisor, and machines that one scene after another uses."""
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from tests.system.emulated.image import make_image
+from tests.system.emulated.machine import Line, Machine
+
+HOST = "10.0.2.2"  # this host, for a machine
+STATE, DATA = "/state", "/data"  # each a file system of its own
+STOP = "application stop"
+
+N = TypeVar("N", bound="Node")
+
+
+class Node:
+    """A machine with a supervisor.
+
+    consul_port: the port of this host at which the supervisor finds Consul.
+    """
+
+    def __init__(self, machine: Machine, consul_port: int) -> None:
+        self.machine = machine
+        self.begin = 0  # the line of the console at which the present supervisor was started
+        self.broken = False  # whether no other scene can use this machine
+        self._consul_port = consul_port
+
+    def start(self, settings: Mapping[str, Any]) -> None:
+        """Start a supervisor with this file, and keep it alive from then on."""
+        self.begin = len(self.machine.console)
+        consul = {"address": f"http://{HOST}:{self._consul_port}"}
+        file = {"consul": consul, "log": {"format": "json"}, **settings}
+        self.machine.type(f"echo {shlex.quote(json.dumps(file))} >/etc/supervisor.yaml")
+        self.machine.type("keep >/dev/ttyS0 2>&1 &")
+
+    @property
+    def console(self) -> Sequence[Line]:
+        """What the console has shown since the start of this supervisor."""
+        return self.machine.console[self.begin :]
+
+    def see(self, pattern: str, after: int = 0) -> None:
+        """Return when the console shows the pattern in a line of this supervisor behind the first ones."""
+        self.machine.see(pattern, self.begin + after)
+
+    def stop(self) -> None:
+        """Stop the supervisor in order, and wait until it has ended."""
+        self.machine.type("kill $(cat /run/supervisor.pid)")
+        self.see("the supervisor has stopped")
+
+
+class Machines:
+    """Machines that scenes take and give back: ``with Machines(folder) as machines``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._image = make_image(folder)
+        self._numbers = count(1)
+        self._free: list[Machine] = []
+        self._exits = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._exits.close()
+
+    @contextmanager
+    def pair(self, made: Callable[[Machine], N]) -> Iterator[list[N]]:
+        """Yield two nodes without a supervisor; a node that is whole afterwards serves the next scene."""
+        machines = [self._free.pop() if self._free else self._new() for _ in range(2)]
+        for machine in machines:
+            machine.see("booted in")
+        nodes = [made(machine) for machine in machines]
+        yield nodes
+        for node in nodes:
+            if node.broken or node.machine.is_off or node.machine.reset_at:
+                node.machine.close()
+            else:
+                node.stop()
+                self._free.append(node.machine)
+
+    def _new(self) -> Machine:
+        machine = Machine(f"node-{next(self._numbers)}", self._image, self.folder)
+        self._exits.callback(machine.close)
+        return machine

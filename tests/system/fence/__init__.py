@@ -1,0 +1,12 @@
+"""Virtual machines with a fence device: does another node act soon after a loss, and never beside the former?
+
+The device switches a machine off by qemu's monitor. The map, one line a module:
+
+    device.py      the device, and the manners in which it fails
+    lab.py         a Consul for each scene, and machines (tests/system/emulated) of which two contend
+    scenes.py      what happens to a node that holds, as data
+    judge.py       who acted when, and how the guard of the next holder ended
+    __main__.py    all scenes, a row for each, and how long after the loss the other node acted
+
+`make test-fence` runs it. pytest collects only the tests of the judge and of the device.
+"""

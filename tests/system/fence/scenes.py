@@ -1,0 +1,171 @@
+"""What happens to a node that holds, as data: how soon the other node may act, and by which word."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.patience import patient
+from tests.system.emulated.machine import boottime
+from tests.system.emulated.node import DATA, STATE, STOP, Machines
+from tests.system.fence.device import SLOW_S, Manner
+from tests.system.fence.judge import End, Verdict, judge, missed
+from tests.system.fence.lab import Duel, prepared
+
+PID = "$(cat /run/supervisor.pid)"
+PAUSE_S = 30.0
+FREEZE_S = 60.0
+LOCK_DELAY_S = 30.0
+LOSE_S = 1.0 + 12.0 + 1.0 + 1.5  # on_acquire's kill_after, on_lose with its own, and the margin
+DETECTION_S = 8.0  # from the end of a machine until its session ends, at most, by Consul's default gossip
+TTL_S = 20.0  # Consul ends a session after twice its ttl at the latest
+ACT_S = 3.0  # the lock-delay of an exclusive session, the shot, and on_acquire on an emulated machine
+QUICK = {"gossip_lan": {"probe_interval": "200ms", "probe_timeout": "100ms", "suspicion_mult": 3}}
+
+Play = Callable[[Duel], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One scene: its play, how it must end, and how long after the loss (`missed`) on a quiet machine.
+
+    median_s: what the median of many runs should not exceed. None: nobody has said.
+    witness_s: how long the scene goes on when another node acts, or when nothing should happen.
+    """
+
+    name: str
+    play: Play
+    end: End
+    soonest_s: float = 2.0
+    latest_s: float = 11.0
+    manner: Manner = Manner.WORKS
+    median_s: float | None = None
+    witness_s: float = 3.0
+    fence: bool = True
+    after: str = "2s"
+    gossip: Mapping[str, object] | None = None
+    on_lose: str = STOP
+    ttl_s: int = 10
+    lock_delay_s: int = 30
+
+    def settings(self, duel: Duel, target: str) -> Mapping[str, Any]:
+        """Return the file of the node whose machine has this name."""
+        said = 'echo "previous end: $CONSUL_SUPERVISOR_PREVIOUS_END" >/dev/ttyS0'
+        session = {"ttl": f"{self.ttl_s}s", "lock_delay": f"{self.lock_delay_s}s"}
+        fence = {
+            "shell": f'fence {duel.device.port} "$CONSUL_SUPERVISOR_PREVIOUS_TARGET"',
+            "timeout": "20s",
+            "target": target,
+            "after": self.after,
+            "exclusive": True,
+        }
+        election = {
+            "key": duel.key,
+            "session": session | {"node_checks": ["serfHealth"]},
+            "on_acquire": [{"shell": f"{said}; application start"}],
+            "on_lose": [{"shell": self.on_lose, "timeout": "12s"}],
+        }
+        return {"elections": {"app": election | ({"fence": fence} if self.fence else {})}}
+
+
+def killed(duel: Duel) -> None:
+    """End the machine."""
+    duel.strike(duel.old.kill)
+
+
+def cut_off(duel: Duel) -> None:
+    """Cut the machine off by the network."""
+    duel.strike(duel.old.cut)
+
+
+def paused(duel: Duel) -> None:
+    """Pause the machine for a while, and until another node acts; then let it go on, if it is still there."""
+    duel.strike(duel.old.pause)
+    resume_at = boottime() + PAUSE_S
+    duel.new.see("I act")
+    time.sleep(max(0.0, resume_at - boottime()))
+    duel.old.resume()
+
+
+def crashed(duel: Duel) -> None:
+    """Have the kernel crash, and with it the agent."""
+    _typed(duel, "echo c >/proc/sysrq-trigger", "Kernel panic")
+    duel.strike(duel.old.agent.kill)
+
+
+def frozen(duel: Duel) -> None:
+    """Freeze the supervisor, beside an application that lives."""
+    duel.strike(lambda: _typed(duel, f"kill -STOP {PID}"))
+
+
+def stuck(duel: Duel) -> None:
+    """Freeze a disk that on_lose needs, and end the session."""
+    duel.strike(lambda: _typed(duel, f"fsfreeze --freeze {DATA}"))
+    duel.destroy_session()
+
+
+def frozen_state(duel: Duel) -> None:
+    """Freeze the file system of the records for a while, as a snapshot of the machine does."""
+    duel.old.machine.type(f"fsfreeze --freeze {STATE}")
+    time.sleep(FREEZE_S)
+    duel.old.machine.type(f"fsfreeze --unfreeze {STATE}")
+
+
+def restarted(duel: Duel) -> None:
+    """Kill the supervisor, and wait until the next one has adopted the tenure."""
+    shown = len(duel.old.console)
+    duel.old.machine.type(f"kill -9 {PID}")
+    duel.old.see('"role": "holding"', shown)
+
+
+def agent_restarted(duel: Duel) -> None:
+    """Restart the agent in order: it leaves, which ends the session, and is back before on_lose has ended."""
+    duel.lost_at = boottime()
+    duel.old.agent.restart()
+
+
+def _typed(duel: Duel, line: str, sign: str = "struck") -> None:
+    """Type the line on the holder's console, and return once that shows what the line has done."""
+    duel.old.machine.type(f"{line}; echo struck")
+    duel.old.see(sign)
+
+
+SLOW_STOP, STOP_ON_DISK = f"sleep 8; {STOP}", f"touch {DATA}/x && {STOP}"
+GONE_S = DETECTION_S + ACT_S
+WAITED_S = LOCK_DELAY_S + GONE_S
+SCENES = (
+    Scene("killed", killed, End.FENCED, median_s=9.0),
+    Scene("killed, quick gossip", killed, End.FENCED, 0.0, 6.0, median_s=4.0, after="0s", gossip=QUICK),
+    Scene("cut off", cut_off, End.FENCED),
+    Scene("paused", paused, End.FENCED),
+    Scene("paused without a fence", paused, End.BOTH, LOCK_DELAY_S, 2 * LOCK_DELAY_S, fence=False),
+    Scene("kernel crash", crashed, End.FENCED),
+    Scene("disk of the records frozen", frozen_state, End.HELD, witness_s=10.0),
+    Scene("disk of on_lose frozen", stuck, End.FENCED, LOSE_S, LOSE_S + ACT_S, on_lose=STOP_ON_DISK),
+    Scene("supervisor frozen", frozen, End.FENCED, latest_s=TTL_S + 2.0 + ACT_S),
+    # On a busy host an emulated machine takes 15 s to start a supervisor, which is more than the usual room.
+    Scene("supervisor killed and back", restarted, End.HELD, witness_s=30.0, ttl_s=30, lock_delay_s=60),
+    Scene("session destroyed", Duel.destroy_session, End.SAID, 8.0, 8.0 + ACT_S, on_lose=SLOW_STOP),
+    Scene("agent restarted", agent_restarted, End.SAID, 8.0, 8.0 + GONE_S, on_lose=SLOW_STOP),
+    Scene("device dead", cut_off, End.WAITED, LOCK_DELAY_S, WAITED_S, Manner.DEAD),
+    Scene("device fails", cut_off, End.WAITED, LOCK_DELAY_S, WAITED_S, Manner.FAILS),
+    Scene("device slow", cut_off, End.FENCED, SLOW_S + 2.0, SLOW_S + 2.0 + GONE_S, Manner.SLOW),
+    # Both act, but not for longer than the lease of the one that is cut off.
+    Scene("device lies", cut_off, End.BOTH, 2.0, LOCK_DELAY_S, Manner.LIES, witness_s=LOCK_DELAY_S),
+)
+
+
+def run(scene: Scene, machines: Machines) -> tuple[Verdict, str]:
+    """Play the scene; return the verdict, and what should have happened instead."""
+    with prepared(machines, scene.gossip or {}, scene.manner) as duel:
+        old, new = duel.old, duel.new
+        duel.begin(lambda target: scene.settings(duel, target))
+        scene.play(duel)
+        if scene.end is not End.HELD:
+            new.see("I act")
+        time.sleep(scene.witness_s)
+        if scene.end is End.HELD:
+            old.see("I act", len(old.console))
+        verdict = judge(old.console, new.console, duel.lost_at, duel.device.asked)
+        latest_s = scene.latest_s if scene.end is End.BOTH else patient(scene.latest_s)
+        return verdict, missed(verdict, scene.end, scene.soonest_s, latest_s, old.machine.name)

@@ -1,0 +1,75 @@
+"""The judge finds what is wrong in consoles written by hand, and the device fails as it is told to."""
+
+import socket
+
+import pytest
+
+from tests.system.emulated.acts import EVERY_S
+from tests.system.emulated.machine import Line
+from tests.system.fence.device import Device, Manner
+from tests.system.fence.judge import End, judge, missed
+
+
+def acting(begin: float, end: float, guard: str = "") -> list[Line]:
+    """Return a console on which an application acts from one second to the other, behind that guard."""
+    count = round((end - begin) / EVERY_S) + 1
+    lines = [Line(begin + i * EVERY_S, "I act with token 7") for i in range(count)]
+    return [Line(begin, f"previous end: {guard}"), *lines]
+
+
+def missing(
+    end: End, guard: str, *asked: str, old_until: float = 10.0, new_since: float | None = 18.0
+) -> str:
+    """Return what is missing for this end 2 to 11 s after a loss at 10 s, where the device was asked that."""
+    new = [] if new_since is None else acting(new_since, new_since + 2.0, guard)
+    verdict = judge(acting(0.0, old_until, "none"), new, None if end is End.HELD else 10.0, asked)
+    return missed(verdict, end, 2.0, 11.0, "node-1")
+
+
+def test_what_is_expected_misses_nothing() -> None:
+    assert missing(End.FENCED, "fenced", "node-1") == ""
+    assert missing(End.SAID, "said") == ""
+    assert missing(End.HELD, "", new_since=None) == ""
+    assert missing(End.BOTH, "fenced", "node-1", old_until=20.0) == ""
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        missing(End.FENCED, "fenced", "node-1", new_since=22.0),
+        missing(End.FENCED, "fenced", "node-1", new_since=11.0),
+        missing(End.FENCED, "fenced", "node-1", "node-2"),
+        missing(End.FENCED, "waited", "node-1"),
+        missing(End.FENCED, "none", "node-1"),
+        missing(End.FENCED, "fenced", "node-1", old_until=18.1),
+        missing(End.SAID, "said", "node-1"),
+        missing(End.HELD, "said"),
+        missing(End.BOTH, "fenced", "node-1", old_until=21.5),
+    ],
+)
+def test_each_fault_is_told_with_what_should_have_happened(fault: str) -> None:
+    assert "asked to switch off" in fault
+
+
+@pytest.mark.parametrize(
+    ("manner", "answer", "off"),
+    [
+        (Manner.WORKS, b"off\n", ["node-1"]),
+        (Manner.FAILS, b"failed\n", []),
+        (Manner.LIES, b"off\n", []),
+    ],
+)
+def test_the_device_fails_as_told(manner: Manner, answer: bytes, off: list[str]) -> None:
+    done: list[str] = []
+    with Device(manner, {"node-1": lambda: done.append("node-1")}) as device:
+        assert asked(device.port, "node-1") == answer
+        assert asked(device.port, "node-2") == (answer if manner is Manner.LIES else b"failed\n")
+        assert device.asked == ["node-1", "node-2"]
+    assert done == off
+
+
+def asked(port: int, target: str) -> bytes:
+    """Ask the device at this port to switch a machine off, and return its answer."""
+    with socket.create_connection(("127.0.0.1", port), 10.0) as connection:
+        connection.sendall(f"{target}\n".encode())
+        return connection.makefile("rb").read()
