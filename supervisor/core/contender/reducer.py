@@ -394,6 +394,8 @@ def _observe_waiting(contender: Contender, observation: Observation, now: float)
     if observation.is_stale:
         return replace(contender, lock=contender.lock.read_by(now))
     if not session.id or observation.view.find_hold(session.id) is None:
+        if session.owes and observation.after_index:  # its record may be there: is the session gone?
+            contender = replace(contender, session=session.verify_soon(now))
         return observe(contender, observation, now)
     if session.stage is not Stage.LIVE or session.ending:
         return contender

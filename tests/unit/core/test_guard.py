@@ -18,6 +18,7 @@ from tests.unit.core.play import (
     FREE,
     OURS,
     RELEASE,
+    RIVAL,
     SILENCE,
     WATCH,
     WON,
@@ -235,3 +236,14 @@ def test_a_key_of_another_is_guarded_by_our_own_record_alone() -> None:
     play.on(0.5, WATCH, replace(GUARDED, session="rival", modify_index=9, lock_index=9))
     play.on(0.6, WATCH, replace(GUARDED, session="rival", modify_index=9, lock_index=9))
     assert play.contender.tenure is not None and play.contender.tenure.taken_at is not None
+
+
+def test_a_waiter_whose_record_may_be_there_learns_at_once_that_its_session_is_gone() -> None:
+    """Otherwise the next holder would take it for one that was lost, and shoot it."""
+    play = looking()
+    play.does(0.2, WATCH, FREE, "acquire s with record, watch 5")
+    play.on(0.3, ACQUIRE, SILENCE)  # it was applied, and then Consul has ended the session
+    play.does(0.4, WATCH, replace(RIVAL, is_guarded=True), "renew s, watch 9, info rival")
+    play.on(0.5, req.RenewSession, o.SessionGone())
+    play.passes(0.7)
+    assert play.times(DESTROY) and play.contender.session.stage == "settling"
