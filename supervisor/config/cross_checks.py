@@ -17,6 +17,7 @@ from supervisor.config.formats import templates
 from supervisor.config.lease_checks import Surroundings, check_lease
 from supervisor.config.problems import SECTIONS, KeyPath, Report, hooks_of, items_of
 from supervisor.core.settings import HOOK_EVENTS, LOCK_SUFFIX, Command, Hook, ItemSettings, Tls, Webhook
+from supervisor.core.tenure_record import TENURE_SUFFIX
 
 VALUE_BYTES_MAX = 64 * 1024  # hooks get the value in their environment, where the kernel allows 128 KiB
 SLOT_VALUE_BYTES_MAX = 4096  # each contender reads the values of all contenders at each change
@@ -116,6 +117,10 @@ def check_item(settings: ItemSettings, report: Report, around: Surroundings) -> 
         what = "key" if settings.kind == "election" else "prefix"
         report.refuse((*path, what), "cannot be a key of Consul: a $ cannot stand in it")
     longest = VALUE_BYTES_MAX if settings.kind == "election" else SLOT_VALUE_BYTES_MAX
+    if settings.kind == "election" and settings.key.endswith(TENURE_SUFFIX):
+        report.refuse(
+            (*path, "key"), f"cannot end with {TENURE_SUFFIX}: another key may have its record there"
+        )
     if settings.kind == "semaphore" and settings.key.endswith(2 * LOCK_SUFFIX):
         report.refuse((*path, "prefix"), f"cannot end with {LOCK_SUFFIX}: that is a key of its own")
     if (size := len(settings.value)) > longest:

@@ -6,6 +6,7 @@ end in order, and waits behind a guard (``core.machines.guard``).
 """
 
 from enum import StrEnum
+from math import ceil
 
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import LOCK_DELAY_MAX_S
@@ -43,6 +44,11 @@ UNREADABLE = TenureRecord()
 ABSENT = TenureRecord(state=State.ENDED, lock_delay_s=0.0)  # there is none
 
 
+def in_whole_ms(length_s: float) -> float:
+    """Return the time as the record can carry it, rounded up, so that a record which is read equals ours."""
+    return ceil(round(length_s * 1000, 6)) / 1000
+
+
 def merge(kept: TenureRecord, claim: TenureRecord) -> TenureRecord:
     """Return our record as it stands, no shorter than the settings of the file ask for."""
     lock_delay_s = max(kept.lock_delay_s, claim.lock_delay_s)
@@ -50,16 +56,18 @@ def merge(kept: TenureRecord, claim: TenureRecord) -> TenureRecord:
     return replace(kept, state=claim.state, lock_delay_s=lock_delay_s, lose_time_s=lose_time_s)
 
 
-def put_right(record: TenureRecord, owed: str, target: str, here: Place) -> TenureRecord | None:
+def put_right(record: TenureRecord, owed: str, holder: str, target: str, here: Place) -> TenureRecord | None:
     """Return what this node must write in place of a record that is not its own. None: it is right.
 
     owed: the session of this process that holds no more, and of which nothing acts. Blank: there is none.
+    holder: the session that holds, whose record is right.
     target: how this machine is named to the fence.
     """
     if record.state is not State.ENDED and (
         (owed and record.session == owed) or record.place.is_earlier_boot(here)
     ):
         return replace(record, state=State.ENDED)
-    if record.target and record.target == target and not record.place.is_same_machine(here):
+    known = record.place.machine and here.machine and not record.place.is_same_machine(here)
+    if record.target and record.target == target and known and record.session != holder:
         return replace(record, target="")  # the name means this machine now, so a shot would hit it
     return None

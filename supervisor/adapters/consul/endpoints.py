@@ -113,7 +113,9 @@ def _writes_record_of_tenure(request: WatchTenure | MarkTenure) -> str:
 
 def _rewrites(request: Rewrite) -> str:
     prefix, _, _ = request.key.rpartition("/")
-    return _rule(*(("key_prefix", f"{prefix}/") if request.of_slot else ("key", request.key)), "write")
+    rule = _rule(*(("key_prefix", f"{prefix}/") if request.of_slot else ("key", request.key)), "write")
+    with_record = request.claim is not None or request.ends_record
+    return f"{rule} {_rule('key', request.key + TENURE_SUFFIX, 'write')}" if with_record else rule
 
 
 def _reads_key(request: ReadKey | WatchKey) -> str:

@@ -109,7 +109,7 @@ def not_locked(request: Acquire | Release | Rewrite | MarkTenure, response: requ
         return LostRace()
     if "invalid session" in words:  # agent/consul/state/kvs.go, kvsLockTxn
         return SessionGone()
-    if f'{TENURE_SUFFIX}" exists' in words:  # agent/consul/state/txn.go, KVCheckNotExists
+    if f'"{request.key}{TENURE_SUFFIX}" exists' in words:  # agent/consul/state/txn.go, KVCheckNotExists
         return RecordExists()
     if any(each in words for each in CHANGED):
         return LostRace()

@@ -9,7 +9,7 @@ from supervisor.adapters.hooks import group
 from supervisor.core.actions import StartHook, StartRun
 
 UNKILLABLE_MAX = 4  # of one hook: after three that hang, a fourth may find a file system that answers
-REPEATED = ("check", "change")  # the events of hooks that a tenure needs neither to begin nor to end
+REPEATED = ("check", "change", "fence")  # the events of hooks that a tenure needs neither to begin nor to end
 
 
 class Unkillable:

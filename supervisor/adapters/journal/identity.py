@@ -3,6 +3,7 @@
 import socket
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from supervisor.core.settings import Place
@@ -33,8 +34,10 @@ def place_here() -> Place:
     one of its host may look like it.
     """
     machine, uuid = _text("/etc/machine-id"), _text("/sys/class/dmi/id/product_uuid")
-    known = f"{machine} {uuid}" if machine and uuid else ""
-    return Place(known, socket.gethostname(), _text("/proc/sys/kernel/random/boot_id"))
+    # Both are confidential (machine-id(5)), and whoever may read the key sees the record.
+    known = sha256(f"consul-supervisor {machine} {uuid}".encode()).hexdigest()[:32]
+    boot = _text("/proc/sys/kernel/random/boot_id")
+    return Place(known if machine and uuid else "", socket.gethostname(), boot)
 
 
 def _boot() -> str:

@@ -189,7 +189,7 @@ class Holding:
 
     def _on_wait_over(self) -> None:
         contender = self._contender
-        if self._is_acquiring and contender.tenure is None:
+        if self._is_acquiring and (contender.tenure is None or contender.guard is not None):
             why = self._hindrance
             self._give_up(judgement.hindered(contender, why) if why else judgement.not_acquired(contender))
 

@@ -16,15 +16,16 @@ from supervisor.core.lease import LOCK_DELAY_MAX_S, PRUNE_DELAY_MAX_S
 from supervisor.core.settings import Place
 from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
 
-_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{0,255}")
+# Without controls, and what turns the direction of a line or ends it; half of a surrogate pair has no bytes.
+_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]{0,255}")
 
 
 def encoded(record: TenureRecord) -> bytes:
     content = {
         "session": record.session,
         "state": record.state,
-        "lock_delay": f"{record.lock_delay_s:g}s",
-        "lose_time": f"{record.lose_time_s:g}s",
+        "lock_delay": f"{record.lock_delay_s:.3f}s",
+        "lose_time": f"{record.lose_time_s:.3f}s",
         "target": record.target,
         "node": record.node,
         "host": record.place.host,

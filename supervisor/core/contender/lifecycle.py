@@ -55,7 +55,8 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     assert contender.may_come_to_hold, "a node that must not hold has given its session up"
     ours, fence = contender.lock.claims(contender.session.id), contender.settings.fence
     guard = None
-    if isinstance(view, KeyView) and view.is_guarded and not ours:
+    # The answer to an acquire over a record may be lost, and a PUT take the flags away before the next read.
+    if isinstance(view, KeyView) and not ours and (view.is_guarded or contender.session.over):
         claim = contender.claim
         guard = Guard(now, contender.place, claim.target if claim else "")
     before = contender.lock.view
@@ -107,12 +108,12 @@ def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
 # --- a guard ends -----------------------------------------------------------------------------------
 
 
-def observe_record(contender: Contender, now: float) -> Contender:
-    """Take in the tenure record as it is now: a guard may end by it."""
+def observe_record(contender: Contender, sent_at: float, now: float) -> Contender:
+    """Take in the tenure record as an answer to a request of ``sent_at`` shows it: a guard may end by it."""
     tenure, record = contender.tenure, contender.lock.record
     if tenure is None or tenure.phase is not Phase.GUARDING or tenure.guard is None or record is None:
         return contender
-    guard = tenure.guard.observe(None if record == ABSENT else record, tenure.session, now)
+    guard = tenure.guard.observe(None if record == ABSENT else record, tenure.session, sent_at, now)
     tenure = replace(tenure, guard=guard)
     if guard.over is GuardEnd.NONE and tenure.hooks.running is None:
         tenure = tenure.guard_ended(tenure.contact)

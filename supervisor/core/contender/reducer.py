@@ -49,6 +49,7 @@ from supervisor.core.machines.record import RECORD_RETRY_S, RecordKeeper
 from supervisor.core.machines.session import Stage
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.outcomes import (
+    Denied,
     Done,
     Ineligible,
     InMaintenance,
@@ -213,7 +214,10 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
         case MarkTenure() if contender.tenure is not None:
             return _marked(contender, request, outcome, now)
         case MarkTenure() | WatchTenure():
-            return replace(contender, session=sessions.looked(session, contender.terms, outcome, now))
+            view = contender.lock.view
+            holder = view.session if isinstance(view, KeyView) else ""
+            looked = sessions.looked(session, contender.terms, outcome, holder, now)
+            return replace(contender, session=looked)
         case _ if session.stage is Stage.RELEASING:
             if isinstance(request, Release) and request.ends_record and outcome == Done():
                 session = replace(session, owes=False)
@@ -227,7 +231,7 @@ def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now
     lock, observation = contender.lock.answered(contender.terms, request, outcome, now)
     contender = replace(contender, lock=lock)
     if isinstance(request, WatchTenure):
-        return observe_record(contender, now)
+        return observe_record(contender, request.at, now)
     if contender.session.awaits_observation and is_read:
         return _release_informed(contender, observation, now)
     if observation is not None:
@@ -308,6 +312,8 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
         lock = lock.rewritten(request)
     if isinstance(outcome, Done) and tenure is not None and tenure.claims:
         tenure = tenure.guard_ended(request.at)
+    if isinstance(outcome, Denied) and tenure is not None and tenure.claims:
+        tenure = tenure.lose(Reason.ACQUIRE_FAILED, now)  # it cannot act, so another node may
     if isinstance(outcome, Done) and tenure is not None:
         repair_at = now + REPAIR_S if tenure.overwritten else tenure.repair_at
         tenure = replace(tenure, leader=request.value, overwritten=False, repair_at=repair_at)

@@ -115,6 +115,8 @@ def _advance_tenure(contender: Contender, now: float) -> Begun:
         return contender, ()
     tenure, actions = phases.advance(tenure, contender.settings, contender.lease, now)
     contender = replace(contender, tenure=tenure)
+    if contender.guard is not None and contender.guard.awaits_look(contender.settings.fence):
+        contender = replace(contender, lock=contender.lock.look_again(now))
     if tenure.phase is Phase.LOST:
         return release_once_recorded(contender, tenure, now), actions
     if actions and (tenure.phase is Phase.LOSING or _releases_at_once(contender)):

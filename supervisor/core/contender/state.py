@@ -24,7 +24,7 @@ from supervisor.core.machines.record import RecordKeeper, record_of
 from supervisor.core.machines.session import Session, Stage, Terms
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import NOWHERE, ItemSettings, Place, SessionSettings
-from supervisor.core.tenure_record import State, TenureRecord
+from supervisor.core.tenure_record import State, TenureRecord, in_whole_ms
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.core.watchdog import Device
 
@@ -91,10 +91,9 @@ class Contender:
 
     @property
     def guard(self) -> Guard | None:
-        """The guard that keeps this node from acting. None: there is none, or it has ended."""
-        guards = self.tenure is not None and self.tenure.phase is Phase.GUARDING
-        guard = self.tenure.guard if guards and self.tenure is not None else None
-        return guard if guard is not None and guard.over is None else None
+        """The guard that keeps this node from acting, until Consul has confirmed its end."""
+        tenure = self.tenure
+        return tenure.guard if tenure is not None and tenure.phase is Phase.GUARDING else None
 
     @property
     def claim(self) -> TenureRecord | None:
@@ -104,8 +103,8 @@ class Contender:
             return None
         return TenureRecord(
             session=self.session.id,
-            lock_delay_s=self.settings.lockout_s,
-            lose_time_s=self.lease.lose_time_s,
+            lock_delay_s=in_whole_ms(self.settings.lockout_s),
+            lose_time_s=in_whole_ms(self.lease.lose_time_s),
             target=fence.target or node,
             node=node,
             place=self.place,

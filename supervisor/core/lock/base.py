@@ -181,6 +181,10 @@ class Lock(ABC):
         """Return the lock whose tenure record is watched for this session, whether or not it holds."""
         return self
 
+    def look_again(self, now: float) -> Self:
+        """Return the lock whose tenure record is read now, because the watch on it may hang."""
+        return self
+
     def restored_from(self, tenure: Tenure) -> Self:
         """Return the lock as it was when the tenure on record began, as far as the record tells."""
         return self
@@ -258,7 +262,8 @@ class Lock(ABC):
 
     def stalled(self, now: float) -> Self:
         """Return the lock after a standstill of this process, when the watch may show an old state."""
-        return replace(self.must_reread(now), watch=self.watch.mark_stale())
+        details = self.details.mark_stale()
+        return replace(self.must_reread(now), watch=self.watch.mark_stale(), details=details)
 
     def silenced(self) -> Self:
         lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.details))

@@ -164,6 +164,12 @@ class ElectionLock(Lock):
         details = self.details if self.details.pending is None else Lane()  # what it asked no longer matters
         return replace(self, follows_record=session, details=details.schedule_by(now))
 
+    def look_again(self, now: float) -> Self:
+        pending = self.details.pending
+        if isinstance(pending, WatchTenure) and not pending.index:
+            return self  # it is under way
+        return replace(self, details=Lane(due_at=now), record_index=0)
+
     def _free(self, observation: Observation, view: KeyView, our_session: str, now: float) -> Self:
         """Return the key as free; where it has just become free, plan the attempt.
 

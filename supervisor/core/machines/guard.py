@@ -12,7 +12,7 @@ from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import margin_of
 from supervisor.core.settings import Fence, Place
 from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
-from supervisor.core.times import NEVER
+from supervisor.core.times import LONG_AGO, NEVER
 
 
 class GuardEnd(StrEnum):
@@ -37,10 +37,12 @@ class Guard:
     target: str  # how this machine is named to the fence
     record: TenureRecord | None = None  # None: it has not been read yet
     stopping_at: float = NEVER  # when the record was first seen to say that the holder stops
+    seen_at: float = LONG_AGO  # when the request was sent whose answer has shown the record last
     shoots: bool = False  # the time of the fence has come
+    shot: str = ""  # the target of the newest attempt of the fence
     over: GuardEnd | None = None  # how the guard has ended. None: it lasts
 
-    def observe(self, record: TenureRecord | None, session: str, now: float) -> "Guard":
+    def observe(self, record: TenureRecord | None, session: str, sent_at: float, now: float) -> "Guard":
         """Take the record as it is now. None: it is absent, which ends nothing.
 
         session: ours. A record that names it was written with an acquire whose answer was lost.
@@ -52,7 +54,8 @@ class Guard:
         if over is None and record.state is State.ENDED:
             over = GuardEnd.SAID
         stopping_at = min(self.stopping_at, now) if record.state is State.STOPPING else self.stopping_at
-        return replace(self, record=record, stopping_at=stopping_at, over=over)
+        seen_at = max(self.seen_at, sent_at)
+        return replace(self, record=record, stopping_at=stopping_at, seen_at=seen_at, over=over)
 
     def waits_until(self, fence: Fence | None) -> float:
         """Return when the former holder's lease is over for certain. NEVER: time does not end this guard."""
@@ -72,6 +75,10 @@ class Guard:
             stops_s = record.lose_time_s + margin_of(record.lock_delay_s)
             shoots_at = max(shoots_at, self.stopping_at + stops_s)
         return shoots_at
+
+    def awaits_look(self, fence: Fence | None) -> bool:
+        """Whether the fence may begin, but for a look at the record that is as young as that."""
+        return self.over is None and self.shoots and self.seen_at < self.shoots_at(fence)
 
     @property
     def waits_for(self) -> str:

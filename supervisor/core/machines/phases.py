@@ -40,7 +40,10 @@ def _guarding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
     sequence = tenure.hooks.settle(hooks, now)
     over = guard.over
     if over is None and hooks and sequence.finished(hooks) and not sequence.failed:
-        over = GuardEnd.FENCED
+        if guard.record is not None and guard.shot == guard.record.target:
+            over = GuardEnd.FENCED
+        else:
+            sequence = Sequence()  # another machine was shot than the record names now
     if over is None and now >= guard.waits_until(fence):
         over = GuardEnd.WAITED
     if sequence.failed:
@@ -52,9 +55,12 @@ def _guarding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
             return tenure, ()
         return replace(tenure, killing=True), (KillHook(sequence.running),)
     may_shoot = shoots and not sequence.finished(hooks) and sequence.due(now)
-    if not may_shoot or not _news_is_fresh(tenure, lease, now):
+    if not may_shoot or guard.record is None or not _news_is_fresh(tenure, lease, now):
         return tenure, ()
-    return _start(tenure, settings, lease)
+    guard = replace(guard, over=over, shoots=shoots, shot=guard.record.target)
+    if guard.awaits_look(fence):
+        return tenure, ()
+    return _start(replace(tenure, guard=guard), settings, lease)
 
 
 def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:

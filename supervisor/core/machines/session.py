@@ -19,6 +19,7 @@ from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.machine import next_state
 from supervisor.core.outcomes import (
     Created,
+    Denied,
     Done,
     Ineligible,
     LostRace,
@@ -154,6 +155,7 @@ class Session:
     handover_to: str | None = None  # the session to which the release hands the lock over. None: to any
     node: str = ""  # the node that Consul has it for
     asked_delay_s: float | None = None  # the lock-delay that it was created with. None: that of its settings
+    over: bool = False  # its newest acquire went over the tenure record of another session, or wrote ours
     owes: bool = False  # it has sent a tenure record of its own, which may be there and name it
     # When to look, before the first try, whether another's tenure record is right. NEVER: it is.
     look_at: float = LONG_AGO
@@ -230,9 +232,10 @@ class Session:
         assert self.stage is Stage.LIVE and not self.ending, f"a try while {self.stage}: {request}"
         assert self.verified, f"a try with a session that nobody has looked at: {request}"
         last_value = request.value if isinstance(request, Acquire | JoinSemaphore) else self.last_value
-        owes = self.owes or (isinstance(request, Acquire) and request.claim is not None)
-        write = self.write.begin(request)
-        return replace(self, write=write, tried=True, prepared=False, last_value=last_value, owes=owes)
+        claims = isinstance(request, Acquire) and request.claim is not None
+        over = claims or (isinstance(request, Acquire) and request.over)
+        session = replace(self, write=self.write.begin(request), over=over, owes=self.owes or claims)
+        return replace(session, tried=True, prepared=False, last_value=last_value)
 
     def rewrite(self, request: Rewrite | MarkTenure | WatchTenure) -> "Session":
         assert self.stage is Stage.LIVE and not self.ending, f"a rewrite while {self.stage}: {request}"
@@ -364,17 +367,22 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
             return replace(session, write=session.write.schedule_at(now + terms.retry_s))
 
 
-def looked(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
-    """Process the answer to a look at the tenure record, or to what puts it right."""
+def looked(session: Session, terms: Terms, outcome: Outcome, holder: str, now: float) -> Session:
+    """Process the answer to a look at the tenure record, or to what puts it right.
+
+    holder: the session that the key shows.
+    """
     is_last = session.final_attempt and session.stage is Stage.SETTLING
     had_to_mark, session = session.to_mark, replace(session, write=session.write.finish(), to_mark=None)
     if isinstance(outcome, TenureShown) and outcome.record is not None:
         owed, ours = session.id if session.stage is Stage.SETTLING else "", terms.claim or TenureRecord()
-        right = put_right(outcome.record, owed, ours.target, ours.place)
+        right = put_right(outcome.record, owed, holder, ours.target, ours.place)
         if right is not None:
             return _look_again(replace(session, to_mark=(right, outcome.modify_index)), now)
     if had_to_mark is not None and isinstance(outcome, LostRace):
         return _look_again(session, now)  # somebody has changed the record meanwhile
+    if isinstance(outcome, Denied) and session.stage is Stage.SETTLING:
+        return become(session, StageEnd.SETTLED)  # a token that may not write the record has written none
     if not isinstance(outcome, TenureShown | Done):
         if is_last:
             return become(session, StageEnd.ABANDONED, abandoned_id=session.id)

@@ -4,19 +4,22 @@ from typing import Any
 
 import pytest
 
+from supervisor.config.formats.tenure_record import decoded, encoded
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
 from supervisor.core.frozen import replace
 from supervisor.core.settings import Fence, Place
-from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
+from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord, in_whole_ms
 from tests.unit.core.play import (
     ACQUIRE,
     CREATE,
     DESTROY,
+    FORBIDDEN,
     FREE,
     OURS,
+    READ,
     RELEASE,
     RIVAL,
     SILENCE,
@@ -90,7 +93,8 @@ def test_nothing_acts_until_the_former_holder_says_that_it_has_ended() -> None:
 def test_the_fence_begins_after_the_acquire_and_its_success_lets_this_node_act() -> None:
     play = guarding()
     play.does(2.9, "")
-    play.happens(3.0, e.Tick())
+    play.does(3.0, "look")  # the watch may hang, and the holder have said something meanwhile
+    play.on(3.0, LOOK, shown(RECORD))
     assert play.last(a.StartHook).hook.name == "fence"
     assert play.last(a.StartHook).context.previous == a.Previous("", "db1", "n1", "db1", 4)
     play.ends(3.5, "claim s, read")
@@ -101,7 +105,8 @@ def test_the_fence_begins_after_the_acquire_and_its_success_lets_this_node_act()
 
 def test_a_fence_that_fails_is_tried_again_and_time_ends_the_guard() -> None:
     play = guarding()
-    play.happens(3.0, e.Tick())
+    play.does(3.0, "look")
+    play.on(3.0, LOOK, shown(RECORD))
     play.ends(3.1, "", ok=False)
     play.passes(10.9)
     assert [each.hook.name for _, each in play.log if isinstance(each, a.StartHook)][:2] == ["fence", "fence"]
@@ -143,6 +148,7 @@ def test_a_holder_that_stops_has_the_time_to() -> None:
     play.passes(4.5)
     assert not play.times(a.StartHook)
     play.passes(4.6)  # it was seen to stop at 1.1, and takes 3 s and a margin of 0.5 s
+    play.on(4.6, LOOK, shown(replace(RECORD, state=State.STOPPING)))
     assert play.times(a.StartHook) == [4.6]
 
 
@@ -205,6 +211,7 @@ def test_a_waiter_puts_right_what_this_machine_left_before_its_boot() -> None:
     play.does(0.4, MARK, o.Done(), "acquire s over")
     other = replace(left, place=ELSEWHERE)
     play = Play(contender(fence=FENCE))
+    play.contender = replace(play.contender, place=here)
     play.does(0.0, "create, watch 0 consistently")
     play.on(0.1, CREATE, o.Created("s"))
     play.on(0.2, LOOK, shown(other, 4))
@@ -247,3 +254,26 @@ def test_a_waiter_whose_record_may_be_there_learns_at_once_that_its_session_is_g
     play.on(0.5, req.RenewSession, o.SessionGone())
     play.passes(0.7)
     assert play.times(DESTROY) and play.contender.session.stage == "settling"
+
+
+def test_a_win_that_only_a_read_shows_is_guarded_although_a_put_took_the_flags_away() -> None:
+    play = looking()
+    play.does(0.2, WATCH, GUARDED, "acquire s over, watch 5")
+    play.on(0.3, ACQUIRE, SILENCE)
+    while not any(isinstance(each, READ) for each in play.under_way):
+        play.happens(play.deadline, e.Tick())
+    play.on(play.now, READ, OURS)
+    assert play.contender.tenure is not None and play.contender.tenure.phase == "guarding"
+
+
+def test_a_node_that_may_not_write_the_record_gives_the_key_back() -> None:
+    play = guarding(replace(RECORD, state=State.ENDED))
+    play.on(1.2, REWRITE, FORBIDDEN)
+    assert play.role != "acquiring" and play.says([play.last(RELEASE)]) == "release s only"
+
+
+@pytest.mark.parametrize("lose_time_s", [1.1 + 2.2, 44.44444, 0.1 + 0.2, 7.0])
+def test_a_record_that_was_read_equals_the_one_that_was_written(lose_time_s: float) -> None:
+    """Otherwise its holder would write it again and again."""
+    claim = replace(RECORD, session="5e", lock_delay_s=30.0, lose_time_s=in_whole_ms(lose_time_s))
+    assert decoded(encoded(claim), 1) == claim and claim.lose_time_s >= lose_time_s - 1e-9
