@@ -217,9 +217,7 @@ class Contenders:
                 return (write.item,) if ours else ()  # else the record's contender has wound up
             case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name) | StepDownAsked(name):
                 return self._known(name)
-            case ConfirmOffAsked(name):
-                return self._known(name)
-            case SettingsChanged(name) | ItemRemoved(name) | HooksChecked(name):
+            case ConfirmOffAsked(name) | SettingsChanged(name) | ItemRemoved(name) | HooksChecked(name):
                 return self._known(name)
             case ConfigLoaded():
                 raise AssertionError("a file concerns all contenders")

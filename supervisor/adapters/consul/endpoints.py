@@ -104,10 +104,10 @@ def _writes_service(request: ServiceRequest) -> str:
 def _writes_key(request: Acquire | Release) -> str:
     rule = _rule("key", request.key, "write")
     with_record = request.ends_record if isinstance(request, Release) else request.claim is not None
-    return f"{rule} {_rule('key', request.key + TENURE_SUFFIX, 'write')}" if with_record else rule
+    return f"{rule} {_writes_tenure(request)}" if with_record else rule
 
 
-def _writes_record_of_tenure(request: WatchTenure | MarkTenure) -> str:
+def _writes_tenure(request: Acquire | Release | Rewrite | WatchTenure | MarkTenure) -> str:
     return _rule("key", request.key + TENURE_SUFFIX, "write")
 
 
@@ -115,7 +115,7 @@ def _rewrites(request: Rewrite) -> str:
     prefix, _, _ = request.key.rpartition("/")
     rule = _rule(*(("key_prefix", f"{prefix}/") if request.of_slot else ("key", request.key)), "write")
     with_record = request.claim is not None or request.ends_record
-    return f"{rule} {_rule('key', request.key + TENURE_SUFFIX, 'write')}" if with_record else rule
+    return f"{rule} {_writes_tenure(request)}" if with_record else rule
 
 
 def _reads_key(request: ReadKey | WatchKey) -> str:
@@ -203,13 +203,13 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
         "watch",
         keys.watch_tenure,
         {200: keys.tenure_shown, 404: keys.no_tenure},
-        _writes_record_of_tenure,
+        _writes_tenure,
     ),
     MarkTenure: ApiEndpoint(
         "write",
         keys.mark_tenure,
         {200: keys.marked, 400: keys.refused, 409: keys.not_marked},
-        _writes_record_of_tenure,
+        _writes_tenure,
     ),
     Release: ApiEndpoint(
         "write",

@@ -110,10 +110,10 @@ def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
 
 def observe_record(contender: Contender, sent_at: float, now: float) -> Contender:
     """Take in the tenure record as an answer to a request of ``sent_at`` shows it: a guard may end by it."""
-    tenure, record = contender.tenure, contender.lock.record
-    if tenure is None or tenure.phase is not Phase.GUARDING or tenure.guard is None or record is None:
+    tenure, guard, record = contender.tenure, contender.guard, contender.lock.record
+    if tenure is None or guard is None or record is None:
         return contender
-    guard = tenure.guard.observe(None if record == ABSENT else record, tenure.session, sent_at, now)
+    guard = guard.observe(None if record == ABSENT else record, tenure.session, sent_at, now)
     tenure = replace(tenure, guard=guard)
     if guard.over is GuardEnd.NONE and tenure.hooks.running is None:
         tenure = tenure.guard_ended(tenure.contact)
@@ -122,11 +122,10 @@ def observe_record(contender: Contender, sent_at: float, now: float) -> Contende
 
 def confirm_off(contender: Contender) -> Contender:
     """End the guard by the operator's word that the machine of the former holder is off."""
-    tenure = contender.tenure
-    if tenure is None or tenure.phase is not Phase.GUARDING or tenure.guard is None:
+    tenure, guard = contender.tenure, contender.guard
+    if tenure is None or guard is None or guard.over is not None:
         return contender
-    guard = tenure.guard if tenure.guard.over else replace(tenure.guard, over=GuardEnd.CONFIRMED)
-    return replace(contender, tenure=replace(tenure, guard=guard))
+    return replace(contender, tenure=replace(tenure, guard=replace(guard, over=GuardEnd.CONFIRMED)))
 
 
 # --- a session or a tenure ends ---------------------------------------------------------------------

@@ -65,7 +65,6 @@ from supervisor.core.requests import (
     CreateSession,
     DestroySession,
     MarkTenure,
-    Release,
     Request,
     Rewrite,
     ServiceRequest,
@@ -219,9 +218,7 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
             looked = sessions.looked(session, contender.terms, outcome, holder, now)
             return replace(contender, session=looked)
         case _ if session.stage is Stage.RELEASING:
-            if isinstance(request, Release) and request.ends_record and outcome == Done():
-                session = replace(session, owes=False)
-            return _release_answered(replace(contender, session=session), outcome, now)
+            return _release_answered(contender, outcome, now)
         case _:
             return _try_answered(contender, request, outcome, now)
 

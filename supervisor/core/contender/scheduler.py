@@ -280,16 +280,14 @@ def _report_role(contender: Contender, now: float) -> Begun:
     """
     tenure = contender.tenure
     name, role = contender.settings.name, contender.role
-    waits_for = "" if tenure is None or tenure.guard is None else tenure.guard.waits_for
-    reason = "" if tenure is None else waits_for if tenure.phase is Phase.GUARDING else str(tenure.reason)
-    reported = (role, reason)
+    reported = (role, contender.reason)
     if reported == contender.told_role or (tenure is not None and tenure.awaits_reason(now)):
         return contender, ()
     if tenure is None:
         changed = RoleChanged(name, role)
     else:
         transition = phases.transition_of(tenure)
-        changed = RoleChanged(name, role, reason, tenure.session, tenure.token, transition)
+        changed = RoleChanged(name, role, contender.reason, tenure.session, tenure.token, transition)
     return replace(contender, told_role=reported), (changed,)
 
 

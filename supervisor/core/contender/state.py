@@ -96,6 +96,13 @@ class Contender:
         return tenure.guard if tenure is not None and tenure.phase is Phase.GUARDING else None
 
     @property
+    def reason(self) -> str:
+        """The reason of the tenure as status and log name it, or whom it waits for. Blank: there is none."""
+        if self.guard is not None:
+            return self.guard.waits_for
+        return "" if self.tenure is None else str(self.tenure.reason)
+
+    @property
     def claim(self) -> TenureRecord | None:
         """The tenure record of our session. None: the file has no fence, so there is none."""
         fence, node = self.settings.fence, self.session.node
@@ -289,7 +296,9 @@ class Contender:
         if not self.winding_up:
             times.append(self.change.deadline)
         if self.tenure is not None:
-            times += (self.tenure.deadline(self.lease), self.tenure.guard_deadline(self.settings.fence))
+            times.append(self.tenure.deadline(self.lease))
+        if self.guard is not None:
+            times.append(self.guard.deadline(self.settings.fence))
         if self.tenure is None or self.tenure.phase is not Phase.ADOPTING:
             times.append(self.service.exchange.deadline)
         if self.may_try:

@@ -92,9 +92,7 @@ class ElectionLock(Lock):
     opened_unseen: bool = False  # the key was free already when this node saw it first
     refusals: int = 0  # attempts in a row that Consul refused without showing a holder; 2 stands for more
     has_fence: bool = False  # by the file
-    record_exists: bool = (
-        False  # an acquire was refused because of a tenure record that the flags do not tell of
-    )
+    record_exists: bool = False  # an acquire was refused because of a record that the flags do not tell of
     follows_record: str = ""  # our session, while it holds and the tenure record is watched. Blank: it is not
     record_index: int = 0  # the index from which that watch waits. 0: it is answered at once
     mark_index: int = 0

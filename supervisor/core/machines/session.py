@@ -37,6 +37,7 @@ from supervisor.core.requests import (
     DestroySession,
     JoinSemaphore,
     MarkTenure,
+    Release,
     RenewSession,
     Request,
     Rewrite,
@@ -350,13 +351,15 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
     answered = isinstance(outcome, Done | SessionGone | Refused)  # a refused write stays refused
     # Also the final attempt repeats a write that Consul has dropped once, at once: the pause is 0 then.
     is_last = session.final_attempt and terms.urgent_retry_s > 0.0
-    session = replace(session, write=session.write.finish())
+    request, session = session.write.pending, replace(session, write=session.write.finish())
     match session.stage:
         case Stage.LIVE:
             return _toward_end(session, now) if session.ending else session
         case Stage.RELEASING if isinstance(outcome, LostRace):
             return session  # another write came first, so the release waits for a read
         case Stage.RELEASING if answered or is_last:
+            if isinstance(request, Release) and request.ends_record and outcome == Done():
+                session = replace(session, owes=False)  # its record went with the lock
             due_at = now + DESTROY_PAUSE_S if answered else now
             return _destroying(session, StageEnd.RELEASE_OVER, due_at)
         case Stage.DESTROYING if answered and session.owes:

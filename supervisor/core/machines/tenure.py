@@ -25,7 +25,6 @@ from supervisor.core.lease import Lease
 from supervisor.core.machines.guard import Guard, GuardEnd
 from supervisor.core.machines.machine import next_state
 from supervisor.core.machines.sequence import Sequence
-from supervisor.core.settings import Fence
 from supervisor.core.times import LONG_AGO, NEVER
 
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
@@ -166,12 +165,6 @@ class Tenure:
     def has_only_guarded(self) -> bool:
         """Whether the tenure ends, and nothing of it but a fence has begun."""
         return self.phase is Phase.STOPPING and self.guard is not None and not self.began
-
-    def guard_deadline(self, fence: Fence | None) -> float:
-        """Return when the guard may end, or the fence begin. NEVER: there is no guard any more."""
-        if self.phase is not Phase.GUARDING or self.guard is None:
-            return NEVER
-        return self.guard.deadline(fence)
 
     def deadline(self, lease: Lease) -> float:
         if self.phase is Phase.STOPPING and self.run is None and self.hooks.running is None:

@@ -319,7 +319,7 @@ def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
         "kind": settings.kind,
         "key": settings.key,
         "role": contender.role,
-        "reason": "" if tenure is None else contender.guard.waits_for if contender.guard else tenure.reason,
+        "reason": contender.reason,
         "paused": contender.paused,
         "service": None if settings.service is None else settings.service.name,
         "service_registered": contender.service.is_registered,
