@@ -153,7 +153,7 @@ def test_a_fleet_is_changed_over_and_back_while_one_holds(scene: Scene) -> None:
             fence = None if exclusive is None else fenced(scene, node, exclusive=exclusive)
             reload(scene, scene.nodes[node], scene.election(node, fence=fence))
         assert scene.session_of("a") == session
-        own = record(scene)
+        own = until(lambda: record(scene), "the holder has a record")  # which a reload does not wait for
         assert own is not None and (own["session"], own["target"]) == (session, "bmc-a")
     assert {node: scene.calls(node) for node in "abc"} == {"a": ["acquire acquired"], "b": [], "c": []}
     scene.nodes["a"].stop()
