@@ -22,7 +22,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,11 +56,13 @@ class Stage:
 
     paths: how the names of the files begin that touch it.
     root: whether it needs root.
+    boots: whether it boots machines. Two such stages at once are late for everything.
     """
 
     run: str
     paths: tuple[str, ...] = ()
     root: bool = False
+    boots: bool = False
 
     @property
     def log(self) -> Path:
@@ -97,7 +99,7 @@ class End:
 def stages() -> list[Stage]:
     """Return the stages of stages.toml, without root only those that do not need it."""
     tables = tomllib.loads(DATA.read_text())["stage"]
-    known = [Stage(each["run"], tuple(each["paths"]), each.get("root", False)) for each in tables]
+    known = [Stage(**{**each, "paths": tuple(each["paths"])}) for each in tables]
     return [stage for stage in known if os.geteuid() == 0 or not stage.root]
 
 
@@ -159,16 +161,24 @@ def end(number: int, frame: object) -> None:
 
 
 def play(first: Sequence[Stage], others: Sequence[Stage]) -> int:
-    """Run the first stages one by one and the others two at a time; return the exit code."""
+    """Run the first stages one by one and the others two at a time; return the exit code.
+
+    Those that boot machines run one after the other.
+    """
     before = leftovers()
-    ends = []
-    for stage in first:
-        ends.append(run(stage))
-        print(ends[-1].told(), flush=True)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for future in as_completed([pool.submit(run, stage) for stage in others]):
-            ends.append(future.result())
+    ends: list[End] = []
+
+    def in_turn(some: Sequence[Stage]) -> None:
+        for stage in some:
+            ends.append(run(stage))
             print(ends[-1].told(), flush=True)
+
+    in_turn(first)
+    booting = [stage for stage in others if stage.boots]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        rows = [booting, *([stage] for stage in others if not stage.boots)]
+        for row in [pool.submit(in_turn, row) for row in rows]:
+            row.result()
     gives_up_at = time.monotonic() + LEAVES_S
     while (left := sorted(leftovers() - before)) and time.monotonic() < gives_up_at:
         time.sleep(0.1)

@@ -36,16 +36,19 @@ ENVIRON = {"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error", "PYTHONASYNCIO
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], what: str, within_s: float = PATIENCE_S) -> T:
+def until(
+    condition: Callable[[], T], what: str, within_s: float = PATIENCE_S, log: Callable[[], str] = str
+) -> T:
     """Return the first true value of the condition; AssertionError with ``what`` when it does not come.
 
     within_s: a time of a quiet machine.
+    log: returns what the error shows as well, as it is by then.
     """
     began_at = time.monotonic()
     within_s = patient(within_s)
     while not (value := condition()):
         waited_s = time.monotonic() - began_at
-        assert waited_s < within_s, f"this did not happen within {within_s:g} s: {what}"
+        assert waited_s < within_s, f"this did not happen within {within_s:g} s: {what}\n{log()}"
         time.sleep(min(max(POLL_S[0], POLL_SHARE * waited_s), POLL_S[1]))
     return value
 

@@ -18,7 +18,7 @@ import yaml
 from tests.support.captured import captured
 from tests.support.supervisor import ROOT, until
 from tests.system.machine.machine import Machine
-from tests.system.machine.node import UNIT
+from tests.system.machine.node import SESSION, UNIT
 from tests.system.machine.pair import Pair
 from tests.system.machine.wheels import make_wheels
 
@@ -28,7 +28,6 @@ ENTER = Path(__file__).with_name("enter.sh")
 COMMAND = "consul-supervisor"
 WHEELS = "/srv/wheels"
 EVENTS = "/srv/events"
-SESSION = {"ttl": "10s", "lock_delay": "30s"}
 PLAY_S = 300.0
 COUNTS = re.compile(r"^(\w+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
 

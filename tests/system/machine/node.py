@@ -8,7 +8,8 @@ import re
 import shutil
 import signal
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ UNIT = "consul-supervisor"
 CONFIG = "/etc/consul-supervisor/app.yaml"
 DROP_INS = f"/etc/systemd/system/{UNIT}.service.d"
 EVENTS = "/srv/events"
+# A restart keeps a tenure for as long as this, also on a machine that is slow.
+SESSION = {"ttl": "30s", "lock_delay": "60s"}
 FIELD = re.compile("^CONSUL_SUPERVISOR_")
 CONSUL_CONFIG: dict[str, Any] = {
     "server": True,
@@ -87,7 +90,7 @@ class Node:
     def election(self, **settings: Any) -> dict[str, Any]:
         """Return an election whose hooks record lines."""
         hooks = {name: [{"shell": record(name.removeprefix("on_"))}] for name in ("on_acquire", "on_lose")}
-        return {"key": self.key, "session": {"ttl": "10s", "lock_delay": "30s"}, **hooks, **settings}
+        return {"key": self.key, "session": SESSION, **hooks, **settings}
 
     # --- the supervisor --------------------------------------------------------------------------
 
@@ -96,6 +99,22 @@ class Node:
         content = {"consul": dict(consul or {}), "elections": elections}
         unshared = json.loads(json.dumps(content))  # a value that occurs twice would become a YAML alias
         self.machine.write(CONFIG, yaml.safe_dump(unshared, sort_keys=False))
+
+    @contextmanager
+    def changed(self, path: str, text: str | None) -> Iterator[None]:
+        """Have this content in a file, or no file, and then again what was there, whatever happens."""
+        file = self.machine.root / path.lstrip("/")
+        former = file.with_name(f"{file.name}.former")
+        if file.exists():
+            file.rename(former)
+        try:
+            if text is not None:
+                self.machine.write(path, text)
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+            if former.exists():
+                former.rename(file)
 
     def drop_in(self, text: str, name: str = "test.conf") -> None:
         """Change the unit as an operator does."""
@@ -120,7 +139,7 @@ class Node:
     def wait_holds(self) -> str:
         """Return the session that holds the first election, as soon as its on_acquire is recorded as done."""
         return until(
-            lambda: self.holder() if self.status.startswith("holds 1") else "", f"it holds\n{self.log_text()}"
+            lambda: self.holder() if self.status.startswith("holds 1") else "", "it holds", log=self.log_text
         )
 
     def wait_new_process(self, old: int) -> int:
@@ -130,7 +149,7 @@ class Node:
             pid = self.pid
             return pid if pid not in (0, old) and self.show("ActiveState") == ["active"] else 0
 
-        return until(fresh, f"another process than {old} is up\n{self.log_text()}")
+        return until(fresh, f"another process than {old} is up", log=self.log_text)
 
     def kill(self, number: signal.Signals) -> None:
         """Send a signal to the supervisor's own process."""
@@ -163,7 +182,7 @@ class Node:
 
     def wait_event(self, event: str, within_s: float = PATIENCE_S) -> None:
         """Wait until a hook has recorded this line."""
-        until(lambda: event in self.events(), f"{event}: {self.events()}\n{self.log_text()}", within_s)
+        until(lambda: event in self.events(), event, within_s, lambda: f"{self.events()}\n{self.log_text()}")
 
     def log(self, event: str, **fields: object) -> list[dict[str, Any]]:
         """Return the lines of the log with this event and these fields, oldest first. Values are text."""

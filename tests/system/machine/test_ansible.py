@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.supervisor import until
-from tests.system.machine.fleet import COMMAND, EVENTS, SESSION, Fleet, events, hook
+from tests.system.machine.fleet import COMMAND, EVENTS, Fleet, events, hook
 from tests.system.machine.fleet import variables as fleet_variables
+from tests.system.machine.node import SESSION
 
 FOLDER = "/etc/consul-supervisor"
 SECRET = "6f1d0a3e-token"

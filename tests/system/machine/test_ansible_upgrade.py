@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.supervisor import ROOT, until
-from tests.system.machine.fleet import COMMAND, EVENTS, SESSION, Fleet, events, variables
+from tests.system.machine.fleet import COMMAND, EVENTS, Fleet, events, variables
+from tests.system.machine.node import SESSION
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from supervisor.config.environment_file import parse
 from tests.support.supervisor import until
 from tests.system.machine.machine import BOOKWORM, TRIXIE, Machine
-from tests.system.machine.node import CONFIG, EVENTS, UNIT, Node
+from tests.system.machine.node import CONFIG, DROP_INS, EVENTS, UNIT, Node
 from tests.system.machine.packages import FOLDER, give_package, make_package
 
 COMMAND = "consul-supervisor"
@@ -103,20 +103,19 @@ def test_an_upgrade_of_a_leader_runs_no_hook_and_keeps_the_token(
 
 
 def test_an_upgrade_to_a_version_that_refuses_the_configuration_restarts_nothing(bare: Node) -> None:
-    session, before, good = bare.holder(), bare.pid, bare.machine.read(CONFIG)
-    bare.machine.write(CONFIG, "elections: {app: {kee: a}}\n")
-    done = bare.machine.sh(INSTALL.replace("--yes", "--yes --reinstall"))
-    assert done.returncode == 0, done
-    assert f"{CONFIG}:1:19: elections.app.kee: " in done.stdout
-    assert "a reboot would keep what this node holds" in done.stdout
-    bare.machine.did(f"systemctl restart {UNIT}")  # as the text and `status` say
-    assert bare.wait_holds() == session
-    before = bare.pid
-    bare.machine.did("mv /var/lib/consul-supervisor/accepted.json /var/tmp")
-    done = bare.machine.sh(INSTALL.replace("--yes", "--yes --reinstall"))
-    assert "would leave what this node holds without a supervisor" in done.stdout
-    assert (bare.pid, bare.holder()) == (before, session)
-    bare.machine.write(CONFIG, good)
+    session = bare.holder()
+    with bare.changed(CONFIG, "elections: {app: {kee: a}}\n"):
+        done = bare.machine.sh(INSTALL.replace("--yes", "--yes --reinstall"))
+        assert done.returncode == 0, done
+        assert f"{CONFIG}:1:19: elections.app.kee: " in done.stdout
+        assert "a reboot would keep what this node holds" in done.stdout
+        bare.machine.did(f"systemctl restart {UNIT}")  # as the text and `status` say
+        assert bare.wait_holds() == session
+        before = bare.pid
+        with bare.changed("/var/lib/consul-supervisor/accepted.json", None):
+            done = bare.machine.sh(INSTALL.replace("--yes", "--yes --reinstall"))
+        assert "would leave what this node holds without a supervisor" in done.stdout
+        assert (bare.pid, bare.holder()) == (before, session)
     bare.machine.did(f"systemctl restart {UNIT}")
     assert bare.wait_holds() == session
     assert bare.events() == ["acquire acquired"]
@@ -132,18 +131,18 @@ def test_an_upgrade_starts_no_daemon_that_an_operator_has_stopped(bare: Node) ->
 
 
 def test_an_upgrade_checks_with_the_variables_of_the_running_process(bare: Node) -> None:
-    drop_in = f"/etc/systemd/system/{UNIT}.service.d/key.conf"
-    session, before, good = bare.holder(), bare.pid, bare.machine.read(CONFIG)
-    bare.machine.write(drop_in, f"[Service]\nEnvironment=OTHER={bare.key}\n")
-    bare.machine.write(CONFIG, good.replace("${KEY}", "${OTHER}"))
-    bare.machine.did(f"systemctl daemon-reload; systemctl restart {UNIT}")
-    between = bare.wait_new_process(before)
-    assert bare.wait_holds() == session
-    bare.machine.did(INSTALL.replace("--yes", "--yes --reinstall"))
-    bare.wait_new_process(between)
-    assert bare.wait_holds() == session
-    bare.machine.did(f"rm -r {drop_in.rpartition('/')[0]}")
-    bare.machine.write(CONFIG, good)
+    drop_in = f"{DROP_INS}/key.conf"
+    session, before, usual = bare.holder(), bare.pid, bare.machine.read(CONFIG)
+    with (
+        bare.changed(drop_in, f"[Service]\nEnvironment=OTHER={bare.key}\n"),
+        bare.changed(CONFIG, usual.replace("${KEY}", "${OTHER}")),
+    ):
+        bare.machine.did(f"systemctl daemon-reload; systemctl restart {UNIT}")
+        between = bare.wait_new_process(before)
+        assert bare.wait_holds() == session
+        told = bare.machine.did(INSTALL.replace("--yes", "--yes --reinstall"))
+        assert bare.pid != between, told
+        assert bare.wait_holds() == session
     bare.machine.did(f"systemctl daemon-reload; systemctl restart {UNIT}")
     assert bare.wait_holds() == session
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.supervisor import until
-from tests.system.machine.node import DROP_INS, EVENTS, UNIT, Node, record
+from tests.system.machine.node import DROP_INS, EVENTS, SESSION, UNIT, Node, record
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVICE = "[Service]\nExecStart=/bin/sleep infinity\n"
@@ -67,7 +67,7 @@ def test_a_hook_may_do_only_what_the_sandbox_allows(node: Node) -> None:
     """The table of docs/systemd.md is tried row by row, each row in an election of its own."""
     hooks: dict[str, dict[str, object]] = {name: {"shell": text} for name, text in (MAY | MAY_NOT).items()}
     hooks["user"] = {"shell": "test $(id -un) = nobody", "user": "nobody"}
-    settings = {"acquire_failure": "keep", "session": {"ttl": "10s", "lock_delay": "30s"}}
+    settings = {"acquire_failure": "keep", "session": SESSION}
     elections = {
         name: {**settings, "key": f"{node.key}/{name}", "on_acquire": [hook]} for name, hook in hooks.items()
     }
@@ -78,7 +78,7 @@ def test_a_hook_may_do_only_what_the_sandbox_allows(node: Node) -> None:
         both = [*node.log("hook-succeeded"), *node.log("hook-failed")]
         return {line["item"]: line["event"] for line in both}
 
-    until(lambda: len(ended()) == len(hooks), f"all have ended\n{node.log_text()}", 60.0)
+    until(lambda: len(ended()) == len(hooks), "all have ended", 60.0, node.log_text)
     output = [(line["item"], line["text"]) for line in node.log("hook-output")]
     failed = {name for name, event in ended().items() if event == "hook-failed"}
     assert failed == set(MAY_NOT), output

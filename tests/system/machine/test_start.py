@@ -35,16 +35,12 @@ def test_the_unit_is_not_up_before_consul_has_answered_for_all_items(node: Node)
     """Items that are only watched and paused items count as well."""
     node.configure(app=node.election(), other={}, seen={"contend": False})
     node.start()
-    until(
-        lambda: node.status == "holds 2 of 2: app, other; observes 1", f"its status\n{node.log_text()}", 10.0
-    )
+    until(lambda: node.status == "holds 2 of 2: app, other; observes 1", "its status", 10.0, node.log_text)
     node.machine.did("/opt/consul-supervisor/bin/consul-supervisor pause other")
     before = node.pid
     node.kill(signal.SIGKILL)
     node.wait_new_process(before)
-    until(
-        lambda: node.status == "holds 2 of 2: app, other; observes 1", f"its status\n{node.log_text()}", 10.0
-    )
+    until(lambda: node.status == "holds 2 of 2: app, other; observes 1", "its status", 10.0, node.log_text)
 
 
 def test_a_stop_waits_for_on_lose_longer_than_the_unit_says(node: Node) -> None:
@@ -67,7 +63,7 @@ def test_a_start_waits_until_tenures_of_a_crash_are_wound_up(node: Node) -> None
     node.machine.write(CONFIG, "elections: 7\n")
     node.machine.did("rm /var/lib/consul-supervisor/accepted.json /run/consul-supervisor/*/accepted.json")
     node.kill(signal.SIGKILL)
-    until(lambda: node.show("ActiveState") == ["failed"], f"it has given up\n{node.log_text()}", 60.0)
+    until(lambda: node.show("ActiveState") == ["failed"], "it has given up", 60.0, node.log_text)
     assert node.events()[1:] == ["begin shutdown", "end shutdown"]
     assert node.show("Result", "ExecMainStatus", "NRestarts") == ["exit-code", "78", "1"]
     assert node.holder() == ""
@@ -85,14 +81,14 @@ def test_a_recipe_comes_changes_and_goes_beside_another_election(node: Node) -> 
     session, before = node.start_holding(), node.pid
 
     node.machine.did(f"cd /srv/checkout; set +e; {come}")  # `holds` ends with 1 at first
-    until(lambda: node.status == "holds 2 of 2: app, nightly", f"it holds both\n{node.log_text()}", 30.0)
+    until(lambda: node.status == "holds 2 of 2: app, nightly", "it holds both", 30.0, node.log_text)
     nightly = node.machine.read(NIGHTLY)
     assert "timeout: 5s" in nightly
     node.machine.write(NIGHTLY, nightly.replace("timeout: 5s", "timeout: 4s"))
     node.machine.did(reload)
     assert node.log("reloaded")[-1]["changed"] == "nightly"
     node.machine.did(f"cd /srv/checkout; {go}")
-    until(lambda: node.status == "holds 1 of 1: app", f"it holds one\n{node.log_text()}", 30.0)
+    until(lambda: node.status == "holds 1 of 1: app", "it holds one", 30.0, node.log_text)
 
     assert (node.pid, node.holder(), node.events()) == (before, session, ["acquire acquired"])
 
@@ -130,7 +126,7 @@ def test_a_reload_notifies_systemd_and_a_bad_file_changes_nothing(node: Node) ->
     session, before = node.start_holding(), node.pid
     node.configure(app=node.election(), other={"contend": False})
     node.machine.did(f"systemctl reload {UNIT}")
-    until(lambda: node.status == "holds 1 of 1: app; observes 1", f"its status\n{node.log_text()}", 10.0)
+    until(lambda: node.status == "holds 1 of 1: app; observes 1", "its status", 10.0, node.log_text)
     node.machine.write(CONFIG, "elections: 7\n")
     assert node.machine.run("systemctl", "reload", UNIT).returncode != 0
     assert node.show("ActiveState", "SubState", "NRestarts") == ["active", "running", "0"]
