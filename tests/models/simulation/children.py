@@ -30,7 +30,7 @@ class Child:
     @property
     def in_tenure(self) -> bool:
         """Whether it is one of the children that never run side by side."""
-        return self.started.context.event not in ("change", "check")
+        return self.started.context.event not in ("change", "check", "fence")
 
     @property
     def acts(self) -> bool:

@@ -60,7 +60,15 @@ LOSING = (
     "WriteRecord none",
 )
 SELDOM = {
-    "election": ("CreateSession", "ReadSession", "Acquire", "Release", *LOSING),
+    "election": (
+        "CreateSession",
+        "ReadSession",
+        "Acquire",
+        "Release",
+        "MarkTenure",
+        "StartHook fence",
+        *LOSING,
+    ),
     "semaphore": ("CreateSession", "ReadKey", "JoinSemaphore", "TakeSlot", "LeaveSemaphore", *LOSING),
 }
 WITHIN = ("WriteRecord", "StartHook", "StartRun")  # in a write; with a child whose group is not on record

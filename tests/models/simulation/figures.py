@@ -4,6 +4,7 @@ from collections import Counter
 
 from supervisor.core.actions import Action, Reason, Role, RoleChanged
 from supervisor.core.events import Event
+from tests.models.simulation.children import Child
 from tests.models.simulation.holders import OfSlots
 from tests.models.simulation.judges import Judge
 from tests.models.simulation.machine import Machine
@@ -39,6 +40,12 @@ class Figures(Judge):
         pruned, freed = len(self._slots.prunings), len(self._slots.unguarded)
         counts = self._counts + Counter({PRUNED: pruned, BY_HAND: freed})
         return Counter({SEMAPHORES + name: count for name, count in counts.items()})
+
+    def spawned(self, machine: Machine, child: Child) -> None:
+        """Count how the tenures before ended, by the records."""
+        context = child.started.context
+        if context.event == "acquire" and context.previous is not None:
+            self._counts[f"tenure before: {context.previous.end}"] += 1
 
     def fault(self, kind: str) -> None:
         """Count a fault."""

@@ -15,6 +15,7 @@ from supervisor.core.settings import (
     CandidateCheck,
     Command,
     ElectionSettings,
+    Fence,
     Hook,
     ItemSettings,
     Run,
@@ -58,6 +59,14 @@ def election_of(dice: random.Random) -> ElectionSettings:
     return replace(settings, acquire_delay_s=acquire_delay_s)
 
 
+def with_fence(settings: ElectionSettings, dice: random.Random) -> ElectionSettings:
+    """Return the election with a fence, whose time limit may be shorter than its command takes."""
+    fence = Fence(
+        _hook(dice, "fence", (1.5, 5.0)), after_s=dice.uniform(0.0, 3.0), exclusive=dice.random() < 0.5
+    )
+    return replace(settings, fence=fence)
+
+
 def semaphore_of(dice: random.Random) -> SemaphoreSettings:
     """Return a semaphore without its value: like an election whose lock-delay is the prune delay."""
     election = election_of(dice)
@@ -73,7 +82,10 @@ def of_node(settings: ItemSettings, node: str) -> ItemSettings:
     """Return the settings of this node's file, whose value names the node."""
     if isinstance(settings, SemaphoreSettings):
         return replace(settings, value=slot_record.body({"Node": node}, settings.prune_delay_s))
-    return replace(settings, value=node.encode())
+    settings = replace(settings, value=node.encode())
+    if isinstance(settings, ElectionSettings) and settings.fence is not None:
+        settings = replace(settings, fence=replace(settings.fence, target=node.partition("-")[0]))
+    return settings
 
 
 def another_file(settings: ItemSettings, node: str, dice: random.Random) -> ItemSettings:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from supervisor.core.actions import Action, HookContext, Point, StartHook, StartRun
 from supervisor.core.events import Answered, Event, HookEnded, RecordWritten
 from supervisor.core.machines.tenure import Phase
-from supervisor.core.outcomes import KeyView, SlotsView, SlotWritten, Won
+from supervisor.core.outcomes import Done, KeyView, SlotsView, SlotWritten, Won
 from supervisor.core.requests import (
     Acquire,
     DestroySession,
@@ -19,6 +19,7 @@ from supervisor.core.requests import (
     LeaveSemaphore,
     Release,
     Request,
+    Rewrite,
     TakeSlot,
     Watch,
 )
@@ -104,11 +105,15 @@ class Judges:
 
 
 class OneActs(Judge):
-    """Never two nodes act as holder at once, within the stated limits."""
+    """Never two nodes act as holder at once, within the stated limits.
 
-    def __init__(self, machines: Sequence[Machine], witness: Witness) -> None:
+    fenced: whether tenure records guard the holders. Then no limit applies that Consul's lock-delay has.
+    """
+
+    def __init__(self, machines: Sequence[Machine], witness: Witness, *, fenced: bool) -> None:
         self._machines = machines
         self._witness = witness
+        self._fenced = fenced
 
     def look(self, machine: Machine) -> None:
         """Check by the machines' processes alone."""
@@ -119,7 +124,7 @@ class OneActs(Judge):
         self._look()
 
     def _look(self) -> None:
-        unguarded = self._witness.unguarded
+        unguarded = set[str]() if self._fenced else self._witness.unguarded
         acting = [each for each in self._machines if each.acts and each.application.session not in unguarded]
         names = " and ".join(f"{each.name} (session {short(each.application.session)})" for each in acting)
         self.require(len(acting) < 2, f"{names} act as holder at once")
@@ -293,6 +298,8 @@ class BeliefHasRoom(Judge):
         match event:
             case Answered(Acquire() as request, Won()):
                 self._met(machine, request.session, request.at)
+            case Answered(Rewrite() as request, Done()):
+                self._met(machine, request.session, request.at)
             case Answered((JoinSemaphore() | TakeSlot()) as request, SlotWritten(lock=lock)) if (
                 lock is not None
             ):
@@ -314,7 +321,9 @@ class BeliefHasRoom(Judge):
         if supervisor is None:
             return
         tenure, lease = supervisor.contender.tenure, supervisor.contender.lease
-        if tenure is not None and tenure.phase in (Phase.ADOPTING, Phase.ACQUIRING, Phase.HOLDING):
+        if tenure is not None and tenure.phase in (
+            *(Phase.ADOPTING, Phase.GUARDING, Phase.ACQUIRING, Phase.HOLDING),
+        ):
             ends_at = self._contact[machine.name, tenure.session] + lease.room_s
             self.require(supervisor.now() < ends_at, f"{machine.name} believes after contact + room")
 

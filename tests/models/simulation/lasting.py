@@ -3,8 +3,12 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 
+from supervisor.config.formats import tenure_record
 from supervisor.core.actions import Role
-from supervisor.core.settings import SemaphoreSettings
+from supervisor.core.settings import ElectionSettings, SemaphoreSettings
+from supervisor.core.tenure_record import TENURE_SUFFIX
+from supervisor.rehearsal.devagent.store import Store
+from tests.models.simulation.files import KEY
 from tests.models.simulation.holders import OfSlots
 from tests.models.simulation.judges import Judge, LoseForEveryAcquire
 from tests.models.simulation.machine import Machine
@@ -50,11 +54,22 @@ class AtTheEnd(Judge):
 
 
 class OneHolderAtTheEnd(AtTheEnd):
-    """Exactly one node holds."""
+    """Exactly one node holds, and with a fence the tenure record names it."""
+
+    def __init__(self, machines: Sequence[Machine], lose: LoseForEveryAcquire, store: Store) -> None:
+        super().__init__(machines, lose)
+        self._store = store
 
     def _count(self, holders: Sequence[Machine], told: str) -> None:
         if any(self._is_able(machine) for machine in self._machines):
             self.require(len(holders) == 1, f"after {SOON_S:g} s and more of calm {told}")
+        entry = self._store.kv.get(KEY + TENURE_SUFFIX)
+        recorded = "" if entry is None else tenure_record.decoded(entry.value, entry.modify_index).session
+        for machine in holders:
+            settings = machine.settings
+            if isinstance(settings, ElectionSettings) and settings.fence is not None:
+                words = f"{machine.name} holds, and the tenure record names {short(recorded) or 'nobody'}"
+                self.require(recorded == machine.session, words)
 
 
 class EverySlotAtTheEnd(AtTheEnd):

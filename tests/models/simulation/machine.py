@@ -5,6 +5,7 @@ stands still or loses its power.
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +13,7 @@ from typing import Protocol
 from supervisor.adapters.journal import MachineIdentity, Recorded
 from supervisor.core.actions import Action, StartHook, StartRun
 from supervisor.core.events import Event
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import ItemSettings, Place
 from supervisor.daemon.restore import transitions_of
 from tests.models.simulation.application import NEVER, Application
 from tests.models.simulation.children import Child, Children, Started
@@ -26,6 +27,7 @@ from tests.models.simulation.watchdog import MachineKernel
 
 RESTART_S = (1.0, 1.3)  # RestartSec, and the time of a start
 WATCHDOG_S = 10.0
+SHOT_ALL_THE_SAME = 0.3  # the share of fences that fail, or are killed, and have hit
 UNSEEN_S = 2.1  # a loop that stood still for longer is surely late
 BOOTED_S = 5.0  # time of the clock when the first supervisor of a boot starts
 
@@ -78,6 +80,7 @@ class Machine:
 
     conditions: its conditions, and until when each lasts.
     doom: the point at which its supervisor is going to be killed.
+    fence: switches off the machine of this name.
     moved_at: the time from which it moves again, after it stood still for longer than any step may be late.
     """
 
@@ -93,6 +96,7 @@ class Machine:
         schedule: Schedule,
         trace: Trace,
         judges: Judging,
+        fence: Callable[[str], None],
     ) -> None:
         self.name = name
         self.settings = settings
@@ -101,6 +105,7 @@ class Machine:
         self.schedule = schedule
         self.trace = trace
         self.judges = judges
+        self._fence = fence
         self.disk = Disk(folder, lambda: self.has("disk full"))
         self.application = Application(settings)
         self.children = Children(random.Random(f"children {seed} {name}"), schedule, self._child_ended)
@@ -118,6 +123,11 @@ class Machine:
     def identity(self) -> MachineIdentity:
         """The process identity in its records."""
         return MachineIdentity("machine", self.name, f"boot {self._boots}")
+
+    @property
+    def place(self) -> Place:
+        """Where its processes say that they run."""
+        return Place(f"machine {self.name}", self.name, f"boot {self._boots}")
 
     @property
     def in_force(self) -> ItemSettings:
@@ -163,6 +173,11 @@ class Machine:
         started = child.started
         if isinstance(started, StartHook) and started.context.event.startswith("lose") and child.ok:
             self.application.lost(started.hook.name)
+        if isinstance(started, StartHook) and started.context.event == "fence":
+            previous = started.context.previous
+            assert previous is not None and previous.target != self.name, "it shoots itself"
+            if child.ok or self.dice.random() < SHOT_ALL_THE_SAME:
+                self._fence(previous.target)
         if self.supervisor is not None:
             self.supervisor.child_ended(child)
 
@@ -239,12 +254,13 @@ class Machine:
         self._boots += 1
         self.clock.boot(self.schedule.now + down_s)
 
-    def reset(self) -> None:
-        """Boot anew, because nobody has fed the watchdog."""
-        self.note("RESET by its watchdog")
+    def reset(self, by: str = "its watchdog") -> None:
+        """Boot anew, because nobody has fed the watchdog, or because another node has shot this machine."""
+        self.note(f"RESET by {by}")
         self.resets += 1
+        self.children.still_until = 0.0
         self.reboot(self.dice.uniform(3.0, 10.0) if self.supervisor is not None else 0.0)
-        self.judges.died(self, "reset")
+        self.judges.died(self, f"reset by {by}")
 
     # --- standing still ----------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ fault is chosen when the fault comes: often the holder of that moment.
 import random
 from dataclasses import dataclass, replace
 
-from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from tests.models.simulation.files import election_of, of_node, semaphore_of
+from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings
+from tests.models.simulation.files import election_of, of_node, semaphore_of, with_fence
 from tests.models.simulation.watchdog import WATCHDOG
 
 DURATION_S = 600.0
@@ -64,6 +64,7 @@ KINDS_OF_SEMAPHORES = {
 
 GUARDED = 0.5  # the share of seeds with a watchdog, where its timeout fits
 GUARD_MIN_S = 9.0
+FENCED = 0.5  # the share of elections with a fence
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,11 @@ class Scenario:
     faults: tuple[Fault, ...]
 
     @property
+    def fenced(self) -> bool:
+        """Whether every tenure has a record in Consul."""
+        return isinstance(self.settings[0], ElectionSettings) and self.settings[0].fence is not None
+
+    @property
     def kind(self) -> str:
         """The kind of item in which the nodes take part."""
         return self.settings[0].kind
@@ -110,6 +116,9 @@ def scenario_of(seed: int) -> Scenario:
     guarded = random.Random(f"watchdog {seed}").random() < GUARDED
     if guarded and settings.session.ttl_s is not None and settings.lockout_s >= GUARD_MIN_S:
         settings = replace(settings, watchdog=WATCHDOG)
+    fence_dice = random.Random(f"fence {seed}")
+    if isinstance(settings, ElectionSettings) and fence_dice.random() < FENCED:
+        settings = with_fence(settings, fence_dice)
     rates = tuple(1 + dice.uniform(-CLOCK_RATE_ERROR, CLOCK_RATE_ERROR) for _ in nodes)
     kinds = KINDS_OF_SEMAPHORES if semaphore else KINDS_OF_ELECTIONS
     faults = _faults(dice, kinds, has_ttl=settings.session.ttl_s is not None)

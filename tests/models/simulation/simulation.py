@@ -51,7 +51,7 @@ class Simulation:
         judges = Judges(
             (
                 self.figures,
-                *judges_of_kind(machines, cluster),
+                *judges_of_kind(machines, cluster, fenced=scenario.fenced),
                 lose,
                 OneHookAtATime(),
                 WritesGoForward(),
@@ -73,6 +73,7 @@ class Simulation:
                 schedule=self.schedule,
                 trace=self.trace,
                 judges=judges,
+                fence=self._fence,
             )
             machines.append(machine)
             self.schedule.at(machine.dice.random(), machine.start)
@@ -87,23 +88,27 @@ class Simulation:
             for machine in self.machines:
                 machine.power_off()
 
+    def _fence(self, target: str) -> None:
+        """Switch off the machine of this name, which boots again."""
+        next(machine for machine in self.machines if machine.name == target).reset("another node")
+
     def digest(self) -> str:
         """Return a checksum of the whole table."""
         return hashlib.sha256("\n".join(self.trace.lines()).encode()).hexdigest()
 
 
-def judges_of_kind(machines: Sequence[Machine], cluster: Cluster) -> tuple[Judge, ...]:
+def judges_of_kind(machines: Sequence[Machine], cluster: Cluster, *, fenced: bool) -> tuple[Judge, ...]:
     """Return the judges of promises that differ between elections and semaphores."""
     slots = cluster.slots
     if slots is None:
-        return OneActs(machines, cluster.witness), TokensGrow()
+        return OneActs(machines, cluster.witness, fenced=fenced), TokensGrow()
     return LimitKept(machines, slots), PrunesLate(slots), TokensOfSlots(slots)
 
 
 def at_the_end(machines: Sequence[Machine], cluster: Cluster, lose: LoseForEveryAcquire) -> AtTheEnd:
     """Return the judge of the end."""
     if cluster.slots is None:
-        return OneHolderAtTheEnd(machines, lose)
+        return OneHolderAtTheEnd(machines, lose, cluster.model.store)
     return EverySlotAtTheEnd(machines, lose, cluster.slots)
 
 

@@ -81,7 +81,7 @@ class Supervisor:
         self._wakes = 0
         recorded = machine.end_leftovers(machine.disk.open(machine.identity))
         records = {} if recorded is None else {ITEM: recorded}
-        wanted = [Wanted(machine.settings, machine.dice.random())]
+        wanted = [Wanted(machine.settings, machine.dice.random(), place=machine.place)]
         begun = restore(wanted, records, ProcessIdentity(instance, machine.identity, self.now()))
         effects: Effects = {
             PrepareWrite: self.prepare,
@@ -251,6 +251,8 @@ class Supervisor:
         check = started.context.event == "check"
         slow = machine.has("slow hooks") and machine.dice.random() < 0.7
         failing = machine.has("failing hooks") and machine.dice.random() < 0.85
+        if started.context.event == "fence":
+            slow, failing = machine.dice.random() < 0.7, machine.dice.random() < 0.3
         child = machine.spawn(started, slow=slow, failing=machine.has("unfit") if check else failing)
         if isinstance(started, StartHook):
             hook = started.hook

@@ -171,7 +171,7 @@ def test_a_belief_without_a_contact_is_reported(simulation: Simulation) -> None:
 def test_an_end_with_no_holder_or_two_is_reported(simulation: Simulation) -> None:
     holder(simulation)
     simulation.schedule.run(DURATION_S)
-    judge = OneHolderAtTheEnd(simulation.machines, LoseForEveryAcquire())
+    judge = OneHolderAtTheEnd(simulation.machines, LoseForEveryAcquire(), simulation.cluster.model.store)
     judge.conclude()
     leader = holder(simulation)
     other = next(machine for machine in simulation.machines if machine is not leader)
