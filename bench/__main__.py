@@ -17,6 +17,7 @@ from tests.support.consul import BINARY
 
 ROWS: dict[str, Callable[[Lab], Iterable[Figure]]] = {
     "machine-loss": loss.measure,
+    "machine-loss-gossip": loss.measure_gossip,
     "handover": handover.measure,
     "lock": lock.measure,
     "resources": resources.measure,

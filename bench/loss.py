@@ -17,6 +17,8 @@ Each contender has the same application, which writes the time every 50 ms: as `
 next leader's application begins to act, or when the application on the lost machine stops. A cut lasts
 60 s, so an application that acts until then never noticed the cut. The limit is the failover that `check`
 prints, and half a second for the start of the application.
+
+The row machine-loss-gossip has the quicker gossip of docs/safety.md, and kills only.
 """
 
 import json
@@ -44,6 +46,7 @@ from tests.system.cluster.election import COMMAND
 from tests.system.cluster.network import PROGRAMS, CannotRun, require
 
 SAMPLES, SAMPLES_QUICK = 5, 1  # of each way to lose a machine
+GOSSIP = {"probe_interval": "200ms", "probe_timeout": "100ms", "suspicion_mult": 3}
 STARTS_S = 0.5  # from holding until the application, which is a Python, acts
 WATCHDOG = {"WATCHDOG_USEC": "4000000"}  # WatchdogSec=4s
 START_S, LOSS_S = 300.0, WATCH_S + 300.0  # far more than it takes, on any machine
@@ -53,16 +56,25 @@ OWN_PROCESSES = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 def measure(lab: Lab) -> list[Figure]:
     """Lose machines, and compare the figures with those that `check` prints."""
+    return _measure(lab, (KILLED, CUT_OFF))
+
+
+def measure_gossip(lab: Lab) -> list[Figure]:
+    """Kill machines of a cluster whose gossip is quicker than by default."""
+    return _measure(lab, (KILLED,), json.dumps(GOSSIP))
+
+
+def _measure(lab: Lab, hows: Sequence[str], *gossip: str) -> list[Figure]:
     try:
         require({**PROGRAMS, "keepalived": KEEPALIVED})
     except CannotRun as error:
         raise CannotMeasure(str(error)) from error
     with lab.rig() as rig:
         promised_s = promises(rig.folder)
-        samples = _samples(rig.folder / "cluster", 2 * lab.samples(SAMPLES, SAMPLES_QUICK))
+        samples = _samples(rig.folder / "cluster", len(hows) * lab.samples(SAMPLES, SAMPLES_QUICK), *gossip)
     return [
         figure
-        for how in (KILLED, CUT_OFF)
+        for how in hows
         for contender in CONTENDERS
         for figure in figures_of(
             [sample for sample in samples if (sample.how, sample.contender) == (how, contender)],
@@ -84,10 +96,10 @@ def promises(folder: Path) -> dict[str, float]:
     return {item["name"]: item["lease"]["failover_s"] for item in checked["items"]}
 
 
-def _samples(folder: Path, losses: int) -> list[Sample]:
+def _samples(folder: Path, losses: int, *gossip: str) -> list[Sample]:
     argv = ["setpriv", "--pdeathsig", "KILL", *OWN_PROCESSES, sys.executable, "-m", MODULE]
     done = subprocess.run(
-        [*argv, str(folder), str(losses)],
+        [*argv, str(folder), str(losses), *gossip],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -1,7 +1,8 @@
-"""The machines of the row machine-loss: ``python -m bench.machines FOLDER LOSSES``.
+"""The machines of the rows machine-loss: ``python -m bench.machines FOLDER LOSSES [GOSSIP]``.
 
 Two machines of a real cluster hold and wait, and the holder's machine is lost again and again, killed and cut
-off in turn. The lost machine is replaced, and waits from then on. Standard output gets the samples as JSON.
+off in turn. GOSSIP is a ``gossip_lan`` as JSON, and then machines are only killed. The lost machine is
+replaced, and waits from then on. Standard output gets the samples as JSON.
 """
 
 import json
@@ -217,17 +218,19 @@ class Machines:
 
 def main(arguments: Sequence[str]) -> int:
     """Lose machines as often as the arguments say, and return the exit code."""
-    folder, losses = arguments
-    return in_own_network(MODULE, arguments, lambda: _lose(Path(folder), int(losses)))
+    folder, losses, *gossip = arguments
+    settings = json.loads(gossip[0]) if gossip else {}
+    return in_own_network(MODULE, arguments, lambda: _lose(Path(folder), int(losses), settings))
 
 
-def _lose(folder: Path, losses: int) -> int:
+def _lose(folder: Path, losses: int, gossip: dict[str, object]) -> int:
     samples: list[Sample] = []
-    with working_folder(folder) as place, Cluster(place) as cluster:
+    hows = (KILLED,) if gossip else (KILLED, CUT_OFF)
+    with working_folder(folder) as place, Cluster(place, gossip) as cluster:
         machines = Machines(cluster)
         machines.start()
         for number in range(losses):
-            how = (KILLED, CUT_OFF)[number % 2]
+            how = hows[number % len(hows)]
             print(f"bench: {how}, {number + 1} of {losses}", file=sys.stderr, flush=True)
             samples += machines.lose(how)
     print(json.dumps([asdict(sample) for sample in samples]))

@@ -428,6 +428,10 @@ def test_a_real_server_that_is_slower_than_the_file_has_the_line_to_change(tmp_p
         "set performance { raft_multiplier = 1 } in the configuration of every server, "
         "or consul.leader_change to 14s in this file"
     )
+    assert gossip["text"] == (
+        "serfHealth usually fails 8s to 11s after a crash of the machine, by this agent's gossip_lan "
+        "(probe_interval 1s, suspicion_mult 6), later than with Consul's defaults"
+    )
     assert 'set gossip_lan { probe_interval = "1s" suspicion_mult = 4 }' in gossip["remedy"]
 
 

@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from supervisor.commands.check.relied_on import LEADER_CHANGE_S, SERF_HEALTH, SERF_S, relied_on
+from supervisor.commands.check.relied_on import (
+    DEFAULT_GOSSIP,
+    LEADER_CHANGE_S,
+    SERF_HEALTH,
+    Gossip,
+    noticed_s,
+    relied_on,
+)
 from supervisor.commands.check.report import as_lines, guard_rows, lease_rows
 from supervisor.config.cross_checks import check_item
 from supervisor.config.formats.durations import format_duration
@@ -53,6 +60,7 @@ class Wishes:
     usually_s: float | None = None
     watchdog_s: float | None = None  # the timeout of the machine's watchdog. None: there is none
     fence_s: float | None = None  # how long the fence takes to switch a machine off. None: there is none
+    gossip: Gossip = DEFAULT_GOSSIP
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +102,18 @@ def surroundings_of(settings: ElectionSettings, leader_change_s: float) -> Surro
     )
 
 
-def as_text(settings: ElectionSettings, leader_change_s: float) -> str:
+def as_text(settings: ElectionSettings, wishes: Wishes) -> str:
     """Return the session block as YAML. Its sums, in the words of ``check``, are comments of the block."""
+    leader_change_s, gossip = wishes.leader_change_s, wishes.gossip
     session, around = settings.session, surroundings_of(settings, leader_change_s)
     block = "".join(f"  {line}\n" for line in _times(settings))
     if session.node_checks:
         block += f"  node_checks: {json.dumps(session.node_checks)}\n"
     fence = settings.fence
-    usual = _usual_rows(settings) if fence is None else guard_rows(settings, fence.hook.timeout_s)
+    takes_s = None if fence is None else fence.hook.timeout_s
+    usual = _usual_rows(settings, gossip) if fence is None else guard_rows(settings, takes_s, gossip)
     rows = [*lease_rows(settings), *usual]
-    relied = [*relied_on(settings, leader_change_s), *_drop_in(around)]
+    relied = [*relied_on(settings, leader_change_s, gossip), *_drop_in(around)]
     rows += [("" if index else "relies on", line) for index, line in enumerate(relied)]
     warnings = "".join(f"# warning: {warning}\n" for warning in warnings_of(settings, around))
     return f"session:\n{block}{as_lines(rows, '# ')}{warnings}"
@@ -162,15 +172,15 @@ def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
 def _is_in_time(settings: ElectionSettings, wishes: Wishes) -> bool:
     failover_s = lease_of(settings).failover_s
     assert failover_s is not None
-    usually_s = _usual_s(settings)[-1]
+    usually_s = _usual_s(settings, wishes.gossip)[-1]
     pairs = ((failover_s, wishes.failover_s), (usually_s, wishes.usually_s))
     return all(wished_s is None or takes_s <= wished_s + ROUNDING_S for takes_s, wished_s in pairs)
 
 
-def _usual_s(settings: ElectionSettings) -> tuple[float, ...]:
-    """Return within which times another node usually holds after a crash of the machine, with serfHealth."""
-    ttl_s, more_s = settings.session.ttl_s or math.inf, lease_of(settings).key_delay_s + _guarded_s(settings)
-    return tuple(min(noticed_s, 2 * ttl_s) + more_s for noticed_s in SERF_S)
+def _usual_s(settings: ElectionSettings, gossip: Gossip) -> tuple[float, ...]:
+    """Return within which times another node usually holds after a crash of the machine."""
+    more_s = lease_of(settings).key_delay_s + _guarded_s(settings)
+    return tuple(each_s + more_s for each_s in noticed_s(settings, gossip))
 
 
 def _guarded_s(settings: ElectionSettings) -> float:
@@ -212,7 +222,7 @@ def _costs(wishes: Wishes) -> Iterator[Cost]:
     if wishes.failover_s is not None:
         yield Cost(FAILOVER, None if quickest is None else lease_of(quickest).failover_s)
     if wishes.usually_s is not None:
-        yield Cost(USUALLY, None if quickest is None else _usual_s(quickest)[-1])
+        yield Cost(USUALLY, None if quickest is None else _usual_s(quickest, wishes.gossip)[-1])
     silence_s = wishes.silence_s
     if silence_s is None:
         silence_s = Surroundings(wishes.leader_change_s).silence_s
@@ -244,12 +254,12 @@ def _times(settings: ElectionSettings) -> list[str]:
     return [f"{key}: {format_duration(time_s)}" for key, time_s in times.items() if time_s is not None]
 
 
-def _usual_rows(settings: ElectionSettings) -> Iterator[tuple[str, str]]:
+def _usual_rows(settings: ElectionSettings, gossip: Gossip) -> Iterator[tuple[str, str]]:
     """Yield the usual effect of serfHealth, if the session has it. It changes no figure of ``check``."""
-    if SERF_HEALTH not in settings.session.node_checks or _usual_s(settings)[-1] == _usual_s(settings)[0]:
+    if SERF_HEALTH not in settings.session.node_checks or len(noticed_s(settings, gossip)) == 1:
         return  # the TTL is as quick as gossip
-    free = " to ".join(dict.fromkeys(map(format_duration, _usual_s(settings))))
-    noticed = " to ".join(map(format_duration, SERF_S))
+    free = " to ".join(map(format_duration, _usual_s(settings, gossip)))
+    noticed = " to ".join(map(format_duration, gossip.noticed_s))
     yield "usually", f"{free} after a crash of the machine: gossip notices it in {noticed} (serfHealth),"
     yield "", "then lock_delay. Only the ttl limits that, so the figure failover is the most. The leadership"
     yield "", "also ends when a network fault is noticed by Consul's gossip alone"

@@ -6,25 +6,50 @@ module imports nothing that asks an agent, because ``plan`` does not.
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import TTL_MIN_S
 from supervisor.core.settings import ItemSettings
 
 SERF_HEALTH = "serfHealth"
-SERF_S = (6.0, 9.0)  # within which Consul counts a node as failed: docs/performance.md has the rounds
 CHANGE_S = 2.8  # of leader, for each raft_multiplier: 14.2 s with 5 and less than 3 s with 1 were measured
 LEADER_CHANGE_S = 5 * CHANGE_S  # with Consul's default raft_multiplier
 
 
-def noticed_s(settings: ItemSettings) -> tuple[float, ...]:
+@dataclass(frozen=True, slots=True)
+class Gossip:
+    """The settings of Consul's ``gossip_lan`` that decide how soon a lost machine is noticed."""
+
+    probe_interval_s: float = 1.0
+    suspicion_mult: int = 4
+
+    @property
+    def noticed_s(self) -> tuple[float, float]:
+        """Within which times Consul counts a lost machine as failed, in a cluster of some ten nodes.
+
+        A probe begins and fails within 2 to 5 intervals, and a suspect is failed ``suspicion_mult`` intervals
+        later: ``suspicionTimeout`` of memberlist's util.go. docs/performance.md has the rounds.
+        """
+        first_s, last_s = ((self.suspicion_mult + more) * self.probe_interval_s for more in (2, 5))
+        return first_s, last_s
+
+    def __str__(self) -> str:
+        interval = format_duration(self.probe_interval_s)
+        return f'gossip_lan {{ probe_interval = "{interval}" suspicion_mult = {self.suspicion_mult} }}'
+
+
+DEFAULT_GOSSIP = Gossip()
+
+
+def noticed_s(settings: ItemSettings, gossip: Gossip = DEFAULT_GOSSIP) -> tuple[float, ...]:
     """Return within which times Consul usually ends the session of a machine that has crashed."""
     longest_s = 2 * (settings.session.ttl_s or math.inf)
-    noticed = SERF_S if SERF_HEALTH in settings.session.node_checks else (longest_s,)
+    noticed = gossip.noticed_s if SERF_HEALTH in settings.session.node_checks else (longest_s,)
     return tuple(dict.fromkeys(min(each_s, longest_s) for each_s in noticed))
 
 
-def relied_on(settings: ItemSettings, leader_change_s: float) -> Iterator[str]:
+def relied_on(settings: ItemSettings, leader_change_s: float, gossip: Gossip) -> Iterator[str]:
     """Yield a line for each setting outside of the file that a session relies on, then one for its price."""
     ttl_s = settings.session.ttl_s
     if leader_change_s < LEADER_CHANGE_S:
@@ -34,7 +59,10 @@ def relied_on(settings: ItemSettings, leader_change_s: float) -> Iterator[str]:
     if ttl_s is not None and ttl_s < TTL_MIN_S:
         yield f'session_ttl_min = "{format_duration(ttl_s)}" on every server. The price: more renewals,'
         yield "and a node that is cut off loses its session sooner"
-    if SERF_HEALTH in settings.session.node_checks:
+    if SERF_HEALTH in settings.session.node_checks and gossip != DEFAULT_GOSSIP:
+        yield f"{gossip} of every agent and"
+        yield "server. The price: a machine that is busy for a moment counts as failed"
+    elif SERF_HEALTH in settings.session.node_checks:
         yield "gossip_lan of every agent and server as it is by default. Faster gossip (probe_interval,"
         yield "suspicion_mult) shortens `usually`. The price: busy machines count as failed"
     if (fence := settings.fence) is not None:

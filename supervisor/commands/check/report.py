@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from supervisor.commands.check.relied_on import SERF_HEALTH, noticed_s
+from supervisor.commands.check.relied_on import DEFAULT_GOSSIP, SERF_HEALTH, Gossip, noticed_s
 from supervisor.config import Config, Problem
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import watchdog_sum
@@ -167,11 +167,13 @@ def _rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
         yield from guard_rows(settings)
 
 
-def guard_rows(settings: ItemSettings, takes_s: float | None = None) -> Iterator[tuple[str, str]]:
+def guard_rows(
+    settings: ItemSettings, takes_s: float | None = None, gossip: Gossip = DEFAULT_GOSSIP
+) -> Iterator[tuple[str, str]]:
     """Yield how soon another node usually acts where the fence works. ``takes_s``: how long it then takes."""
     if (fence := settings.fence) is None or settings.session.ttl_s is None:
         return
-    key_delay_s, noticed = lease_of(settings).key_delay_s, noticed_s(settings)
+    key_delay_s, noticed = lease_of(settings).key_delay_s, noticed_s(settings, gossip)
     guarded_s = key_delay_s + fence.after_s + (takes_s or 0.0)
     acts, ends = (" to ".join(format_duration(each_s + s) for each_s in noticed) for s in (guarded_s, 0.0))
     more, takes = (" + fence", "fence") if takes_s is None else ("", f"fence {format_duration(takes_s)}")

@@ -6,11 +6,17 @@ A client agent has none of its servers' settings.
 from collections.abc import Iterable, Iterator
 
 from supervisor.commands.check.findings import AgentFacts, Finding, Level
-from supervisor.commands.check.relied_on import CHANGE_S, LEADER_CHANGE_S, SERF_HEALTH, SERF_S, raft_line
+from supervisor.commands.check.relied_on import (
+    CHANGE_S,
+    DEFAULT_GOSSIP,
+    LEADER_CHANGE_S,
+    SERF_HEALTH,
+    Gossip,
+    raft_line,
+)
 from supervisor.config.formats.durations import format_duration
 from supervisor.core.settings import ItemSettings
 
-PROBE_INTERVAL_S, SUSPICION_MULT = 1.0, 4  # Consul's defaults of gossip_lan
 _ON_EVERY = "in the configuration of every"
 
 
@@ -44,11 +50,13 @@ def _of_gossip(facts: AgentFacts) -> Finding:
     suspicion = facts.debug.get("GossipLANSuspicionMult")
     if probe_s is None or not isinstance(suspicion, int):
         return Finding("gossip", Level.UNTOLD, "the agent does not report its gossip_lan")
-    usual = " to ".join(map(format_duration, SERF_S))
+    gossip = Gossip(probe_s, suspicion)
+    usual = " to ".join(map(format_duration, gossip.noticed_s))
     shown = f"probe_interval {format_duration(probe_s)}, suspicion_mult {suspicion}"
-    if probe_s <= PROBE_INTERVAL_S and suspicion <= SUSPICION_MULT:
-        return Finding("gossip", Level.OK, f"serfHealth usually fails within {usual} or sooner ({shown})")
-    default = f'probe_interval = "{format_duration(PROBE_INTERVAL_S)}" suspicion_mult = {SUSPICION_MULT}'
-    text = f"serfHealth fails later than the usual {usual} after a crash ({shown})"
-    remedy = f"set gossip_lan {{ {default} }} {_ON_EVERY} agent and server"
-    return Finding("gossip", Level.WARNING, text, remedy)
+    text = (
+        f"serfHealth usually fails {usual} after a crash of the machine, by this agent's gossip_lan ({shown})"
+    )
+    if gossip.noticed_s[-1] <= DEFAULT_GOSSIP.noticed_s[-1]:
+        return Finding("gossip", Level.OK, text)
+    later = f"{text}, later than with Consul's defaults"
+    return Finding("gossip", Level.WARNING, later, f"set {DEFAULT_GOSSIP} {_ON_EVERY} agent and server")

@@ -214,6 +214,20 @@ COMMANDS = {
             dest="leader_change_s",
         ),
         _argument(
+            "--probe-interval DURATION",
+            "gossip_lan.probe_interval of every agent and server of Consul (default: 1s)",
+            values.probe_interval_s,
+            default=1.0,
+            dest="probe_interval_s",
+        ),
+        _argument(
+            "--suspicion-mult N",
+            "gossip_lan.suspicion_mult of every agent and server of Consul (default: 4)",
+            values.suspicion_mult,
+            default=4,
+            dest="suspicion_mult",
+        ),
+        _argument(
             "--watchdog DURATION",
             "the timeout of the machine's watchdog, watchdog.timeout of the file (default: there is none)",
             values.duration_s,

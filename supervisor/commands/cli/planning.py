@@ -4,7 +4,7 @@ import argparse
 
 from supervisor.commands.check.plan import FAILOVER, USUALLY, Wishes, as_text, cost_text
 from supervisor.commands.check.plan import plan as plan_for
-from supervisor.commands.check.relied_on import SERF_HEALTH
+from supervisor.commands.check.relied_on import SERF_HEALTH, Gossip
 from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.commands.cli.terminal import fail, progress
 
@@ -17,11 +17,13 @@ def plan(options: argparse.Namespace) -> int:
     if usually_s is not None and SERF_HEALTH not in checks:
         checks = (*checks, SERF_HEALTH)
     on_lose_s, silence_s, watchdog_s = options.on_lose_s, options.silence_s, options.watchdog_s
-    more = change_s, usually_s, watchdog_s, options.fence_s
-    found = plan_for(Wishes(options.failover_s, on_lose_s, silence_s, checks, *more))
+    gossip = Gossip(options.probe_interval_s, options.suspicion_mult)
+    more = change_s, usually_s, watchdog_s, options.fence_s, gossip
+    wishes = Wishes(options.failover_s, on_lose_s, silence_s, checks, *more)
+    found = plan_for(wishes)
     if isinstance(found, tuple):
         fail(NEGATIVE, "cannot plan a session: none meets all these wishes; change one of them:")
         progress("\n".join(map(cost_text, found)))
         return NEGATIVE
-    print(as_text(found, change_s), end="")
+    print(as_text(found, wishes), end="")
     return DONE

@@ -90,6 +90,14 @@ def wait_s(text: str) -> float:
     return 0.0 if text == "0" else timeout_s(text)
 
 
+def probe_interval_s(text: str) -> float:
+    return _bounded_s(text, 0.01, 60.0, f"invalid duration {text}: from 10ms to 1m")
+
+
+def suspicion_mult(text: str) -> int:
+    return int(_matching(r"[1-9][0-9]?", text, "invalid suspicion_mult: must be a number from 1 to 99"))
+
+
 def ttl(text: str) -> str:
     _bounded_s(text, 1.0, TTL_S_MAX, f"invalid TTL {text}: from 1s to 24h")
     return text

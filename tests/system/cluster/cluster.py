@@ -5,7 +5,7 @@ it.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -24,8 +24,9 @@ PATIENCE_S = 120.0  # agents that were cut off look for each other every 30 s
 class Cluster:
     """Agents that know each other, with a leader among them: ``with Cluster(folder) as cluster``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, gossip: Mapping[str, object] | None = None) -> None:
         self.folder = folder
+        self._gossip = gossip or {}
         self.network = Network()
         self.servers: dict[str, ConsulNode] = {}
         self.clients: dict[str, ConsulNode] = {}
@@ -49,9 +50,13 @@ class Cluster:
     def _start(self) -> None:
         voters = [f"10.77.0.{number}" for number in range(1, len(SERVERS) + 1)]
         for name in SERVERS:
-            self.servers[name] = ConsulNode(self.network, self.folder / name, name, True, voters)
+            self.servers[name] = ConsulNode(
+                self.network, self.folder / name, name, True, voters, self._gossip
+            )
         for name in CLIENTS:
-            self.clients[name] = ConsulNode(self.network, self.folder / name, name, False, voters)
+            self.clients[name] = ConsulNode(
+                self.network, self.folder / name, name, False, voters, self._gossip
+            )
         for agent in (*self.servers.values(), *self.clients.values()):
             agent.start()
         self.wait_whole()

@@ -6,7 +6,7 @@ use its TCP port on the loopback of their node.
 
 import http.client
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,17 @@ class ConsulNode(Process):
     """A server or a client.
 
     voters: the addresses of all servers, for a client as well as for a server.
+    gossip: its ``gossip_lan``.
     """
 
     def __init__(
-        self, network: Network, folder: Path, name: str, server: bool, voters: Sequence[str]
+        self,
+        network: Network,
+        folder: Path,
+        name: str,
+        server: bool,
+        voters: Sequence[str],
+        gossip: Mapping[str, object],
     ) -> None:
         folder.mkdir()
         self.name = name
@@ -42,6 +49,7 @@ class ConsulNode(Process):
             "retry_interval": "1s",
             "server": server,
             "performance": {"raft_multiplier": 1},
+            "gossip_lan": dict(gossip),
             "session_ttl_min": "1s",
             "disable_update_check": True,
             "log_level": "info",

@@ -89,7 +89,7 @@ def meets(candidate: Candidate, wishes: Wishes) -> bool:
 def checked(tmp_path: Path, wishes: Wishes, answer: ElectionSettings) -> tuple[Candidate, str]:
     """Return the figures that the real loader gives a file with this session block, and the report."""
     hook = {"exec": ["true"], "name": "on_lose", "timeout": f"{wishes.on_lose_s:g}s", "kill_after": "0s"}
-    block = yaml.safe_load(as_text(answer, wishes.leader_change_s))
+    block = yaml.safe_load(as_text(answer, wishes))
     election = {**block, "on_lose": [hook] if wishes.on_lose_s else []}
     file = tmp_path / "c.yaml"
     consul = {"leader_change": f"{wishes.leader_change_s:g}s"}
@@ -155,7 +155,7 @@ def test_the_block_is_followed_by_the_sums_that_check_prints(tmp_path: Path) -> 
     wishes = Wishes(50.0, 5.0)
     answer = plan(wishes)
     assert isinstance(answer, ElectionSettings)
-    text = as_text(answer, 14.0)
+    text = as_text(answer, Wishes(50.0, 5.0))
     assert text == (
         "session:\n"
         "  ttl: 10s\n"
@@ -191,7 +191,7 @@ def test_a_semaphore_with_the_block_has_the_same_figures(tmp_path: Path) -> None
     answer = plan(Wishes(50.0, 5.0))
     assert isinstance(answer, ElectionSettings)
     hook = {"exec": ["true"], "name": "on_lose", "timeout": "5s", "kill_after": "0s"}
-    semaphore = {"limit": 2, **yaml.safe_load(as_text(answer, 14.0)), "on_lose": [hook]}
+    semaphore = {"limit": 2, **yaml.safe_load(as_text(answer, Wishes(50.0, 5.0))), "on_lose": [hook]}
     config = loaded(tmp_path, yaml.safe_dump({"semaphores": {"app": semaphore}}))
     assert (lease_of(config.items[0]), config.warnings) == (lease_of(answer), ())
 
@@ -245,6 +245,18 @@ def test_a_quick_block_has_both_figures_and_names_what_it_relies_on() -> None:
     assert "gossip_lan of every agent and server as it is by default" in text
     assert "[Service]\n#                WatchdogSec=4s\n" in text
     assert "session_ttl_min" not in text and "warning" not in text
+
+
+def test_quicker_gossip_shortens_what_is_usual_and_is_named_with_its_price() -> None:
+    gossip = ("--probe-interval", "200ms", "--suspicion-mult", "3")
+    text = planned("--failover-usually", "9s", *gossip, *QUICK)
+    assert "# usually      8s to 8.6s after a crash of the machine: gossip notices it in 1s to 1.6s" in text
+    assert 'gossip_lan { probe_interval = "0.2s" suspicion_mult = 3 } of every agent and' in text
+    assert "lock_delay: 7s\n" in text and "# failover     27s at most" in text
+    fenced = planned("--failover-usually", "10s", "--fence", "5s", *gossip, *QUICK)
+    assert "# usually      9s to 9.6s after a crash" in fenced and "the session in 1s to 1.6s" in fenced
+    for wrong in ("0s", "2m", "1"):
+        assert command("plan", *QUICK, "--failover", "50s", "--probe-interval", wrong).returncode == 2
 
 
 def test_a_block_for_a_short_failover_at_most_names_the_ttl_that_servers_must_allow() -> None:
@@ -315,7 +327,7 @@ def test_a_fence_makes_the_usual_failover_independent_of_the_lock_delay() -> Non
     wishes = Wishes(None, 6.0, node_checks=("serfHealth",), usually_s=20.0, fence_s=5.0)
     planned = plan(wishes)
     assert isinstance(planned, ElectionSettings)
-    printed = as_text(planned, 14.0)
+    printed = as_text(planned, wishes)
     assert (
         "# usually      14s to 17s after a crash of the machine: Consul ends the session in 6s to 9s\n"
         in printed
