@@ -10,4 +10,5 @@ exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/shellcheck shellcheck
 /usr/sbin/ip iproute2
 /usr/bin/arping iputils-arping
+/usr/sbin/fence_dummy fence-agents
 END
