@@ -64,6 +64,7 @@ def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> St
         "service_registered": False,
         "leader": None,
         "leader_unknown_since": None,
+        "last_leader": None,
         "session": "",
         "lock_index": 0,
         "fencing_token": 0,

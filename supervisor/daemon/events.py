@@ -55,8 +55,12 @@ class Events:
         self._history.events.prepend(past.history.events)
         for item in self._items():
             self._history.recall(item, past.history.of(item).transitions)
+        self._history.leaders.begin(past.history.leaders, self._leader_changed)
         self._read = True
         self._write_in(DELAY_S)
+
+    def _leader_changed(self, fields: dict[str, Any]) -> None:
+        self._log.line("info", "leader-changed", **fields)
 
     def _lines(self) -> list[bytes]:
         try:

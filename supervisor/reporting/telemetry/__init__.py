@@ -8,6 +8,7 @@
     history.py       the histories of all items, bounded
     event_log.py     the events of this node: its tenures and commands, bounded
     replay.py        the transitions of earlier processes, from their events
+    leaders.py       who leads each election and who led before, as far as this node has seen it
     item_history.py  the history of one item: transitions, hooks, the last error
     status.py        whether this node holds, whether all is well, and the whole status as JSON
     formatting.py    times and texts as the status and the events show them

@@ -28,6 +28,7 @@ from supervisor.reporting.telemetry.item_history import (
     LastError,
     Transition,
 )
+from supervisor.reporting.telemetry.leaders import Leaders
 
 WROTE_CHARS_MAX = 200  # of a line of candidate_check, which is to fit beside its warning
 _SECRET_OF_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)|(?<=\?)\S+")
@@ -60,6 +61,7 @@ class History:
         self.refused = ""  # why this process does not run by the present files. Blank: it does
         self.uncopied = ""  # why the records are not on disk. Blank: they are
         self.events = EventLog(wall)  # the events of this node
+        self.leaders = Leaders(wall)
         self._items: dict[str, ItemHistory] = {}
         self._running: dict[tuple[str, ...], tuple[Transition, Attempt]] = {}
 
@@ -72,6 +74,7 @@ class History:
     def retain(self, items: Collection[str]) -> None:
         """Forget what happened to all other items, which the configuration does not declare any more."""
         self._items = {item: kept for item, kept in self._items.items() if item in items}
+        self.leaders.retain(items)
 
     def recall(self, item: str, transitions: Iterable[Transition]) -> None:
         """Add the transitions of earlier processes to this item, the newest first."""
@@ -100,6 +103,7 @@ class History:
 
     def on_step(self, event: Event, actions: Sequence[Action], facts: Sequence[Fact]) -> None:
         """Note an event, the actions that followed and what they mean."""
+        self.leaders.on_step(event)
         match event:
             case Answered():
                 self._answered(event)
@@ -128,6 +132,8 @@ class History:
                 self._began(fields)
             case "run-stopping" if started := self._running.get(_key(fields)):
                 started[1].stop_requested = True
+            case "leader-changed":
+                self.leaders.recall(fields["item"], fields["to"], fields["session"], fields["time"])
             case "hook-succeeded" | "hook-failed" | "run-ended":
                 self._ended(fields, ok=name == "hook-succeeded")
 

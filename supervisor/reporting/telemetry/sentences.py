@@ -43,6 +43,7 @@ SENTENCES: dict[Name, str] = {
     "bug": "A bug of the supervisor: {what}[\n{trace}]",
     # this node's part in an election or semaphore
     "role": "{item}: {role}[ ({reason})][, was {former_role}][: {why}][: {note}][; {remedy}]",
+    "leader-changed": "{item}: {to} leads[, after {from} since {since}]",
     "notice": "{item}: {why}",
     "notice-over": "{item}: the notice is over",
     "hook-cannot-start": "{item}: {hook} cannot start: {why}[; {remedy}][; {effect}]",

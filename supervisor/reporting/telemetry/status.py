@@ -171,6 +171,7 @@ class Status:
     def _item(self, name: str, contender: Contender, now: float) -> str:
         history = self._history.of(name)
         after = frozenset() if name in self._contenders.by_name else self._contenders.begins_after(name)
+        led = self._history.leaders.of(name)
         left_s, reset_in_s = lease_left_s(contender, now), self.reset_in_s(name)
         fields = {
             "name": name,
@@ -180,6 +181,7 @@ class Status:
             "reset_in_s": _rounded(reset_in_s),
             **_fields(contender, self.view(contender)),
             "leader_unknown_since": self._unknown_since(contender, history, now),
+            "last_leader": None if led is None else {"node": led.name, "since": led.since},
             "lease_runs_out": lease_runs_out(contender, now),
             "warnings": list(self._warnings(contender, history, after, now)),
             "since": when(history.since),

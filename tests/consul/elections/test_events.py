@@ -50,7 +50,31 @@ def status(node: Supervisor) -> dict[str, Any]:
 
 
 def without_changes(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [each for each in found if each.get("event_kind") != "change"]
+    kinds = ("change", "leader-changed")
+    return [each for each in found if each.get("event_kind") not in kinds and each["event"] not in kinds]
+
+
+def leaders(node: Supervisor) -> list[tuple[str, str]]:
+    """Return who led before, and who led then, for each change that the node has seen."""
+    found = [each for each in events(node) if each["event"] == "leader-changed"]
+    return [(each.get("from", ""), each["to"]) for each in found]
+
+
+def test_a_survivor_says_who_led_before_also_after_its_restart(scene: Scene) -> None:
+    scene.restarts = True
+    scene.leader("a")
+    b = scene.waiter("b")
+    until(lambda: leaders(b) == [("", "a")], "b has seen a")
+    scene.kill("a")
+    scene.wait_leader(but="a")
+    until(lambda: leaders(b) == [("", "a"), ("a", "b")], "b has seen the change")
+    assert "b leads, after a since 2" in operate(b, "events", scene.name)[1]
+    assert b.stop() == 0
+    b.start()
+    until(lambda: len(b.lines("started")) == 2, "b runs again")
+    until(lambda: len(leaders(b)) == 3, "b has acquired anew")
+    assert leaders(b)[-1] == ("b", "b")
+    assert status(b)["items"][0]["last_leader"]["node"] == "b"
 
 
 def test_a_step_down_is_told_with_its_reason_and_its_giver(scene: Scene) -> None:

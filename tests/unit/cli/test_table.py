@@ -122,6 +122,10 @@ def test_another_version_than_the_installed_one_is_a_warning() -> None:
 def test_a_leader_that_nobody_can_tell_is_unknown() -> None:
     led = item("db", leader=None, leader_unknown_since="2026-11-21T14:59:56.000Z")
     assert any("unknown since 14:59:56Z" in line for line in lines(status(led), None, colours=False))
+    led |= {"last_leader": {"node": "n1", "since": "2026-11-21T14:00:00.000Z"}}
+    for since in (led["leader_unknown_since"], None):
+        led["leader_unknown_since"] = since
+        assert any(", last n1" in line for line in lines(status(led), None, colours=False))
 
 
 @pytest.mark.parametrize(

@@ -113,12 +113,18 @@ def _notes(status: Status, now: datetime, *, with_errors: bool) -> Iterator[tupl
 def _leader(item: Item, now: datetime) -> str:
     holders = item["holders"]
     if since := item.get("leader_unknown_since"):  # a daemon of an earlier version does not send it
-        return f"unknown since {_time(since):%H:%M:%SZ}"
+        return f"unknown since {_time(since):%H:%M:%SZ}{_last(item)}"
     if holders is None:
-        return "-" if item["leader"] is None else _holder(item["leader"])
+        return f"-{_last(item)}" if item["leader"] is None else _holder(item["leader"])
     limit = item["effective_limit"] or item["limit"]
     values = ", ".join(_holder(holder["value"] or holder["session"]) for holder in holders)
     return f"{len(holders)} of {limit or '?'}" + (f": {values}" if values else "")
+
+
+def _last(item: Item) -> str:
+    """Return who led last, to be added to a cell. Blank: this node has seen nobody lead."""
+    led = item.get("last_leader")  # a daemon of an earlier version does not send it
+    return f", last {escape(led['node'])}" if led else ""
 
 
 def _holder(value: str) -> str:

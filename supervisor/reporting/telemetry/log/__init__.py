@@ -41,6 +41,7 @@ KEPT: tuple[Name, ...] = (
     "reloaded",
     "reload-refused",
     "role",
+    "leader-changed",
     "notice",
     "hook-succeeded",
     "hook-failed",

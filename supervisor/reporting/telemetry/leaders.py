@@ -1,0 +1,81 @@
+"""Who leads each election and who led before, as far as this node has seen it.
+
+Whoever asks a survivor at night gets an answer also when the machine of the former leader is gone. Nothing
+here decides anything. Each change is a line of the log that is kept as an event, so the next process knows
+the last leader too.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from supervisor.config.formats.json_values import holder_node
+from supervisor.core.events import Answered, Event
+from supervisor.core.outcomes import KeyView, Won
+from supervisor.core.requests import Acquire
+from supervisor.reporting.telemetry.formatting import bounded, when
+
+CHANGED = "leader-changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """A leader whom this node has seen."""
+
+    name: str  # the node that its value names, or else the value
+    session: str
+    since: str  # when this node saw first that it leads, as events have times
+
+
+class Leaders:
+    """The last leader of each election. ``wall`` returns Unix time."""
+
+    def __init__(self, wall: Callable[[], float]) -> None:
+        self._wall = wall
+        self._seen: dict[str, Leader] = {}
+        self._told: dict[str, Leader] = {}
+        # Reports a change with the fields of its line. None: earlier events have not been read yet.
+        self.tell: Callable[[dict[str, Any]], None] | None = None
+
+    def of(self, item: str) -> Leader | None:
+        """Return the last leader of this election. None: this node has seen none."""
+        return self._seen.get(item) or self._told.get(item)
+
+    def on_step(self, event: Event) -> None:
+        """Note who leads by an answer of Consul."""
+        match event:
+            case Answered(request, KeyView(session=session, value=value)) if session:
+                self._see(request.item, session, value)
+            case Answered(Acquire(session=session, value=value) as request, Won()):
+                self._see(request.item, session, value)
+
+    def _see(self, item: str, session: str, value: bytes) -> None:
+        if (seen := self._seen.get(item)) is None or seen.session != session:
+            name = bounded(holder_node(value) or value.decode(errors="replace"))
+            self._seen[item] = Leader(name, session, when(self._wall()))
+            self._tell(item)
+
+    def _tell(self, item: str) -> None:
+        """Report the leader of this election, unless the newest report names it."""
+        seen, told = self._seen[item], self._told.get(item)
+        if self.tell is None or (told is not None and told.session == seen.session):
+            return
+        self._told[item] = seen
+        former = {} if told is None else {"from": told.name, "since": told.since}
+        self.tell({"item": item, **former, "to": seen.name, "session": seen.session})
+
+    def recall(self, item: str, to: str, session: str, at: str) -> None:
+        """Note a change that an earlier process reported."""
+        self._told[item] = Leader(to, session, at)
+
+    def begin(self, earlier: "Leaders", tell: Callable[[dict[str, Any]], None]) -> None:
+        """Report changes from now on, also those since the end of the earlier process."""
+        self._told, self.tell = earlier._told, tell
+        for item in self._seen:
+            self._tell(item)
+
+    def retain(self, items: Collection[str]) -> None:
+        """Forget all other elections."""
+        for known in (self._seen, self._told):
+            for item in known.keys() - set(items):
+                del known[item]

@@ -1,0 +1,81 @@
+"""Who led before, as the events of a node have it."""
+
+from typing import Any
+
+from supervisor.core import outcomes as o
+from supervisor.core.events import Answered
+from supervisor.core.requests import Acquire, WatchKey
+from supervisor.reporting.telemetry.leaders import Leaders
+from supervisor.reporting.telemetry.replay import Replay
+
+NOON = 1_800_000_000.0
+
+
+class Seen:
+    """What one node sees of an election, minute by minute, and what it reports."""
+
+    def __init__(self) -> None:
+        self.minutes = 0
+        self.told: list[dict[str, Any]] = []
+        self.leaders = Leaders(lambda: NOON + 60 * self.minutes)
+
+    def begin(self, earlier: Leaders | None = None) -> None:
+        self.leaders.begin(earlier or Leaders(lambda: 0.0), self.told.append)
+
+    def sees(self, session: str, value: bytes = b"") -> None:
+        self.minutes += 1
+        view = o.KeyView(5, session, value, 3, 5, 1)
+        self.leaders.on_step(Answered(WatchKey("app", 0.0, 1.0, "k", 0, 1.0, consistent=True), view))
+
+
+def test_each_change_has_the_leader_before_also_when_nobody_led_between() -> None:
+    seen = Seen()
+    seen.begin()
+    for session, value in (("s1", b'{"Node": "n1"}'), ("s1", b"another value"), ("", b""), ("s2", b"n2")):
+        seen.sees(session, value)
+    assert seen.told == [
+        {"item": "app", "to": "n1", "session": "s1"},
+        {"item": "app", "from": "n1", "since": "2027-01-15T08:01:00.000Z", "to": "n2", "session": "s2"},
+    ]
+    seen.sees("")
+    led = seen.leaders.of("app")
+    assert led is not None and led.name == "n2"
+    seen.leaders.retain([])
+    assert seen.leaders.of("app") is None
+
+
+def test_an_acquire_of_this_node_is_a_change() -> None:
+    seen = Seen()
+    seen.begin()
+    seen.leaders.on_step(Answered(Acquire("app", 0.0, 1.0, "k", "s3", b"me"), o.Won(7, 3, 1)))
+    assert [each["to"] for each in seen.told] == ["me"]
+
+
+def test_what_changed_while_no_process_looked_is_reported_once_the_events_are_read() -> None:
+    past, seen = Replay(), Seen()
+    event = {"event": "leader-changed", "time": "2027-01-15T07:00:00.000Z", "item": "app"}
+    past.event({**event, "to": "n1", "session": "s1"})
+    seen.sees("s2", b"n2")
+    assert seen.told == []
+    seen.begin(past.history.leaders)
+    seen.sees("s2", b"n2")
+    assert [(each["from"], each["since"], each["to"]) for each in seen.told] == [("n1", event["time"], "n2")]
+
+
+def test_a_process_that_has_seen_nobody_yet_knows_the_leader_of_the_events() -> None:
+    past, seen = Replay(), Seen()
+    past.event({"event": "leader-changed", "time": "t", "item": "app"})  # it lacks fields
+    past.event(
+        {
+            "event": "leader-changed",
+            "time": "2027-01-15T07:00:00.000Z",
+            "item": "app",
+            "to": "n1",
+            "session": "s",
+        }
+    )
+    seen.begin(past.history.leaders)
+    led = seen.leaders.of("app")
+    assert led is not None and (led.name, led.since) == ("n1", "2027-01-15T07:00:00.000Z")
+    seen.sees("s", b"n1")
+    assert seen.told == []
