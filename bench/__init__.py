@@ -27,4 +27,6 @@ __main__.py.
     fleet.py       part of that row: how far the requests of a fleet are apart
     start.py       row: --help, holds, status, check; run to its first on_acquire, lock to its command
     many.py        row: a thousand elections in one process
+    pacemaker.py   python -m bench pacemaker [--tries N]: a lost machine and a fence, beside Pacemaker
+    trios.py       the machines of that target, booted for it
 """

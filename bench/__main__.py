@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType
 
-from bench import handover, load, lock, loss, many, page, resources, start
+from bench import handover, load, lock, loss, many, pacemaker, page, resources, start
 from bench.figures import Figure, markdown_table, plain_table
 from bench.lab import CannotMeasure, Lab
 from tests.support.consul import BINARY
@@ -25,26 +25,42 @@ ROWS: dict[str, Callable[[Lab], Iterable[Figure]]] = {
     "start": start.measure,
     "many": many.measure,
 }
-EPILOG = f"rows: {', '.join(ROWS)}"
+EPILOG = f"rows: {', '.join(ROWS)}. A target of its own, with options of its own: {pacemaker.NAME}"
 DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the rows that the arguments name, and return the exit code."""
+    """Measure what the arguments name, and return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
-    began = time.monotonic()
     try:
-        machine = _machine()
-        with Lab(quick=options.quick) as lab:
-            measured, failed, left_out = _measure(lab, options.rows or list(ROWS))
+        if arguments[:1] == [pacemaker.NAME]:
+            return _beside_pacemaker(arguments[1:])
+        return _rows(arguments)
     except CannotMeasure as error:
         print(f"bench: cannot measure: {error}", file=sys.stderr)
         return NOT_MEASURED
     except KeyboardInterrupt:
         print("bench: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _beside_pacemaker(arguments: Sequence[str]) -> int:
+    """Print the table of that target."""
+    options = pacemaker.parser().parse_args(arguments)
+    machine, versions = _machine(), pacemaker.prepare()
+    with Lab(quick=False) as lab:
+        print(f"{machine}; {versions}\n\n{pacemaker.measure(lab, options.tries)}")
+    return DONE
+
+
+def _rows(arguments: Sequence[str]) -> int:
+    """Measure the rows that the arguments name."""
+    options = _parser().parse_args(arguments)
+    began = time.monotonic()
+    machine = _machine()
+    with Lab(quick=options.quick) as lab:
+        measured, failed, left_out = _measure(lab, options.rows or list(ROWS))
     for why in left_out:
         print(f"bench: cannot measure {why}", file=sys.stderr)
     if left_out and not measured and not failed:
@@ -85,7 +101,7 @@ def _measure(lab: Lab, names: Sequence[str]) -> tuple[dict[str, list[Figure]], l
 def _write_page(machine: str, measured: Mapping[str, list[Figure]]) -> None:
     made = f"{time.strftime('%Y-%m-%d')}, {machine}"
     sections = {name: page.section(name, ROWS[name], made, figures) for name, figures in measured.items()}
-    page.PAGE.write_text(page.with_sections(page.PAGE.read_text(), sections, ROWS))
+    page.PAGE.write_text(page.with_sections(page.PAGE.read_text(), sections, [*ROWS, pacemaker.NAME]))
 
 
 def _parser() -> argparse.ArgumentParser:

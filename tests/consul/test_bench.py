@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import loss, page
+from bench import loss, pacemaker, page
 from bench.__main__ import ROWS
 from tests.support.pages import SAFETY, rows
 
@@ -24,5 +24,11 @@ def test_the_page_describes_each_row_as_the_bench_does(name: str) -> None:
     assert re.search(rf"\n## {name}\n(?:(?!\n## ).)*\n\| row \| figure \|", text, re.DOTALL)
 
 
+def test_the_page_describes_the_target_of_pacemaker_as_the_bench_does() -> None:
+    words = page.words(pacemaker.measure)
+    assert f"\n## {pacemaker.NAME}\n\n{words}\n\n20" in page.PAGE.read_text()
+
+
 def test_the_page_has_every_row_and_nothing_else() -> None:
-    assert re.findall(r"^## (.*)$", page.PAGE.read_text(), re.MULTILINE) == list(ROWS)
+    shown = re.findall(r"^## (.*)$", page.PAGE.read_text(), re.MULTILINE)
+    assert shown == [*ROWS, pacemaker.NAME]

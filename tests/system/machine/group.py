@@ -18,7 +18,7 @@ from tests.system.machine.machine import BOOKWORM, Machine
 from tests.system.machine.node import CONSUL_CONFIG, CONSUL_UNIT, UNIT
 
 ADDRESS_UNIT = """[Unit]
-Before=network.target consul.service
+Before=network.target consul.service corosync.service
 [Service]
 Type=oneshot
 RemainAfterExit=yes
@@ -64,7 +64,7 @@ class Group:
             machine = Machine(self.folder / name, self._bridge, name, tree=self.tree)
             self.machines[name] = self._exits.enter_context(machine)
             self._connect(name)
-            self._install_consul(name)
+            self._join(name)
         self.wait_whole()
 
     def wait_whole(self) -> None:
@@ -90,7 +90,8 @@ class Group:
         machine.write("/etc/systemd/system/address.service", ADDRESS_UNIT.format(self.addresses[name]))
         machine.did("systemctl daemon-reload; systemctl enable -q --now address")
 
-    def _install_consul(self, name: str) -> None:
+    def _join(self, name: str) -> None:
+        """Install what makes the machine one of the cluster, which is Consul."""
         machine = self.machines[name]
         shutil.copy(BINARY, machine.root / "usr" / "local" / "bin" / "consul")
         machine.write("/etc/consul.d/consul.json", json.dumps(self._consul_config(name)))

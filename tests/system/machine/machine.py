@@ -14,7 +14,8 @@ import shutil
 import signal
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -26,6 +27,7 @@ from tests.support.supervisor import until
 TREES = Path(__file__).resolve().parents[3] / ".cache" / "machine"
 BOOKWORM = TREES / "bookworm"  # Debian 12 with the applications of the tests
 TRIXIE = TREES / "trixie"  # Debian 13, bare
+PACEMAKER = TREES / "pacemaker"  # Debian 12 with Pacemaker, for the bench
 BOOT_S = 60.0  # a boot takes one second where nothing else runs
 COMMAND_S = 120.0
 END_S = 60.0
@@ -221,7 +223,13 @@ class Machine:
         self._wait_up()
         assert self.did(BOOT_ID) != before
 
-    def _end(self) -> None:
+    @property
+    def is_up(self) -> bool:
+        """Whether the machine has not ended."""
+        return self._leader() is not None
+
+    def kill(self) -> None:
+        """End it as a loss of its power does, and return when it has ended. Its files stay."""
         if self._nspawn is not None:
             leader = self._leader()
             if leader is not None:
@@ -229,6 +237,26 @@ class Machine:
             else:
                 self._nspawn.kill()
             self._nspawn.wait(END_S)
+
+    def boot(self) -> None:
+        """Boot it again after ``kill``."""
+        self._leave_cgroups()
+        self._boot()
+
+    def pause(self) -> None:
+        """Stop all of its processes. Its clock goes on."""
+        leader, stopped = psutil.Process(self.leader), set[psutil.Process]()
+        while others := {leader, *leader.children(recursive=True)} - stopped:
+            _signal(others, signal.SIGSTOP)
+            stopped |= others
+
+    def resume(self) -> None:
+        """Have all of its processes go on."""
+        leader = psutil.Process(self.leader)
+        _signal({leader, *leader.children(recursive=True)}, signal.SIGCONT)
+
+    def _end(self) -> None:
+        self.kill()
         self._leave_cgroups()
         shutil.rmtree(Path("/run/systemd/nspawn/propagate") / self.name, ignore_errors=True)
         if self._keeper is not None:
@@ -238,6 +266,12 @@ class Machine:
     def _leave_cgroups(self) -> None:
         for cgroup in self._cgroups:
             _remove(cgroup)
+
+
+def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
 
 
 def _hierarchies() -> list[Path]:
