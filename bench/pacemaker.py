@@ -17,9 +17,9 @@ its processes stop for 25 s, while its clock goes on, and then they go on, if th
 figure begins at the loss and ends with the first stamp on another machine. *Both act* is the time in which
 two machines stamped. Before the next try the lost machine boots again, and the cluster comes to rest.
 
-Chance decides whether the lost machine also has the coordinator of Pacemaker or the leading server of Consul.
-The latter costs some four seconds more when it is killed. When it is paused, the watches that wait for its
-answer hang until the agents give up the connection, which has cost up to twenty seconds more.
+Nothing keeps the coordinator of Pacemaker or the leading server of Consul from the machine that is lost. The
+latter costs some four seconds more when it is killed. When it is paused, the watches that wait for its answer
+hang until the agents give up the connection, which has cost up to twenty seconds more.
 """
 
 import argparse
