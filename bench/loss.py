@@ -3,12 +3,12 @@
 The machines are network namespaces of a [real cluster](../docs/lease.md): three Consul servers, and two
 machines with a client agent each. One machine holds and the other waits. *Killed* means that all processes of
 the machine are killed at one moment, *cut off* that the switch drops all packets from and to the machine. One
-loss hits six contenders at once:
+loss hits seven contenders at once:
 
-- four elections of a supervisor: `defaults`; `defaults-serfhealth`, with `node_checks: [serfHealth]`;
-  `quick`, with serfHealth and the default `ttl`; and `quickest`, with `ttl: 3s`. The last two have
-  `lock_delay: 7s`, `confirm_every: 1s` and a `stop_timeout: 500ms`, and count on `leader_change: 3s` and
-  `WatchdogSec=4s`;
+- five elections of a supervisor: `defaults`; `defaults-serfhealth`, with `node_checks: [serfHealth]`;
+  `quick`, with serfHealth and the default `ttl`; `quickest`, with `ttl: 3s`; and `fenced`, with serfHealth, a
+  fence that takes 0.2 s and `after: 2s`. `quick` and `quickest` have `lock_delay: 7s`, `confirm_every: 1s`
+  and a `stop_timeout: 500ms`, and count on `leader_change: 3s` and `WatchdogSec=4s`;
 - `consul lock` with its defaults;
 - keepalived with its defaults, on two nodes of equal priority with `nopreempt`.
 
@@ -18,7 +18,7 @@ next leader's application begins to act, or when the application on the lost mac
 60 s, so an application that acts until then never noticed the cut. The limit is the failover that `check`
 prints, and half a second for the start of the application.
 
-The row machine-loss-gossip has the quicker gossip of docs/safety.md, and kills only.
+The row machine-loss-gossip has the quicker gossip of docs/safety.md and `after: 0s`, and kills only.
 """
 
 import json

@@ -27,6 +27,8 @@ CONSUL_LOCK, KEEPALIVED = "consul lock", "keepalived"
 SERF = {"node_checks": ["serfHealth"]}
 QUICK = {"lock_delay": "7s", "confirm_every": "1s"}
 QUICK_STOP = "500ms"
+FENCE = """sleep 0.2; pkill -9 -f "stamps-fenced $CONSUL_SUPERVISOR_PREVIOUS_TARGET$" || test $? = 1"""
+"""Switches off, of a machine, what acts there. A machine that was killed is off already."""
 LEADER_CHANGE = "3s"  # of the cluster, whose raft_multiplier is 1
 STAMPER = Path(__file__).with_name("stamper.py")
 SETTLE_S = 5.0
@@ -71,13 +73,20 @@ class Sample:
         return max(0.0, self.old_s - self.next_s)
 
 
-def elections(child: Callable[[str], list[str]]) -> dict[str, Any]:
-    """Return the elections of the file under test by their names. ``child``: the application of each."""
+def elections(child: Callable[[str], list[str]], target: str = "node", after: str = "2s") -> dict[str, Any]:
+    """Return the elections of the file under test by their names.
+
+    child: the application of each.
+    target, after: of the fence.
+    """
     quick: dict[str, Any] = {"stop_timeout": QUICK_STOP}
+    fence = {"shell": FENCE, "timeout": "5s", "target": target, "after": after, "exclusive": True}
+    fenced = {"session": {"lock_delay": "45s", **SERF}, "fence": fence}
     return {
         "defaults": {"run": {"exec": child("defaults")}},
         "defaults-serfhealth": {"session": SERF, "run": {"exec": child("defaults-serfhealth")}},
         "quick": {"session": {**QUICK, **SERF}, "run": {"exec": child("quick"), **quick}},
+        "fenced": {**fenced, "run": {"exec": child("fenced"), **quick}},
         "quickest": {"session": {**QUICK, "ttl": "3s"}, "run": {"exec": child("quickest"), **quick}},
     }
 
@@ -108,8 +117,9 @@ class Stamps:
 class Machines:
     """Two machines on which every contender runs. ``holder``: the one whose applications act."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, after: str) -> None:
         self._cluster = cluster
+        self._after = after  # of the fence
         self.holder, self.waiter = CLIENTS[:2]
         self._stamps = {
             name: Stamps(cluster.folder / f"stamps-{name.replace(' ', '-')}") for name in CONTENDERS
@@ -191,7 +201,7 @@ class Machines:
             return None
 
     def _supervisor(self, node: str) -> Process:
-        items = elections(lambda name: self._child(name, node))
+        items = elections(lambda name: self._child(name, node), node, self._after)
         return election.supervisor(self._cluster, node, items, self._cluster.folder)
 
     def _consul_lock(self, node: str) -> Process:
@@ -227,7 +237,7 @@ def _lose(folder: Path, losses: int, gossip: dict[str, object]) -> int:
     samples: list[Sample] = []
     hows = (KILLED,) if gossip else (KILLED, CUT_OFF)
     with working_folder(folder) as place, Cluster(place, gossip) as cluster:
-        machines = Machines(cluster)
+        machines = Machines(cluster, "0s" if gossip else "2s")
         machines.start()
         for number in range(losses):
             how = hows[number % len(hows)]
