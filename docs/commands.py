@@ -24,7 +24,7 @@ BEGIN = "<!-- from here on `python -m docs.commands` writes -->\n"
 END = "<!-- to here -->\n"
 COLUMNS = 1000  # no usage is broken into lines
 SOCKET = "`--socket PATH`"
-SHARED_MIN = 6  # of the commands that ask the daemon all except reload take a name
+SHARED_MIN = 8  # of the commands that ask the daemon most take a name
 CODES = "Exit codes:\n\n"
 
 
@@ -54,7 +54,7 @@ def _shared_section() -> str:
     """Return the arguments and exit codes that all commands with a ``--socket`` have."""
     asking = [name for name, command in commands().items() if SOCKET in _arguments(command)]
     arguments = "".join(row for row in _arguments(commands()["reload"]).values() if _is_shared(row))
-    codes = "".join(row for row in _codes(asking[0]) if _is_shared(row))
+    codes = "".join(row for row in _codes("holds") if _is_shared(row))
     names = ", ".join(f"`{name}`" for name in asking)
     return (
         f"### Commands that ask the daemon\n\n{names} have these arguments and exit codes, which their "

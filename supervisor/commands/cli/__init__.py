@@ -15,6 +15,7 @@
     daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon
     without_daemon.py   what is known while no daemon answers
     event_commands.py   events: what happened on this node, also from before a restart
+    draining.py         drain, undrain
     drilling.py         drill
     completing.py       complete: names for the completion of shells
     local_commands.py   demo, dev-agent, schema, help, version

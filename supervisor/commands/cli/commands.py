@@ -567,6 +567,37 @@ COMMANDS = {
         ),
         *_ORDER,
     ),
+    "drain": CommandSpec(
+        "take this node out of all elections and semaphores: pause all, hand over what it holds",
+        "drain --reason 'kernel update'",
+        "draining:drain",
+        {
+            DONE: "others hold what this node held, and it does not contend until undrain",
+            NEGATIVE: "an election that this node holds has no other candidate, and nothing was done; or an "
+            "item was not handed over as standard error says, and this node is paused all the same",
+            UNREACHABLE: "the daemon, or Consul, is unreachable or did not answer",
+            CONFIGURATION: "the configuration, which names Consul, cannot be used; not with --force",
+        },
+        _flag("--force", "do not ask Consul whether another node takes part in what this node holds"),
+        *_ORDER,
+    ),
+    "undrain": CommandSpec(
+        "end the pause of all elections and semaphores of this node",
+        "undrain --wait 1m",
+        "draining:undrain",
+        {
+            DONE: "this node contends again; with --wait it also waits or holds everywhere, and is healthy",
+            NEGATIVE: f"with --wait: not within the time, as standard error says; or {_NO_PAUSE}",
+            **_ASKS_DAEMON,
+        },
+        _argument(
+            "--wait DURATION",
+            "return once this node is healthy and waits or holds everywhere, a day at most",
+            values.timeout_s,
+            dest="wait_s",
+        ),
+        *_ORDER,
+    ),
     "reload": CommandSpec(
         "apply the configuration as it is now, and print what changed",
         "reload",

@@ -1,0 +1,66 @@
+"""A node is drained for a patch, and comes back, by two commands."""
+
+import pytest
+
+from tests.consul.elections.scene import Scene
+from tests.support.supervisor import Supervisor, command, until
+
+
+def operate(node: Supervisor, *words: str) -> tuple[int, str, str]:
+    place = ("--socket", str(node.folder / "control.sock"), "--config", str(node.config_path))
+    done = command(*words, *place)
+    return done.returncode, done.stdout, done.stderr
+
+
+def shared(scene: Scene) -> dict[str, str]:
+    """Return the name that the sessions of all nodes have, by which they know their candidates."""
+    return {"name": f"{scene.name}-shared"}
+
+
+def waiter(scene: Scene) -> Supervisor:
+    """Start a node that waits, and return it once Consul shows its session."""
+    node = scene.node("b", session=shared(scene))
+    until(lambda: len(scene.sessions()) == 2, "its session")
+    return node
+
+
+def test_a_node_is_drained_only_where_another_takes_over_and_comes_back(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene))
+    code, out, error = operate(a, "drain")
+    assert (code, out) == (1, "") and f"cannot drain: {scene.name}: no other node would take it over" in error
+    assert not a.lines("command-received"), "nothing was done"
+    b = waiter(scene)
+    code, out, error = operate(a, "drain", "--reason", "kernel update")
+    assert (code, error) == (0, "")
+    assert "paused; it holds until step-down" in out and f"{scene.name}: b holds it, " in out
+    assert a.wait_line("role", role="losing")["note"] == "kernel update"
+    assert operate(a, "drain", "--quiet") == (0, "", ""), "it is drained already"
+    assert operate(b, "drain")[0] == 1, "the drained node is no candidate"
+    assert operate(a, "undrain", "--wait", "20s", "--quiet") == (0, "", "")
+    a.wait_line("role", role="waiting", former_role="paused")
+    assert operate(b, "drain", "--quiet") == (0, "", "")
+    scene.wait_leader(but="b")
+
+
+@pytest.mark.long
+def test_force_drains_the_last_node_and_says_that_nobody_took_over(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene))
+    code, _, error = operate(a, "drain", "--force")
+    assert code == 1 and "released, but nobody took over within 10 s" in error
+    code, _, error = operate(a, "undrain", "--wait", "0s")
+    assert code == 0 or f"not yet after 0 s: {scene.name} is " in error
+    assert operate(a, "undrain", "--wait", "30s", "--quiet")[0] == 0
+    scene.wait_leader()
+
+
+@pytest.mark.long
+def test_a_node_that_cannot_end_its_application_is_not_called_drained(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene), on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
+    waiter(scene)
+    code, _, error = operate(a, "drain")
+    assert code == 1 and "it is stuck" in error
+    assert f"this node still has a part in {scene.name}" in error
+    code, _, error = operate(a, "undrain", "--wait", "1s")
+    assert code == 1 and f"{scene.name} is stuck" in error
+    assert operate(a, "recover", scene.name)[0] == 0
+    scene.wait_leader(but="a")
