@@ -61,7 +61,9 @@ class Nodes:
         shell = Shell(folder, folder, {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"})
         place = f"--config {node.config_path}", f"--socket {node.folder}/control.sock"
         asks_consul = "leader*|limit*|members*|sessions*|'status --cluster'"
-        chosen = f'$(case "$1 $2" in check*) ;; {asks_consul}) echo {place[0]} ;; *) echo {place[1]} ;; esac)'
+        both = f"drain*) echo {' '.join(place)} ;;"
+        cases = f"check*) ;; {both} {asks_consul}) echo {place[0]} ;; *) echo {place[1]} ;;"
+        chosen = f'$(case "$1 $2" in {cases} esac)'
         shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {chosen}')
         return shell
 

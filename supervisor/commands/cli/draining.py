@@ -16,7 +16,7 @@ from supervisor.commands.cli.exit_codes import DONE, NEGATIVE
 from supervisor.commands.cli.terminal import fail, run_async
 from supervisor.config.environment import EVERY_ITEM
 from supervisor.core.actions import Role
-from supervisor.reporting.control import OperatorCommand, Result, Verb, fetch
+from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb, fetch
 from supervisor.reporting.control.client import ask
 
 HOLDS = (Role.ACQUIRING, Role.HOLDING)
@@ -27,16 +27,19 @@ SETTLED = (Role.WAITING, Role.HOLDING, Role.OBSERVER)
 def drain(options: argparse.Namespace) -> int:
     """Pause all items, hand over those that this node holds, and return the exit code once that is done."""
     path = socket_path(options.socket, options.config)
-    held = _named(path, HOLDS)
+    held = [item["name"] for item in _items(path, HOLDS)]
     if not options.force and (alone := _without_heir(options, held)):
-        why = "no other node would take it over now; --force drains this node all the same"
+        why = "no other node would take over now; --force drains this node all the same"
         return fail(NEGATIVE, f"cannot drain: {', '.join(alone)}: {why}")
-    commands = [OperatorCommand(Verb.PAUSE, note=options.note)]
-    if not _all_done(options, path, commands):
+    if not _carried_out(options, ask(path, OperatorCommand(Verb.PAUSE, note=options.note))):
         return NEGATIVE
-    commands = [OperatorCommand(Verb.STEP_DOWN, name, note=options.note) for name in _named(path, HOLDS)]
-    handed_over = _all_done(options, path, commands)
-    if left := _named(path, OCCUPIED):
+    handed_over = True
+    for item in _items(path, HOLDS):
+        reply = ask(path, OperatorCommand(Verb.STEP_DOWN, item["name"], note=options.note))
+        if reply.outcome is not Result.DONE and item["kind"] == "semaphore":
+            continue  # a slot may stay free, and whether this node has given it up is looked at below
+        handed_over = _carried_out(options, reply) and handed_over
+    if left := [item["name"] for item in _items(path, OCCUPIED)]:
         return fail(NEGATIVE, f"cannot drain: this node still has a part in {', '.join(left)}, see `status`")
     return DONE if handed_over else NEGATIVE
 
@@ -44,7 +47,7 @@ def drain(options: argparse.Namespace) -> int:
 def undrain(options: argparse.Namespace) -> int:
     """End the pause of all items, and return the exit code; with --wait once this node takes part again."""
     path = socket_path(options.socket, options.config)
-    if not _all_done(options, path, [OperatorCommand(Verb.RESUME, note=options.note)]):
+    if not _carried_out(options, ask(path, OperatorCommand(Verb.RESUME, note=options.note))):
         return NEGATIVE
     deadline = time.monotonic() + (options.wait_s or 0.0)
     while options.wait_s is not None and (missing := list(_unsettled(path))):
@@ -54,31 +57,28 @@ def undrain(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _items(path: str) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = fetch.status(path)[1]["items"]
-    return items
-
-
-def _named(path: str, roles: Sequence[Role]) -> list[str]:
-    return [item["name"] for item in _items(path) if item["role"] in roles]
+def _items(path: str, roles: Sequence[Role]) -> list[dict[str, Any]]:
+    """Return the items in which this node has one of these roles, as the status has them."""
+    return [item for item in fetch.status(path)[1]["items"] if item["role"] in roles]
 
 
 def _unsettled(path: str) -> Iterator[str]:
     """Yield why this node does not take part as it should, for each item and for the daemon."""
-    yield from (f"{item['name']} is {item['role']}" for item in _items(path) if item["role"] not in SETTLED)
-    yield from map(escape, fetch.status(path)[1]["troubles"])
+    status = fetch.status(path)[1]
+    yield from (
+        f"{item['name']} is {item['role']}" for item in status["items"] if item["role"] not in SETTLED
+    )
+    yield from map(escape, status["troubles"])
 
 
-def _all_done(options: argparse.Namespace, path: str, commands: Sequence[OperatorCommand]) -> bool:
-    """Send the commands one after the other, print the replies, and return whether each was carried out."""
-    replies = [ask(path, command) for command in commands]
-    for reply in replies:
-        done = reply.outcome is Result.DONE
-        for line in () if done and options.quiet else reply.lines:
-            print(escape(line), file=sys.stdout if done else sys.stderr)
-        if not done:
-            fail(NEGATIVE, reply.error)
-    return all(reply.outcome is Result.DONE for reply in replies)
+def _carried_out(options: argparse.Namespace, reply: Reply) -> bool:
+    """Print the daemon's reply, and return whether the command was carried out."""
+    done = reply.outcome is Result.DONE
+    for line in () if done and options.quiet else reply.lines:
+        print(escape(line), file=sys.stdout if done else sys.stderr)
+    if not done:
+        fail(NEGATIVE, reply.error)
+    return done
 
 
 def _without_heir(options: argparse.Namespace, held: Sequence[str]) -> list[str]:

@@ -27,7 +27,7 @@ def waiter(scene: Scene) -> Supervisor:
 def test_a_node_is_drained_only_where_another_takes_over_and_comes_back(scene: Scene) -> None:
     a = scene.leader("a", session=shared(scene))
     code, out, error = operate(a, "drain")
-    assert (code, out) == (1, "") and f"cannot drain: {scene.name}: no other node would take it over" in error
+    assert (code, out) == (1, "") and f"cannot drain: {scene.name}: no other node would take over" in error
     assert not a.lines("command-received"), "nothing was done"
     b = waiter(scene)
     code, out, error = operate(a, "drain", "--reason", "kernel update")
