@@ -592,7 +592,8 @@ COMMANDS = {
         },
         _argument(
             "--wait DURATION",
-            "return once this node is healthy and waits or holds everywhere, a day at most",
+            "return once this node is healthy and waits or holds everywhere, a day at most; a daemon that is not "
+            "up yet is waited for",
             values.timeout_s,
             dest="wait_s",
         ),

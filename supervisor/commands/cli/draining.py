@@ -46,15 +46,25 @@ def drain(options: argparse.Namespace) -> int:
 
 def undrain(options: argparse.Namespace) -> int:
     """End the pause of all items, and return the exit code; with --wait once this node takes part again."""
-    path = socket_path(options.socket, options.config)
+    path, deadline = socket_path(options.socket, options.config), time.monotonic() + (options.wait_s or 0.0)
+    _await_daemon(path, deadline)
     if not _carried_out(options, ask(path, OperatorCommand(Verb.RESUME, note=options.note))):
         return NEGATIVE
-    deadline = time.monotonic() + (options.wait_s or 0.0)
     while options.wait_s is not None and (missing := list(_unsettled(path))):
         if (left_s := deadline - time.monotonic()) <= 0.0:
             return fail(NEGATIVE, f"not yet after {options.wait_s:g} s: {'; '.join(missing)}")
         signal.sigtimedwait((), min(DAEMON_EVERY_S, left_s))  # a pause that Ctrl-C ends
     return DONE
+
+
+def _await_daemon(path: str, deadline: float) -> None:
+    """Return once the daemon answers, as after a boot, or at the deadline."""
+    while time.monotonic() < deadline:
+        try:
+            fetch.status(path)
+            return
+        except fetch.DaemonUnreachable:
+            signal.sigtimedwait((), DAEMON_EVERY_S)
 
 
 def _items(path: str, roles: Sequence[Role]) -> list[dict[str, Any]]:

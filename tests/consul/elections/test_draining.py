@@ -1,9 +1,12 @@
 """A node is drained for a patch, and comes back, by two commands."""
 
+import subprocess
+
 import pytest
 
 from tests.consul.elections.scene import Scene
-from tests.support.supervisor import Supervisor, command, until
+from tests.support.captured import captured
+from tests.support.supervisor import COMMAND, Supervisor, command, until
 
 
 def operate(node: Supervisor, *words: str) -> tuple[int, str, str]:
@@ -64,3 +67,15 @@ def test_a_node_that_cannot_end_its_application_is_not_called_drained(scene: Sce
     assert code == 1 and f"{scene.name} is stuck" in error
     assert operate(a, "recover", scene.name)[0] == 0
     scene.wait_leader(but="a")
+
+
+@pytest.mark.long
+def test_a_node_that_has_just_booted_is_waited_for(scene: Scene) -> None:
+    scene.restarts = True
+    a = scene.leader("a", session=shared(scene))
+    assert a.stop() == 0
+    argv = [*COMMAND, "undrain", "--quiet", "--socket", str(a.folder / "control.sock")]
+    assert captured(argv, timeout=60).returncode == 69
+    with subprocess.Popen([*argv, "--wait", "60s"]) as waits:
+        a.start()
+        assert waits.wait(60) == 0
