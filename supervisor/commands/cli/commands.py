@@ -592,8 +592,8 @@ COMMANDS = {
         },
         _argument(
             "--wait DURATION",
-            "return once this node is healthy and waits or holds everywhere, a day at most; a daemon that is not "
-            "up yet is waited for",
+            "return once this node is healthy and waits or holds everywhere, a day at most; also wait for a "
+            "daemon that is not up yet",
             values.timeout_s,
             dest="wait_s",
         ),
