@@ -232,6 +232,7 @@ _HOW: dict[tuple[type, str], How] = {
     (TenureRecord, "token"): _left_out,
     (Guard, "lost_at"): _guarded_since,
     (Guard, "stopping_at"): _guarded_since,
+    (Guard, "free_at"): _guarded_since,
     (Guard, "here"): _left_out,
     (keys.ElectionLock, "seen_free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
     (keys.ElectionLock, "opens_at"): lambda at, _, naming: naming.age(

@@ -179,7 +179,9 @@ def _is_in_time(settings: ElectionSettings, wishes: Wishes) -> bool:
 
 def _usual_s(settings: ElectionSettings, gossip: Gossip) -> tuple[float, ...]:
     """Return within which times another node usually holds after a crash of the machine."""
-    more_s = lease_of(settings).key_delay_s + _guarded_s(settings)
+    more_s, fence = lease_of(settings).key_delay_s, settings.fence
+    if fence is not None:
+        more_s = max(more_s, fence.after_s) + fence.hook.timeout_s
     return tuple(each_s + more_s for each_s in noticed_s(settings, gossip))
 
 

@@ -174,13 +174,13 @@ def guard_rows(
     if (fence := settings.fence) is None or settings.session.ttl_s is None:
         return
     key_delay_s, noticed = lease_of(settings).key_delay_s, noticed_s(settings, gossip)
-    guarded_s = key_delay_s + fence.after_s + (takes_s or 0.0)
+    guarded_s = max(key_delay_s, fence.after_s) + (takes_s or 0.0)
     acts, ends = (" to ".join(format_duration(each_s + s) for each_s in noticed) for s in (guarded_s, 0.0))
     more, takes = (" + fence", "fence") if takes_s is None else ("", f"fence {format_duration(takes_s)}")
     how = f"{SERF_HEALTH}; 2 x ttl at most" if SERF_HEALTH in settings.session.node_checks else "2 x ttl"
-    terms = f"{format_duration(key_delay_s)} in Consul + after {format_duration(fence.after_s)} + {takes}"
+    delay, after = format_duration(key_delay_s), format_duration(fence.after_s)
     yield "usually", f"{acts}{more} after a crash of the machine: Consul ends the session in {ends}"
-    yield "", f"({how}), then {terms}"
+    yield "", f"({how}), then the longer of {delay} in Consul and after {after}, then {takes}"
 
 
 def as_lines(rows: Iterable[tuple[str, str]], before: str) -> str:

@@ -58,7 +58,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     # The answer to an acquire over a record may be lost, and a PUT take the flags away before the next read.
     if isinstance(view, KeyView) and not ours and (view.is_guarded or contender.session.over):
         claim = contender.claim
-        guard = Guard(now, contender.place, claim.target if claim else "")
+        guard = Guard(now, contender.place, claim.target if claim else "", contender.lock.opens_at)
     before = contender.lock.view
     ended = GuardEnd.RELEASED if isinstance(before, KeyView) and before.present else GuardEnd.NONE
     tenure = Tenure(

@@ -35,6 +35,9 @@ class Guard:
     lost_at: float
     here: Place  # this machine, which is never shot
     target: str  # how this machine is named to the fence
+    # When this node first saw that the former holder had lost the key, which a holder that lives sees at the
+    # same time: Consul's lock-delay may pass until the acquire. NEVER: it did not see that.
+    free_at: float = NEVER
     record: TenureRecord | None = None  # None: it has not been read yet
     stopping_at: float = NEVER  # when the record was first seen to say that the holder stops
     seen_at: float = LONG_AGO  # when the request was sent whose answer has shown the record last
@@ -70,7 +73,7 @@ class Guard:
             return NEVER
         if record.place.is_same_machine(self.here):
             return NEVER
-        shoots_at = self.lost_at + fence.after_s
+        shoots_at = max(self.lost_at, min(self.lost_at, self.free_at) + fence.after_s)
         if record.state is State.STOPPING:
             stops_s = record.lose_time_s + margin_of(record.lock_delay_s)
             shoots_at = max(shoots_at, self.stopping_at + stops_s)

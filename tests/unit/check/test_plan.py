@@ -254,7 +254,7 @@ def test_quicker_gossip_shortens_what_is_usual_and_is_named_with_its_price() -> 
     assert 'gossip_lan { probe_interval = "0.2s" suspicion_mult = 3 } of every agent and' in text
     assert "lock_delay: 7s\n" in text and "# failover     27s at most" in text
     fenced = planned("--failover-usually", "10s", "--fence", "5s", *gossip, *QUICK)
-    assert "# usually      9s to 9.6s after a crash" in fenced and "the session in 1s to 1.6s" in fenced
+    assert "# usually      8s to 8.6s after a crash" in fenced and "the session in 1s to 1.6s" in fenced
     for wrong in ("0s", "2m", "1"):
         assert command("plan", *QUICK, "--failover", "50s", "--probe-interval", wrong).returncode == 2
 
@@ -329,10 +329,10 @@ def test_a_fence_makes_the_usual_failover_independent_of_the_lock_delay() -> Non
     assert isinstance(planned, ElectionSettings)
     printed = as_text(planned, wishes)
     assert (
-        "# usually      14s to 17s after a crash of the machine: Consul ends the session in 6s to 9s\n"
+        "# usually      13s to 16s after a crash of the machine: Consul ends the session in 6s to 9s\n"
         in printed
     )
-    assert "then 1s in Consul + after 2s + fence 5s\n" in printed
+    assert "then the longer of 1s in Consul and after 2s, then fence 5s\n" in printed
     assert "fence: {exclusive: true, after: 2s} with a command that takes 5s at most.\n" in printed
     assert isinstance(plan(replace(wishes, fence_s=None)), tuple)
 

@@ -368,8 +368,8 @@ def test_the_verdict_of_a_refusal_counts_faults_and_files(files: tuple[str, ...]
             """
   failover     66s at most after a crash while Consul keeps its leader: 2 x ttl + 1s + lock_delay;
                else Consul's own election and 20s more
-  usually      23s + fence after a crash of the machine: Consul ends the session in 20s
-               (2 x ttl), then 1s in Consul + after 2s + fence
+  usually      22s + fence after a crash of the machine: Consul ends the session in 20s
+               (2 x ttl), then the longer of 1s in Consul and after 2s, then fence
 """,
         ),
         (
@@ -378,8 +378,8 @@ def test_the_verdict_of_a_refusal_counts_faults_and_files(files: tuple[str, ...]
             """
   failover     110s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay + lock_delay;
                else Consul's own election and 20s more
-  usually      54s to 57s + fence after a crash of the machine: Consul ends the session in 6s to 9s
-               (serfHealth; 2 x ttl at most), then 45s in Consul + after 3s + fence
+  usually      51s to 54s + fence after a crash of the machine: Consul ends the session in 6s to 9s
+               (serfHealth; 2 x ttl at most), then the longer of 45s in Consul and after 3s, then fence
 """,
         ),
         (

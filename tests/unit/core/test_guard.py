@@ -90,17 +90,25 @@ def test_nothing_acts_until_the_former_holder_says_that_it_has_ended() -> None:
     assert play.contender.tenure is not None and play.contender.tenure.contact == 1.5
 
 
-def test_the_fence_begins_after_the_acquire_and_its_success_lets_this_node_act() -> None:
+def test_the_fence_begins_when_the_holder_had_its_time_and_its_success_lets_this_node_act() -> None:
+    """The key was free at 0.2, which a holder that lives has seen as well."""
     play = guarding()
-    play.does(2.9, "")
-    play.does(3.0, "look")  # the watch may hang, and the holder have said something meanwhile
-    play.on(3.0, LOOK, shown(RECORD))
+    play.does(2.1, "")
+    play.does(2.2, "look")  # the watch may hang, and the holder have said something meanwhile
+    play.on(2.2, LOOK, shown(RECORD))
     assert play.last(a.StartHook).hook.name == "fence"
     assert play.last(a.StartHook).context.previous == a.Previous("", "db1", "n1", "db1", 4)
     play.ends(3.5, "claim s, read")
     play.on(5.0, REWRITE, SILENCE)  # the machine that was shot may have run Consul's leader
     play.passes(6.0)  # Consul answers again
     assert play.last(a.StartHook).context.previous == a.Previous("fenced", "db1", "n1", "db1", 4)
+
+
+def test_no_fence_begins_before_the_acquire_is_answered() -> None:
+    play = guarding(fence=replace(FENCE, after_s=0.5))
+    play.on(1.2, LOOK, shown(RECORD))
+    play.passes(1.3)
+    assert play.times(a.StartHook) == [pytest.approx(1.1, abs=0.2)]
 
 
 def test_a_fence_that_fails_is_tried_again_and_time_ends_the_guard() -> None:
