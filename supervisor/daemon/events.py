@@ -55,6 +55,7 @@ class Events:
         self._history.events.prepend(past.history.events)
         for item in self._items():
             self._history.recall(item, past.history.of(item).transitions)
+        past.history.leaders.retain(tuple(self._items()))
         self._history.leaders.begin(past.history.leaders, self._leader_changed)
         self._read = True
         self._write_in(DELAY_S)

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from supervisor.core.actions import Reason, Role
+from tests.support.candidates import candidate_elsewhere
 from tests.support.consul import Agent
 from tests.support.pages import OPERATIONS, ROOT, Shown, code_of, first_codes, rows
 from tests.support.shell import Shell
@@ -159,12 +160,18 @@ def test_a_reload_prints_the_shown_output(reload: str, printed: str, nodes: Node
 @pytest.mark.long
 @SHOWN.by(OPERATIONS, "Drain a node", "sh", "shown")
 @SHOWN.by(OPERATIONS, "Drain a node", "yaml", "play")
-def test_two_commands_drain_a_node_and_bring_it_back(shown: str, play: str, nodes: Nodes) -> None:
+def test_two_commands_drain_a_node_and_bring_it_back(
+    shown: str, play: str, nodes: Nodes, shared_agent: Agent
+) -> None:
     nodes.start()
     drain, undrain = typed(shown)
-    of_play = [task["command"].split()[:2] for task in yaml.safe_load(play) if "command" in task]
+    (whole,) = yaml.safe_load(play)
+    assert whole["serial"] == 1, "all nodes at once would leave nobody"
+    tasks = whole["tasks"]
+    of_play = [task["command"].split()[:2] for task in tasks if "command" in task]
     assert of_play == [drain.split()[:2], undrain.split()[:2]]
-    run_all(nodes, [drain])
+    with candidate_elsewhere(shared_agent, "consul-supervisor:app"):
+        run_all(nodes, [drain])
     assert nodes.shell.ended("consul-supervisor holds app")[0] == 1
     nodes.nodes[1].wait_line("role", item="app", role="holding")
     run_all(nodes, [undrain])

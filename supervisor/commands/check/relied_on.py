@@ -35,8 +35,13 @@ class Gossip:
         return first_s, last_s
 
     def __str__(self) -> str:
-        interval = format_duration(self.probe_interval_s)
-        return f'gossip_lan {{ probe_interval = "{interval}" suspicion_mult = {self.suspicion_mult} }}'
+        # A probe has to fail within half of its interval, so that other nodes can be asked to probe as well.
+        length_s, timeout = self.probe_interval_s, ""
+        if length_s < 1.0:
+            timeout = f' probe_timeout = "{length_s * 500:g}ms"'
+        interval = f"{length_s * 1000:g}ms" if length_s < 1.0 else format_duration(length_s)
+        mult = self.suspicion_mult
+        return f'gossip_lan {{ probe_interval = "{interval}"{timeout} suspicion_mult = {mult} }}'
 
 
 DEFAULT_GOSSIP = Gossip()
@@ -60,8 +65,10 @@ def relied_on(settings: ItemSettings, leader_change_s: float, gossip: Gossip) ->
         yield f'session_ttl_min = "{format_duration(ttl_s)}" on every server. The price: more renewals,'
         yield "and a node that is cut off loses its session sooner"
     if SERF_HEALTH in settings.session.node_checks and gossip != DEFAULT_GOSSIP:
-        yield f"{gossip} of every agent and"
-        yield "server. The price: a machine that is busy for a moment counts as failed"
+        yield f"{gossip}"
+        quicker = gossip.noticed_s[-1] < DEFAULT_GOSSIP.noticed_s[-1]
+        price = ". The price: a machine that is busy for a moment counts as failed" if quicker else ""
+        yield f"of every agent and server{price}"
     elif SERF_HEALTH in settings.session.node_checks:
         yield "gossip_lan of every agent and server as it is by default. Faster gossip (probe_interval,"
         yield "suspicion_mult) shortens `usually`. The price: busy machines count as failed"

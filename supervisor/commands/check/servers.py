@@ -48,7 +48,7 @@ def _of_raft(leader_change_s: float, heartbeat_s: float | None) -> Finding:
 def _of_gossip(facts: AgentFacts) -> Finding:
     probe_s = facts.duration_s("GossipLANProbeInterval")
     suspicion = facts.debug.get("GossipLANSuspicionMult")
-    if probe_s is None or not isinstance(suspicion, int):
+    if not probe_s or not isinstance(suspicion, int):
         return Finding("gossip", Level.UNTOLD, "the agent does not report its gossip_lan")
     gossip = Gossip(probe_s, suspicion)
     usual = " to ".join(map(format_duration, gossip.noticed_s))

@@ -572,9 +572,11 @@ COMMANDS = {
         "drain --reason 'kernel update'",
         "draining:drain",
         {
-            DONE: "others hold what this node held, and it does not contend until undrain",
-            NEGATIVE: "an election that this node holds has no other candidate, and nothing was done; or an "
-            "item was not handed over as standard error says, and this node is paused all the same",
+            DONE: "this node holds nothing, each election that it held has another leader, and it does not "
+            "contend until undrain",
+            NEGATIVE: "as far as Consul shows, no other node would take over, and nothing was done; or the "
+            "pause cannot be recorded; or something was not handed over as standard error says, and this "
+            "node is paused",
             UNREACHABLE: "the daemon, or Consul, is unreachable or did not answer",
             CONFIGURATION: "the configuration, which names Consul, cannot be used; not with --force",
         },
@@ -586,8 +588,8 @@ COMMANDS = {
         "undrain --wait 1m",
         "draining:undrain",
         {
-            DONE: "this node contends again; with --wait it also waits or holds everywhere, and is healthy",
-            NEGATIVE: f"with --wait: not within the time, as standard error says; or {_NO_PAUSE}",
+            DONE: "this node contends again; with --wait it also has a session everywhere, and is healthy",
+            NEGATIVE: "with --wait: not within the time, as standard error says; or it cannot be recorded",
             **_ASKS_DAEMON,
         },
         _argument(

@@ -4,8 +4,9 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from supervisor.adapters.consul.members import Members, Part, cluster_now
 from supervisor.commands.cli.commands import DEFAULT_CONFIG
@@ -20,51 +21,65 @@ from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb, f
 from supervisor.reporting.control.client import ask
 
 HOLDS = (Role.ACQUIRING, Role.HOLDING)
-OCCUPIED = (*HOLDS, Role.LOSING, Role.STUCK)
-SETTLED = (Role.WAITING, Role.HOLDING, Role.OBSERVER)
+LOSES_S = 660.0  # the daemon's own limit for a step-down is shorter
+
+
+class Left(NamedTuple):
+    """What a step-down that was not carried out has left."""
+
+    holds: bool  # whether this node still holds the item
+    lacks_holder: bool  # whether an election that this node has given up has no leader
 
 
 def drain(options: argparse.Namespace) -> int:
     """Pause all items, hand over those that this node holds, and return the exit code once that is done."""
     path = socket_path(options.socket, options.config)
-    held = [item["name"] for item in _items(path, HOLDS)]
-    if not options.force and (alone := _without_heir(options, held)):
-        why = "no other node would take over now; --force drains this node all the same"
-        return fail(NEGATIVE, f"cannot drain: {', '.join(alone)}: {why}")
+    if not options.force and (refused := _refusal(options, fetch.status(path)[1])):
+        return fail(NEGATIVE, f"cannot drain: {refused}; --force drains this node all the same")
     if not _carried_out(options, ask(path, OperatorCommand(Verb.PAUSE, note=options.note))):
         return NEGATIVE
-    handed_over = True
-    for item in _items(path, HOLDS):
+    handed_over, deadline = True, time.monotonic() + LOSES_S
+    while busy := _items(path, (*HOLDS, Role.LOSING)):
+        item = next((each for each in busy if each["role"] in HOLDS), None)
+        if item is None:  # its on_lose runs
+            if time.monotonic() > deadline:
+                break
+            signal.sigtimedwait((), DAEMON_EVERY_S)  # a pause that Ctrl-C ends
+            continue
         reply = ask(path, OperatorCommand(Verb.STEP_DOWN, item["name"], note=options.note))
-        if reply.outcome is not Result.DONE and item["kind"] == "semaphore":
-            continue  # a slot may stay free, and whether this node has given it up is looked at below
-        handed_over = _carried_out(options, reply) and handed_over
-    if left := [item["name"] for item in _items(path, OCCUPIED)]:
-        return fail(NEGATIVE, f"cannot drain: this node still has a part in {', '.join(left)}, see `status`")
+        if reply.outcome is Result.DONE:
+            _carried_out(options, reply)
+        elif (left := _left(path, item)).holds:
+            _carried_out(options, reply)
+            return NEGATIVE
+        elif left.lacks_holder:
+            handed_over = _carried_out(options, reply)
+    if stuck := [item["name"] for item in _items(path, (*HOLDS, Role.LOSING, Role.STUCK))]:
+        return fail(NEGATIVE, f"cannot drain: this node still has a part in {', '.join(stuck)}, see `status`")
     return DONE if handed_over else NEGATIVE
 
 
 def undrain(options: argparse.Namespace) -> int:
     """End the pause of all items, and return the exit code; with --wait once this node takes part again."""
     path, deadline = socket_path(options.socket, options.config), time.monotonic() + (options.wait_s or 0.0)
-    _await_daemon(path, deadline)
-    if not _carried_out(options, ask(path, OperatorCommand(Verb.RESUME, note=options.note))):
+    if not _carried_out(options, _resumed(path, options.note, deadline)):
         return NEGATIVE
-    while options.wait_s is not None and (missing := list(_unsettled(path))):
+    while options.wait_s is not None and (missing := _missing(path)):
         if (left_s := deadline - time.monotonic()) <= 0.0:
             return fail(NEGATIVE, f"not yet after {options.wait_s:g} s: {'; '.join(missing)}")
-        signal.sigtimedwait((), min(DAEMON_EVERY_S, left_s))  # a pause that Ctrl-C ends
+        signal.sigtimedwait((), min(DAEMON_EVERY_S, left_s))
     return DONE
 
 
-def _await_daemon(path: str, deadline: float) -> None:
-    """Return once the daemon answers, as after a boot, or at the deadline."""
-    while time.monotonic() < deadline:
+def _resumed(path: str, note: str, deadline: float) -> Reply:
+    """Return the daemon's reply to resume, and try until the deadline, because it may still start."""
+    while True:
         try:
-            fetch.status(path)
-            return
+            return ask(path, OperatorCommand(Verb.RESUME, note=note))
         except fetch.DaemonUnreachable:
-            signal.sigtimedwait((), DAEMON_EVERY_S)
+            if time.monotonic() >= deadline:
+                raise
+        signal.sigtimedwait((), DAEMON_EVERY_S)
 
 
 def _items(path: str, roles: Sequence[Role]) -> list[dict[str, Any]]:
@@ -72,13 +87,29 @@ def _items(path: str, roles: Sequence[Role]) -> list[dict[str, Any]]:
     return [item for item in fetch.status(path)[1]["items"] if item["role"] in roles]
 
 
-def _unsettled(path: str) -> Iterator[str]:
-    """Yield why this node does not take part as it should, for each item and for the daemon."""
-    status = fetch.status(path)[1]
-    yield from (
-        f"{item['name']} is {item['role']}" for item in status["items"] if item["role"] not in SETTLED
-    )
-    yield from map(escape, status["troubles"])
+def _left(path: str, before: Mapping[str, Any]) -> Left:
+    """Return what is left of this item. A slot may stay free, and a key may already have its next holder."""
+    for item in fetch.status(path)[1]["items"]:
+        if item["name"] == before["name"]:
+            slots = {each["session"] for each in item["holders"] or ()}
+            holds = item["role"] in (*HOLDS, Role.LOSING, Role.STUCK) or before["session"] in slots
+            return Left(holds, item["kind"] == "election" and item["leader"] is None)
+    return Left(holds=False, lacks_holder=False)
+
+
+def _missing(path: str) -> list[str]:
+    """Return why this node does not take part as it should, for each item and for the daemon."""
+    try:
+        status = fetch.status(path)[1]
+    except fetch.DaemonUnreachable as error:
+        return [str(error)]
+    found = []
+    for item in status["items"]:
+        if item["role"] == Role.WAITING and not item["session"]:
+            found.append(f"{item['name']} has no session yet")
+        elif item["role"] not in (Role.WAITING, Role.HOLDING, Role.OBSERVER):
+            found.append(f"{item['name']} is {item['role']}")
+    return [*found, *map(escape, status["troubles"])]
 
 
 def _carried_out(options: argparse.Namespace, reply: Reply) -> bool:
@@ -91,17 +122,28 @@ def _carried_out(options: argparse.Namespace, reply: Reply) -> bool:
     return done
 
 
-def _without_heir(options: argparse.Namespace, held: Sequence[str]) -> list[str]:
-    """Return those of the items that nobody else takes part in, by Consul."""
+def _refusal(options: argparse.Namespace, status: Mapping[str, Any]) -> str:
+    """Return why others would not take over all that this node holds, by Consul. Blank: they would."""
+    held = {item["name"] for item in status["items"] if item["role"] in HOLDS}
     if not held:
-        return []
-    config = load_for(EVERY_ITEM, options.config or DEFAULT_CONFIG)
+        return ""
+    file = options.config or Path(status["daemon"]["config"] or DEFAULT_CONFIG)
+    config = load_for(EVERY_ITEM, file)
     items = [item for item in config.items if item.name in held]
+    if missing := sorted(held - {item.name for item in items}):
+        return f"{file} does not declare {', '.join(missing)}, so Consul cannot be asked who would take over"
     found = run_async(cluster_now(config.consul, items)).items
-    return [each.settings.name for each in found if not _has_heir(each)]
+    alone = [each.settings.name for each in found if not _has_heir(each)]
+    return alone and f"as far as Consul shows, no other node would take over {', '.join(alone)}" or ""
 
 
 def _has_heir(members: Members) -> bool:
-    """Return whether a candidate waits; for a semaphore another holder is enough, because nothing stops."""
-    others = len(members.of_part(Part.HOLDER)) - 1 if members.settings.kind == "semaphore" else 0
-    return bool(members.of_part(Part.CANDIDATE)) or others > 0
+    """Return whether another node waits; for a semaphore another holder is enough, because nothing stops.
+
+    A former session of this node may still wait, until its TTL ends it.
+    """
+    holders = members.of_part(Part.HOLDER)
+    ours = {each.listed.node for each in holders if each.listed is not None}
+    waits = members.of_part(Part.CANDIDATE)
+    elsewhere = any(each.listed is None or each.listed.node not in ours for each in waits)
+    return elsewhere or (members.settings.kind == "semaphore" and len(holders) > 1)

@@ -4,20 +4,22 @@ import argparse
 
 from supervisor.commands.check.plan import FAILOVER, USUALLY, Wishes, as_text, cost_text
 from supervisor.commands.check.plan import plan as plan_for
-from supervisor.commands.check.relied_on import SERF_HEALTH, Gossip
+from supervisor.commands.check.relied_on import DEFAULT_GOSSIP, SERF_HEALTH, Gossip
 from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.commands.cli.terminal import fail, progress
 
 
 def plan(options: argparse.Namespace) -> int:
     """Print the session block with its sums, or the nearest wish that is possible for each."""
+    gossip = Gossip(options.probe_interval_s, options.suspicion_mult)
     usually_s, change_s, checks = options.usually_s, options.leader_change_s, options.node_checks
     if options.failover_s is None and usually_s is None:
         return fail(USAGE, f"cannot plan without a wish for the failover: give {FAILOVER} or {USUALLY}")
     if usually_s is not None and SERF_HEALTH not in checks:
         checks = (*checks, SERF_HEALTH)
+    if gossip != DEFAULT_GOSSIP and SERF_HEALTH not in checks:
+        return fail(USAGE, "cannot use --probe-interval or --suspicion-mult without --checks serfHealth")
     on_lose_s, silence_s, watchdog_s = options.on_lose_s, options.silence_s, options.watchdog_s
-    gossip = Gossip(options.probe_interval_s, options.suspicion_mult)
     more = change_s, usually_s, watchdog_s, options.fence_s, gossip
     wishes = Wishes(options.failover_s, on_lose_s, silence_s, checks, *more)
     found = plan_for(wishes)

@@ -133,7 +133,8 @@ class History:
             case "run-stopping" if started := self._running.get(_key(fields)):
                 started[1].stop_requested = True
             case "leader-changed":
-                self.leaders.recall(fields["item"], fields["to"], fields["session"], fields["time"])
+                about = (fields[name] for name in ("item", "to", "session", "key", "time"))
+                self.leaders.recall(*about)
             case "hook-succeeded" | "hook-failed" | "run-ended":
                 self._ended(fields, ok=name == "hook-succeeded")
 

@@ -12,18 +12,19 @@ from typing import Any
 from supervisor.config.formats.json_values import holder_node
 from supervisor.core.events import Answered, Event
 from supervisor.core.outcomes import KeyView, Won
-from supervisor.core.requests import Acquire
+from supervisor.core.requests import Acquire, ReadKey, WatchKey
 from supervisor.reporting.telemetry.formatting import bounded, when
 
-CHANGED = "leader-changed"
+TELL_EVERY_S = 1.0  # of one election: what flaps must not push the tenures out of the events
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
     """A leader whom this node has seen."""
 
-    name: str  # the node that its value names, or else the value
+    name: str  # the node that its value names, or else its session. A value may be a secret
     session: str
+    key: str
     since: str  # when this node saw first that it leads, as events have times
 
 
@@ -34,39 +35,49 @@ class Leaders:
         self._wall = wall
         self._seen: dict[str, Leader] = {}
         self._told: dict[str, Leader] = {}
+        self._told_at: dict[str, float] = {}
         # Reports a change with the fields of its line. None: earlier events have not been read yet.
         self.tell: Callable[[dict[str, Any]], None] | None = None
 
-    def of(self, item: str) -> Leader | None:
-        """Return the last leader of this election. None: this node has seen none."""
-        return self._seen.get(item) or self._told.get(item)
+    def of(self, item: str, key: str) -> Leader | None:
+        """Return the last leader of the election on this key. None: this node has seen none."""
+        led = self._seen.get(item) or self._told.get(item)
+        return led if led is not None and led.key == key else None
 
     def on_step(self, event: Event) -> None:
         """Note who leads by an answer of Consul."""
         match event:
-            case Answered(request, KeyView(session=session, value=value)) if session:
-                self._see(request.item, session, value)
+            case Answered(WatchKey() | ReadKey(prefix="") as request, KeyView(session=session, value=value)):
+                if session:
+                    self._see(request.item, request.key, session, value)
             case Answered(Acquire(session=session, value=value) as request, Won()):
-                self._see(request.item, session, value)
+                self._see(request.item, request.key, session, value)
 
-    def _see(self, item: str, session: str, value: bytes) -> None:
-        if (seen := self._seen.get(item)) is None or seen.session != session:
-            name = bounded(holder_node(value) or value.decode(errors="replace"))
-            self._seen[item] = Leader(name, session, when(self._wall()))
+    def _see(self, item: str, key: str, session: str, value: bytes) -> None:
+        seen, told = self._seen.get(item), self._told.get(item)
+        if seen is None or seen.session != session:
+            name = bounded(holder_node(value) or session)
+            self._seen[item] = Leader(name, session, key, when(self._wall()))
+            self._tell(item)
+        elif told is None or told.session != session:
             self._tell(item)
 
     def _tell(self, item: str) -> None:
-        """Report the leader of this election, unless the newest report names it."""
-        seen, told = self._seen[item], self._told.get(item)
-        if self.tell is None or (told is not None and told.session == seen.session):
+        """Report the leader of this election, unless the newest report names it or is too young."""
+        seen, told, now = self._seen[item], self._told.get(item), self._wall()
+        if told is not None and told.session == seen.session:
+            self._seen[item] = told  # an earlier process has seen it first
             return
-        self._told[item] = seen
-        former = {} if told is None else {"from": told.name, "since": told.since}
-        self.tell({"item": item, **former, "to": seen.name, "session": seen.session})
+        if self.tell is None or abs(now - self._told_at.get(item, 0.0)) < TELL_EVERY_S:
+            return
+        self._told[item], self._told_at[item] = seen, now
+        follows = told is not None and told.key == seen.key
+        former = {"from": told.name, "since": told.since} if told is not None and follows else {}
+        self.tell({"item": item, **former, "to": seen.name, "session": seen.session, "key": seen.key})
 
-    def recall(self, item: str, to: str, session: str, at: str) -> None:
+    def recall(self, item: str, to: str, session: str, key: str, at: str) -> None:
         """Note a change that an earlier process reported."""
-        self._told[item] = Leader(to, session, at)
+        self._told[item] = Leader(str(to), str(session), str(key), at)
 
     def begin(self, earlier: "Leaders", tell: Callable[[dict[str, Any]], None]) -> None:
         """Report changes from now on, also those since the end of the earlier process."""
@@ -76,6 +87,6 @@ class Leaders:
 
     def retain(self, items: Collection[str]) -> None:
         """Forget all other elections."""
-        for known in (self._seen, self._told):
+        for known in (self._seen, self._told, self._told_at):
             for item in known.keys() - set(items):
                 del known[item]

@@ -171,7 +171,7 @@ class Status:
     def _item(self, name: str, contender: Contender, now: float) -> str:
         history = self._history.of(name)
         after = frozenset() if name in self._contenders.by_name else self._contenders.begins_after(name)
-        led = self._history.leaders.of(name)
+        led = self._history.leaders.of(name, contender.settings.key)
         left_s, reset_in_s = lease_left_s(contender, now), self.reset_in_s(name)
         fields = {
             "name": name,

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from tests.consul.elections.scene import Scene
+from tests.support.candidates import candidate_elsewhere
 from tests.support.captured import captured
 from tests.support.supervisor import COMMAND, Supervisor, command, until
 
@@ -29,20 +30,21 @@ def waiter(scene: Scene) -> Supervisor:
 
 def test_a_node_is_drained_only_where_another_takes_over_and_comes_back(scene: Scene) -> None:
     a = scene.leader("a", session=shared(scene))
-    code, out, error = operate(a, "drain")
-    assert (code, out) == (1, "") and f"cannot drain: {scene.name}: no other node would take over" in error
-    assert not a.lines("command-received"), "nothing was done"
     b = waiter(scene)
-    code, out, error = operate(a, "drain", "--reason", "kernel update")
-    assert (code, error) == (0, "")
-    assert "paused; it holds until step-down" in out and f"{scene.name}: b holds it, " in out
-    assert a.wait_line("role", role="losing")["note"] == "kernel update"
-    assert operate(a, "drain", "--quiet") == (0, "", ""), "it is drained already"
-    assert operate(b, "drain")[0] == 1, "the drained node is no candidate"
-    assert operate(a, "undrain", "--wait", "20s", "--quiet") == (0, "", "")
-    a.wait_line("role", role="waiting", former_role="paused")
-    assert operate(b, "drain", "--quiet") == (0, "", "")
-    scene.wait_leader(but="b")
+    code, out, error = operate(a, "drain")
+    assert (code, out) == (1, ""), "what waits is on this node as well"
+    assert f"cannot drain: as far as Consul shows, no other node would take over {scene.name}; " in error
+    assert not a.lines("command-received"), "nothing was done"
+    with candidate_elsewhere(scene.agent, shared(scene)["name"]):
+        code, out, error = operate(a, "drain", "--reason", "kernel update")
+        assert (code, error) == (0, "")
+        assert "paused; it holds until step-down" in out and f"{scene.name}: b holds it, " in out
+        assert a.wait_line("role", role="losing")["note"] == "kernel update"
+        assert operate(a, "drain", "--quiet") == (0, "", ""), "it is drained already"
+        assert operate(a, "undrain", "--wait", "20s", "--quiet") == (0, "", "")
+        a.wait_line("role", role="waiting", former_role="paused")
+        assert operate(b, "drain", "--quiet") == (0, "", "")
+        scene.wait_leader(but="b")
 
 
 @pytest.mark.long
@@ -60,9 +62,8 @@ def test_force_drains_the_last_node_and_says_that_nobody_took_over(scene: Scene)
 def test_a_node_that_cannot_end_its_application_is_not_called_drained(scene: Scene) -> None:
     a = scene.leader("a", session=shared(scene), on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
     waiter(scene)
-    code, _, error = operate(a, "drain")
+    code, _, error = operate(a, "drain", "--force")
     assert code == 1 and "it is stuck" in error
-    assert f"this node still has a part in {scene.name}" in error
     code, _, error = operate(a, "undrain", "--wait", "1s")
     assert code == 1 and f"{scene.name} is stuck" in error
     assert operate(a, "recover", scene.name)[0] == 0
@@ -79,3 +80,26 @@ def test_a_node_that_has_just_booted_is_waited_for(scene: Scene) -> None:
     with subprocess.Popen([*argv, "--wait", "60s"]) as waits:
         a.start()
         assert waits.wait(60) == 0
+
+
+@pytest.mark.long
+def test_a_file_that_does_not_declare_what_is_held_is_no_word_of_consul(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene))
+    a.rewrite({"elections": {"other": {}}})
+    code, _, error = operate(a, "drain")
+    assert code == 1 and f"does not declare {scene.name}, so Consul cannot be asked" in error
+
+
+@pytest.mark.long
+def test_a_loss_that_is_under_way_is_waited_for(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene), on_lose=[scene.hook("a", "lose", "sleep 0.5")])
+    waiter(scene)
+    scene.agent.session_destroy(held_by(scene))
+    a.wait_line("role", role="losing")
+    assert operate(a, "drain", "--quiet") == (0, "", "")
+    assert a.wait_line("role", role="paused")
+
+
+def held_by(scene: Scene) -> str:
+    entry = scene.agent.kv_get(scene.key)
+    return "" if entry is None else str(entry["Session"])

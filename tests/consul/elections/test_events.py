@@ -62,19 +62,19 @@ def leaders(node: Supervisor) -> list[tuple[str, str]]:
 
 def test_a_survivor_says_who_led_before_also_after_its_restart(scene: Scene) -> None:
     scene.restarts = True
-    scene.leader("a")
-    b = scene.waiter("b")
-    until(lambda: leaders(b) == [("", "a")], "b has seen a")
+    scene.node("a", value='{"Node": "n1"}').wait_line("role", role="holding")
+    b = scene.node("b", value='{"Node": "n2"}')
+    b.wait_line("started")
+    until(lambda: leaders(b) == [("", "n1")], "b has seen a")
     scene.kill("a")
-    scene.wait_leader(but="a")
-    until(lambda: leaders(b) == [("", "a"), ("a", "b")], "b has seen the change")
-    assert "b leads, after a since 2" in operate(b, "events", scene.name)[1]
+    until(lambda: leaders(b) == [("", "n1"), ("n1", "n2")], "b has seen the change")
+    assert "n2 leads, after n1 since 2" in operate(b, "events", scene.name)[1]
     assert b.stop() == 0
     b.start()
     until(lambda: len(b.lines("started")) == 2, "b runs again")
     until(lambda: len(leaders(b)) == 3, "b has acquired anew")
-    assert leaders(b)[-1] == ("b", "b")
-    assert status(b)["items"][0]["last_leader"]["node"] == "b"
+    assert leaders(b)[-1] == ("n2", "n2")
+    assert status(b)["items"][0]["last_leader"]["node"] == "n2"
 
 
 def test_a_step_down_is_told_with_its_reason_and_its_giver(scene: Scene) -> None:
