@@ -15,9 +15,10 @@ CONTAINER = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 def test_run_reaps_orphans_as_process_1_and_takes_ctrl_c_for_one_stop(tmp_path: Path) -> None:
     """A second stop would kill all hooks, and the exit code would be 1."""
     zombies, file = tmp_path / "zombies", tmp_path / "c.yaml"
+    counted = "cat /proc/[0-9]*/stat | grep -c ') Z '"
     check = (
         "trap 'sleep 0.3' TERM; setsid sleep 0.05 & sleep 0.3; "
-        f"cat /proc/[0-9]*/stat | grep -c ') Z ' >> {zombies}; sleep 2"
+        f"until n=$({counted}); [ $n = 0 ]; do sleep 0.1; done; echo $n >> {zombies}; sleep 2"
     )
     file.write_text(
         f"consul: {{address: 'http://127.0.0.1:1'}}\nstate_dir: {tmp_path}/state\n"
