@@ -18,6 +18,7 @@ from supervisor.commands.check.relied_on import (
     LEADER_CHANGE_S,
     SERF_HEALTH,
     Gossip,
+    acts_after_s,
     noticed_s,
     relied_on,
 )
@@ -179,9 +180,8 @@ def _is_in_time(settings: ElectionSettings, wishes: Wishes) -> bool:
 
 def _usual_s(settings: ElectionSettings, gossip: Gossip) -> tuple[float, ...]:
     """Return within which times another node usually holds after a crash of the machine."""
-    more_s, fence = lease_of(settings).key_delay_s, settings.fence
-    if fence is not None:
-        more_s = max(more_s, fence.after_s) + fence.hook.timeout_s
+    fence = settings.fence
+    more_s = acts_after_s(settings, 0.0 if fence is None else fence.hook.timeout_s)
     return tuple(each_s + more_s for each_s in noticed_s(settings, gossip))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import TTL_MIN_S
+from supervisor.core.lease import lease_of
 from supervisor.core.settings import ItemSettings
 
 SERF_HEALTH = "serfHealth"
@@ -54,6 +55,12 @@ def noticed_s(settings: ItemSettings, gossip: Gossip = DEFAULT_GOSSIP) -> tuple[
     return tuple(dict.fromkeys(min(each_s, longest_s) for each_s in noticed))
 
 
+def acts_after_s(settings: ItemSettings, takes_s: float) -> float:
+    """Return how long after the end of the session another node usually acts. ``takes_s``: for the fence."""
+    key_delay_s, fence = lease_of(settings).key_delay_s, settings.fence
+    return key_delay_s if fence is None else max(key_delay_s, fence.after_s) + takes_s
+
+
 def relied_on(settings: ItemSettings, leader_change_s: float, gossip: Gossip) -> Iterator[str]:
     """Yield a line for each setting outside of the file that a session relies on, then one for its price."""
     ttl_s = settings.session.ttl_s
@@ -65,7 +72,7 @@ def relied_on(settings: ItemSettings, leader_change_s: float, gossip: Gossip) ->
         yield f'session_ttl_min = "{format_duration(ttl_s)}" on every server. The price: more renewals,'
         yield "and a node that is cut off loses its session sooner"
     if SERF_HEALTH in settings.session.node_checks and gossip != DEFAULT_GOSSIP:
-        yield f"{gossip}"
+        yield str(gossip)
         quicker = gossip.noticed_s[-1] < DEFAULT_GOSSIP.noticed_s[-1]
         price = ". The price: a machine that is busy for a moment counts as failed" if quicker else ""
         yield f"of every agent and server{price}"

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from supervisor.commands.check.relied_on import DEFAULT_GOSSIP, SERF_HEALTH, Gossip, noticed_s
+from supervisor.commands.check.relied_on import DEFAULT_GOSSIP, SERF_HEALTH, Gossip, acts_after_s, noticed_s
 from supervisor.config import Config, Problem
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import watchdog_sum
@@ -173,12 +173,11 @@ def guard_rows(
     """Yield how soon another node usually acts where the fence works. ``takes_s``: how long it then takes."""
     if (fence := settings.fence) is None or settings.session.ttl_s is None:
         return
-    key_delay_s, noticed = lease_of(settings).key_delay_s, noticed_s(settings, gossip)
-    guarded_s = max(key_delay_s, fence.after_s) + (takes_s or 0.0)
+    noticed, guarded_s = noticed_s(settings, gossip), acts_after_s(settings, takes_s or 0.0)
     acts, ends = (" to ".join(format_duration(each_s + s) for each_s in noticed) for s in (guarded_s, 0.0))
     more, takes = (" + fence", "fence") if takes_s is None else ("", f"fence {format_duration(takes_s)}")
     how = f"{SERF_HEALTH}; 2 x ttl at most" if SERF_HEALTH in settings.session.node_checks else "2 x ttl"
-    delay, after = format_duration(key_delay_s), format_duration(fence.after_s)
+    delay, after = format_duration(lease_of(settings).key_delay_s), format_duration(fence.after_s)
     yield "usually", f"{acts}{more} after a crash of the machine: Consul ends the session in {ends}"
     yield "", f"({how}), then the longer of {delay} in Consul and after {after}, then {takes}"
 

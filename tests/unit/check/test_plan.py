@@ -155,7 +155,7 @@ def test_the_block_is_followed_by_the_sums_that_check_prints(tmp_path: Path) -> 
     wishes = Wishes(50.0, 5.0)
     answer = plan(wishes)
     assert isinstance(answer, ElectionSettings)
-    text = as_text(answer, Wishes(50.0, 5.0))
+    text = as_text(answer, wishes)
     assert text == (
         "session:\n"
         "  ttl: 10s\n"
