@@ -1,10 +1,9 @@
-"""Five seeds, a hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
+"""Ten seeds, a hundred in `make test-long`; more are run by ``make simulate SEEDS=1-10000``."""
 
 from collections import Counter
 
 import pytest
 
-from tests.models.simulation.figures import ADOPTIONS, FAILOVERS, HEADLINES
 from tests.models.simulation.scenario import (
     FAULTS_MIN,
     KINDS_MIN,
@@ -16,7 +15,7 @@ from tests.models.simulation.totals import result_of
 from tests.support.turns import first_now
 
 SEEDS = range(1, 101)
-BATCH = 5  # any batch has fail-overs and adoptions
+BATCH = 10  # any batch has fail-overs and adoptions
 
 
 @pytest.mark.parametrize("first", first_now(SEEDS[::BATCH]))
@@ -26,8 +25,7 @@ def test_a_simulated_cluster_keeps_every_promise(first: int) -> None:
         result = result_of(seed)
         assert not result.why, f"{result.tail}\nseed {seed}: {result.why}"
         counts += result.counts
-    assert any(counts[name] for name in HEADLINES if name.endswith(FAILOVERS))
-    assert any(counts[name] for name in HEADLINES if name.endswith(ADOPTIONS))
+    assert counts["failovers"] and counts["adoptions"]
 
 
 @pytest.mark.long
