@@ -26,6 +26,7 @@ SECTIONS = (  # title and definition; the first section that has a key describes
     ("consul", "consul"),
     ("consul.tls, and tls of a webhook", "tls"),
     ("http", "http"),
+    ("fleet", "fleet"),
     ("watchdog", "watchdog"),
     ("log", "log"),
     ("elections.NAME", "election"),

@@ -36,13 +36,21 @@ from supervisor.config.schema import document as schema
 from supervisor.config.schema import text as schema_text
 
 if TYPE_CHECKING:
-    from supervisor.config.settings import Config, ConsulSettings, ControlSettings, HttpSettings, LogSettings
+    from supervisor.config.settings import (
+        Config,
+        ConsulSettings,
+        ControlSettings,
+        FleetSettings,
+        HttpSettings,
+        LogSettings,
+    )
 
 __all__ = [
     "Config",
     "ConfigError",
     "ConsulSettings",
     "ControlSettings",
+    "FleetSettings",
     "HttpSettings",
     "LogSettings",
     "Problem",

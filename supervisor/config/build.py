@@ -13,6 +13,7 @@ from supervisor.config.environment import Variables
 from supervisor.config.formats import slot_record, templates
 from supervisor.config.formats.durations import parse_duration
 from supervisor.config.schema import Defaults
+from supervisor.config.settings import FleetSettings
 from supervisor.core.settings import (
     HOOK_EVENTS,
     LOCK_SUFFIX,
@@ -54,6 +55,10 @@ def semaphore(full: dict[str, Any]) -> SemaphoreSettings:
             "prune_delay_s": prune_delay_s,
         }
     )
+
+
+def fleet(full: dict[str, Any]) -> FleetSettings:
+    return FleetSettings(**_plain(FleetSettings, full))
 
 
 def _item(full: dict[str, Any]) -> dict[str, Any]:

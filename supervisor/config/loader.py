@@ -74,6 +74,7 @@ def load(
         withheld=withheld,
         control=control_settings,
         http=http_settings,
+        fleet=build.fleet({**defaults.of("fleet"), **valid["fleet"]}) if "fleet" in valid else None,
         places=report.places,
     )
 

@@ -52,6 +52,15 @@ class HttpSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """The places in Consul by which the daemons and people know of each other."""
+
+    service: str  # the service as which each daemon registers itself
+    prefix: str  # of the keys of history and orders
+    deregister_critical_service_after_s: float  # how long Consul shows a node that died
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """A configuration without a fault."""
 
@@ -63,6 +72,7 @@ class Config:
     withheld: frozenset[str] = frozenset()  # the variables that hooks must not inherit
     control: ControlSettings | None = None  # None: no commands, as no file says who may send them
     http: HttpSettings | None = None  # None: the daemon does not listen over TCP
+    fleet: FleetSettings | None = None  # None: the daemon tells others nothing through Consul
     kept: bytes = field(default=b"", compare=False, repr=False)  # for a start that cannot use the files
     # Where each key and value is in the files. None: not needed any more.
     places: Places | None = field(default=None, compare=False, repr=False)

@@ -190,7 +190,10 @@ class ConsulClient:
 
     async def sessions(self) -> Outcome:
         """Return Consul's list of sessions, or why there is none."""
-        request = ReadSessions("", self._clock(), SESSIONS_S)
+        return await self.ask(ReadSessions("", self._clock(), SESSIONS_S))
+
+    async def ask(self, request: Request) -> Outcome:
+        """Send a request that no contender waits for, and return its outcome: Unknown without an answer."""
         answers: list[Answered] = []
         await self._queued(request, answers.append)
         return answers[0].outcome

@@ -100,6 +100,7 @@ def test_a_changed_default_of_the_schema_changes_the_loaded_settings(
         "watchdog: {}\n"
         * ("watchdog" in (definition, key))  # beside it another default of accept_overlap is refused
         + """
+fleet: {}
 elections:
   app:
     session: {}
@@ -147,6 +148,7 @@ def another(key: str, default: Any) -> Any:
         "stop_timeout": "3s",
         "acquire_delay": "3s",
         "after": "3s",
+        "deregister_critical_service_after": "2m",
         "rejoin_delay": "3s",
     }
     return (
