@@ -32,6 +32,8 @@ from supervisor.core.settings import (
     Webhook,
 )
 
+MANUAL = "manual"  # as a value of ``contend``
+
 
 def election(full: dict[str, Any]) -> ElectionSettings:
     return ElectionSettings(
@@ -75,6 +77,7 @@ def _item(full: dict[str, Any]) -> dict[str, Any]:
     parts["fence"] = _fence(full["fence"]) if "fence" in full else None
     device = full["device"] if full["watchdog"] and full["contend"] else None
     parts["watchdog"] = device and Watchdog(**_plain(Watchdog, device))
+    parts["contend"], parts["manual"] = bool(full["contend"]), full["contend"] == MANUAL
     return {**_plain(ItemSettings, full), **parts}
 
 

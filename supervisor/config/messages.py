@@ -173,7 +173,8 @@ def _type_remedy(found: Deviation, what: str) -> str:
     if wanted == "boolean" and isinstance(value, str):
         return "must be true or false, without quotes"
     if "enum" in found.rule:
-        return f"must be {_alternatives(found.rule['enum'])}"
+        options = [_kind(each) if isinstance(each, bool) else each for each in found.rule["enum"]]
+        return f"must be {_alternatives(options)}"
     if "string" in ([wanted] if isinstance(wanted, str) else wanted) and scalar:
         pattern = found.rule.get("pattern", "")
         if re.search(pattern, json.dumps(value)) is None:  # with quotes it would be refused again
@@ -210,9 +211,16 @@ def _kind(value: Any) -> str:
 def _enum(found: Deviation) -> str:
     if not isinstance(found.value, str):
         return ""  # its type is refused already
-    match = nearest(found.value, found.demand)
-    hint = f", did you mean {match}?" if match else ""
-    return f"cannot be {quoted(found.value)}: must be {_alternatives(found.demand)}{hint}"
+    options = [_kind(each) if isinstance(each, bool) else each for each in found.demand]
+    match = nearest(found.value, options)
+    hint = (
+        ", without quotes"
+        if found.value in ("true", "false")
+        else f", did you mean {match}?"
+        if match
+        else ""
+    )
+    return f"cannot be {quoted(found.value)}: must be {_alternatives(options)}{hint}"
 
 
 def _pattern(found: Deviation, unquoted: str = "this text") -> str:

@@ -160,7 +160,7 @@ class Point(StrEnum):
 class Record:
     """The facts about one contender that must survive a crash of this process.
 
-    The fields are those of ``Tenure``. While the step is NONE, only ``paused`` means anything.
+    The fields are those of ``Tenure``. While the step is NONE, only the pause means anything.
     """
 
     step: Point = Point.NONE
@@ -175,6 +175,7 @@ class Record:
     previous_leader: bytes | None = None
     reason: Reason = Reason.ACQUIRED
     paused: bool = False
+    pause_ends_at: float | None = None  # Unix time. None: there is no pause, or only an operator ends it
     # The record is from another boot or machine, so this process must not renew, release or destroy the
     # session.
     foreign: bool = False

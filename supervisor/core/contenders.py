@@ -176,7 +176,7 @@ class Contenders:
             former = [leaving[each] for each in after] + ([not_begun[name]] if name in not_begun else [])
             contender = inherit(
                 replace(contender_of(wanted, instance=event.instance, now=now), record_keeper=RecordKeeper()),
-                paused=any(each.paused for each in former),
+                paused_until=max((each.paused_until for each in former), default=LONG_AGO),
                 rejoin_at=now + wanted.delay_s,
                 rests_until=max((each.rests_until for each in former), default=LONG_AGO),
             )
@@ -195,10 +195,11 @@ class Contenders:
         for name, successor in tuple(self._successors.items()):
             after, heir = successor.after - {predecessor.settings.name}, successor.contender
             if predecessor.settings.name in successor.after:
-                paused = predecessor.paused if name == predecessor.settings.name else heir.paused
+                own = name == predecessor.settings.name
+                paused_until = predecessor.paused_until if own else heir.paused_until
                 rejoin_at = max(heir.rejoin_at, predecessor.rejoin_at)
                 rests_until = max(heir.rests_until, predecessor.rests_until)
-                heir = inherit(heir, paused=paused, rejoin_at=rejoin_at, rests_until=rests_until)
+                heir = inherit(heir, paused_until=paused_until, rejoin_at=rejoin_at, rests_until=rests_until)
             self._successors[name] = Successor(heir, after)
             if not after:
                 self.by_name[name] = self._successors.pop(name).contender

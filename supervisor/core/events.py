@@ -7,6 +7,7 @@ from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import Answerer, Request
 from supervisor.core.settings import ItemSettings, Wanted
+from supervisor.core.times import NEVER
 from supervisor.core.watchdog import Device
 
 
@@ -103,9 +104,13 @@ class RecoverAsked:
 
 @dataclass(frozen=True, slots=True)
 class PauseAsked:
-    """Do not contend until ``ResumeAsked``, not even after a restart; a tenure goes on."""
+    """Do not contend until ``ResumeAsked``, not even after a restart; a tenure goes on.
+
+    ``until``: the Unix time at which the shell sends that. NEVER: only an operator ends the pause.
+    """
 
     item: str
+    until: float = NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,7 @@ class ItemSettings:
     value: bytes
     session: SessionSettings
     contend: bool = True
+    manual: bool = False  # of an election: this node tries only on an operator's word
     on_acquire: tuple[Hook, ...] = ()
     on_lose: tuple[Hook, ...] = ()
     on_change: tuple[Hook, ...] = ()

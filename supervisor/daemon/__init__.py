@@ -2,6 +2,7 @@
 
     loop.py              the event loop with its parts: Consul, hooks, records, listeners, signals, stop
     operator.py          an operator's commands as events for the core, and the replies
+    pauses.py            the end of each pause that has one
     listeners.py         the control socket and http.listen: opened, moved, closed
     records.py           reads the journal at the start, writes it, and logs its failures
     events.py            the events on disk: read after the start, written after everything urgent

@@ -20,6 +20,7 @@ from supervisor.reporting.control import OperatorCommand, Reply, Result
 from supervisor.reporting.control.server import Control, Execute, serve
 from supervisor.reporting.control.users import user_name
 from supervisor.reporting.http_server import Peer
+from supervisor.reporting.telemetry.formatting import when
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.log import Level, Log
 from supervisor.reporting.telemetry.log.recurring import REPEAT_S
@@ -140,7 +141,8 @@ class Listeners:
     def _log_command(self, command: OperatorCommand, reply: Reply | None, peer: Peer) -> None:
         """Log that a command has arrived, so that the log shows the cause of its effects, or of its reply."""
         by = {"uid": peer.uid, "user": user_name(peer.uid), "note": command.note}
-        given = {"verb": command.verb, "to": command.to, **by}
+        lasts = {} if command.pause_s is None else {"until": when(time.time() + command.pause_s)}
+        given = {"verb": command.verb, "to": command.to, **lasts, **by}
         if reply is None:
             self._log.line("info", "command-received", item=command.name, **given)
             return

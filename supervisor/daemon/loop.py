@@ -10,6 +10,7 @@ import errno
 import os
 import secrets
 import signal
+import time
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -50,6 +51,7 @@ from supervisor.core.settings import ItemSettings, Place
 from supervisor.daemon.events import Events
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
+from supervisor.daemon.pauses import Pauses
 from supervisor.daemon.preflight.monitor import HookMonitor
 from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
@@ -123,6 +125,9 @@ class Daemon:
         self._operator = Operator(
             contenders, self.dispatch, self._reload, sessions, self._records.made, node_name
         )
+        self._pauses = Pauses(
+            contenders, self.dispatch, time.time, lambda item: log.line("info", "pause-over", item=item)
+        )
         self._listeners = Listeners(
             config, contenders, self._operator.execute, log, boottime, node_name=node_name, path=path
         )
@@ -141,7 +146,8 @@ class Daemon:
             lambda: (*contenders.by_name, *contenders.not_begun),
         )
         facts = Facts(lambda: self._step_at, log.on_step, history.on_step, metrics.counters.on_step)
-        self._observers = (facts.on_step, self._operator.on_step, self._notifier.on_step)  # see every step
+        own = (self._operator.on_step, self._notifier.on_step, self._pauses.on_step)
+        self._observers = (facts.on_step, *own)  # see every step
         self._background = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
@@ -194,6 +200,7 @@ class Daemon:
         if self._listeners.history.refused:
             self._refused(self._listeners.history.refused)
         self.dispatch(Tick())
+        self._pauses.look_again()
         self._background.start(self._preload_users(self._items_to_preload))
         loop.call_later(STARTED_S, prepare_hand_over)
         if self._only_wind_up:
@@ -311,6 +318,7 @@ class Daemon:
     async def _close(self) -> None:
         await self._listeners.close()
         self._monitor.close()
+        self._pauses.close()
         if self._timer is not None:
             self._timer.cancel()
         self._background.cancel()

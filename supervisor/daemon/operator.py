@@ -5,6 +5,7 @@ takes time is answered when it is complete: ``on_step`` checks after every step.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
@@ -22,10 +23,13 @@ from supervisor.core.events import (
     StepDownAsked,
 )
 from supervisor.core.lock.handover import HANDOVER_S
+from supervisor.core.machines.record import paused_until
 from supervisor.core.outcomes import ListedSession, Outcome, SessionsView
 from supervisor.core.reload import ReloadEffect
+from supervisor.core.times import NEVER
 from supervisor.daemon.reload import CannotReload, Reloaded
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb
+from supervisor.reporting.telemetry.formatting import when
 from supervisor.reporting.telemetry.stuck_texts import remedy
 
 NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node
@@ -35,7 +39,6 @@ NEXT_TENURE = ", but in force only with its next tenure, because its watchdog ch
 IN_FORCE_S = 5.0  # with 3 s for the disk within TimeoutStartSec=, which ends `systemctl reload`
 _EVENTS: dict[Verb, Callable[[str], Event]] = {
     Verb.RECOVER: RecoverAsked,
-    Verb.PAUSE: PauseAsked,
     Verb.RESUME: ResumeAsked,
     Verb.CONFIRM_OFF: ConfirmOffAsked,
 }
@@ -52,6 +55,7 @@ class Operator:
         sessions: Callable[[], Awaitable[Outcome]],
         on_disk: Callable[[], Awaitable[str]],
         hostname: str,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._contenders = contenders
         self._dispatch = dispatch
@@ -59,6 +63,7 @@ class Operator:
         self._sessions = sessions  # requests the list of sessions from Consul
         self._on_disk = on_disk  # returns blank once the records are on disk, or why they are not
         self._hostname = hostname  # the name of this host, which names of sessions may contain
+        self._wall = wall  # Unix time
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     async def execute(self, command: OperatorCommand) -> Reply:
@@ -73,10 +78,10 @@ class Operator:
             why = f"no such election or semaphore, there are {known_names(command.name, sorted(known))}"
             return _cannot(command.verb, command.name, why, Result.UNKNOWN)
         if command.verb is Verb.STEP_DOWN:
-            return await self._step_down(command)
+            return await self._step_down(command) if command.name else await self._all_step_down(command)
         contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
         names = contending if command.name is None else [command.name]
-        replies = [self._one(command.verb, name) for name in names]
+        replies = [self._one(command, name) for name in names]
         if refused := next((reply for reply in replies if reply.outcome is not Result.DONE), None):
             return refused
         if why := await self._on_disk():
@@ -90,19 +95,22 @@ class Operator:
             if not future.done() and condition():
                 future.set_result(None)
 
-    def _one(self, verb: Verb, name: str) -> Reply:
-        before = self._contenders.by_name.get(name)
+    def _one(self, command: OperatorCommand, name: str) -> Reply:
+        verb, before = command.verb, self._contenders.by_name.get(name)
         if before is None or (before.role is Role.STOPPED and name in self._contenders.not_begun):
             others = ", ".join(sorted(self._contenders.begins_after(name)))
             return _cannot(verb, name, f"it waits until {others} has ended, which has the same name or key")
         if why := _obstacle(verb, before):
             return _cannot(verb, name, why)
-        self._dispatch(_EVENTS[verb](name))
+        until = NEVER if command.pause_s is None else self._wall() + command.pause_s
+        if command.name is None:
+            until = max(until, before.paused_until)  # a command for all does not shorten another's pause
+        self._dispatch(PauseAsked(name, until) if verb is Verb.PAUSE else _EVENTS[verb](name))
         after = self._contenders.by_name.get(name)
         kept = None if after is None else after.record_keeper.kept
-        if after is not None and (kept is None or kept.paused != after.paused):
+        if after is not None and (kept is None or paused_until(kept) != after.paused_until):
             return _cannot(verb, name, _forgotten(", because it cannot be recorded (see the log)"))
-        return Reply(Result.DONE, "", (f"{name}: {_what_came_of(verb, before)}",))
+        return Reply(Result.DONE, "", (f"{name}: {_what_came_of(verb, before, until)}",))
 
     # --- commands that take time -----------------------------------------------------------------
 
@@ -146,6 +154,18 @@ class Operator:
             return self._taken_over(name, target, self._others(name) - holding, after_s)
         why = f"released, but nobody took over within {within_s:g} s"
         return Reply(Result.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, command.rest_s)}")
+
+    async def _all_step_down(self, command: OperatorCommand) -> Reply:
+        """Give up everything that this node holds at once, and return the reply when the last is done."""
+        known = self._contenders.by_name.items()
+        held = [name for name, each in known if each.tenure is not None and each.tenure.believes]
+        replies = await asyncio.gather(*(self._step_down(command._replace(name=name)) for name in held))
+        lines = tuple(line for reply in replies for line in reply.lines)
+        refused = [reply for reply in replies if reply.outcome is not Result.DONE]
+        if refused:
+            further = tuple(reply.error for reply in refused[1:])
+            return Reply(refused[0].outcome, refused[0].error, (*lines, *further))
+        return Reply(Result.DONE, "", lines or ("this node holds nothing",))
 
     async def _target(self, name: str, to: str) -> ListedSession:
         """Return the session of the candidate that ``to`` names. Raises NoTarget."""
@@ -263,7 +283,7 @@ def _obstacle(verb: Verb, contender: Contender) -> str:
     return "" if contender.settings.contend else "it only observes (contend: false)"
 
 
-def _what_came_of(verb: Verb, before: Contender) -> str:
+def _what_came_of(verb: Verb, before: Contender, until: float) -> str:
     """Return the effect of a command that takes no time."""
     rests = before.role is Role.RESTING
     if verb is Verb.RECOVER:
@@ -272,9 +292,12 @@ def _what_came_of(verb: Verb, before: Contender) -> str:
         return "the machine of the former holder is off by your word; this node goes on"
     if verb is Verb.PAUSE:
         holds = before.tenure is not None and before.tenure.believes
-        return "paused; it holds until step-down or a loss" if holds else "paused until resume"
+        ends = "resume" if until == NEVER else when(until)
+        return f"paused until {ends}" + ("; it holds until step-down or a loss" if holds else "")
     if rests:
         return "its rest after step-down has ended"
+    if before.settings.manual:
+        return "it tries until the end of its next tenure, or until pause"
     return "its pause has ended" if before.paused else "it was neither paused nor resting"
 
 

@@ -160,6 +160,8 @@ WALKS = (
          shows=(a.WriteRecord, e.RecordWritten, (Phase.STOPPING, Phase.LOST), (Stage.LIVE, Stage.ABSENT))),
     walk("pauses", r.ReadKey, a.StartHook, e.PauseAsked, e.ResumeAsked, **HOOKS, stop=False,
          shows=(e.PauseAsked, e.ResumeAsked, Role.PAUSED)),
+    walk("a node that may try by word alone", r.ReadKey, r.Acquire, e.PauseAsked, e.ResumeAsked, **HOOKS,
+         manual=True, stop=False, shows=(e.ResumeAsked, r.Acquire, Role.WAITING, Role.HOLDING)),
     walk("recoveries", a.StartHook, r.ReadKey, e.RecoverAsked, **HOOKS,
          shows=(e.RecoverAsked, (Phase.STUCK, Phase.LOST))),
     walk("another file", e.SettingsChanged, r.Rewrite, **HOOKS, stop=False,

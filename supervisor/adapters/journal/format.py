@@ -146,7 +146,7 @@ def _state(state: dict[str, Any]) -> Record:
     if record.session and not SESSION.fullmatch(record.session):
         if record.step is not Point.SESSION:
             raise ValueError("the session of its tenure has an ID that Consul cannot have made")
-        return Record(paused=record.paused)
+        return Record(paused=record.paused, pause_ends_at=record.pause_ends_at)
     return record
 
 

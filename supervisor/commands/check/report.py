@@ -161,7 +161,8 @@ def _rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
     """Yield a row for each figure of an item."""
     if isinstance(settings, SemaphoreSettings):
         yield "slots", f"{settings.limit} at most, fewer where .lock in Consul says so"
-    yield "role", "contends" if settings.contend else "observes: no session, no lease"
+    role = "waits, and tries on an operator's word alone" if settings.manual else "contends"
+    yield "role", role if settings.contend else "observes: no session, no lease"
     if settings.contend:
         yield from lease_rows(settings)
         yield from guard_rows(settings)

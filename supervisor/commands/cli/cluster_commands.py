@@ -1,17 +1,19 @@
 """Requests to Consul about all nodes: members, sessions, wait, and status --cluster."""
 
 import argparse
+import asyncio
 from functools import partial
 
 from supervisor.adapters.consul.endpoints import READS_SESSIONS
 from supervisor.adapters.consul.members import (
     Cluster,
+    Part,
     SupervisorSession,
     cluster_now,
     consequences,
     supervisor_sessions,
 )
-from supervisor.adapters.consul.query import destroy
+from supervisor.adapters.consul.query import LookupFailed, NotReadable, destroy
 from supervisor.adapters.consul.wait import has_leader, is_free, wait_until
 from supervisor.commands.cli.consul_commands import item_of, load_for, load_item
 from supervisor.commands.cli.display.members import (
@@ -26,10 +28,11 @@ from supervisor.commands.cli.display.members import (
 from supervisor.commands.cli.display.text import escape, wrapped
 from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.commands.cli.terminal import columns, confirm, fail, run_async
-from supervisor.config import Config
+from supervisor.config import Config, ConsulSettings
 from supervisor.config.environment import EVERY_ITEM
-from supervisor.core.settings import SemaphoreSettings
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
+CANDIDATE_EVERY_S = 1.0
 HIDDEN = f"Consul does not show all sessions to this token, which needs: {READS_SESSIONS}"
 
 
@@ -115,7 +118,32 @@ def wait(options: argparse.Namespace) -> int:
     limit = item.limit if isinstance(item, SemaphoreSettings) else 1
     if options.state == "leader" and item.kind != "election":
         return fail(USAGE, f"cannot wait for a leader of {options.name}: a semaphore has holders, not one")
+    if options.state == "candidate":
+        if run_async(_has_candidate(config.consul, item, options.timeout_s)):
+            return DONE
+        return fail(NEGATIVE, f"{options.name}: no node waits for it, also after {options.timeout_s:g} s")
     condition = has_leader if options.state == "leader" else partial(is_free, limit=limit)
     met = run_async(wait_until(config.consul, item, condition, options.timeout_s))
     what = "nobody holds" if options.state == "leader" else "it is not free"
     return DONE if met else fail(NEGATIVE, f"{options.name}: {what}, also after {options.timeout_s:g} s")
+
+
+async def _has_candidate(settings: ConsulSettings, item: ItemSettings, timeout_s: float) -> bool:
+    """Return whether a node waits for the item, within the time.
+
+    The list of sessions is read again and again, because no query waits for the name of a session. Raises as
+    ``cluster_now`` does, at the end of the time where Consul did not answer.
+    """
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + timeout_s
+    while True:
+        left_s = deadline - clock()
+        try:
+            [members] = (await cluster_now(settings, [item])).items
+        except LookupFailed as error:
+            if left_s <= 0.0 or isinstance(error, NotReadable):
+                raise
+        else:
+            if members.of_part(Part.CANDIDATE) or left_s <= 0.0:
+                return bool(members.of_part(Part.CANDIDATE))
+        await asyncio.sleep(max(0.0, min(CANDIDATE_EVERY_S, left_s)))

@@ -122,6 +122,12 @@ _ASKS_DAEMON = {
     CONFIGURATION: _NO_PLACE,
 }
 _ASKS_FOR_ITEM = {USAGE: "wrong usage, or the daemon has no such election or semaphore", **_ASKS_DAEMON}
+_PAUSE_FOR = _argument(
+    "--for DURATION",
+    "end the pause by itself after this long, 720h at most (default: until an operator ends it)",
+    values.pause_s,
+    dest="pause_s",
+)
 _NO_PAUSE = "this node only observes, the item has ended, or the change cannot be recorded"
 
 COMMANDS = {
@@ -395,9 +401,10 @@ COMMANDS = {
         _argument(
             "--for STATE",
             "holding: this node holds it, and on_acquire has finished; leader: a node holds the key of the "
-            "election; free: nobody holds the key, or a slot of the semaphore is not taken",
+            "election; candidate: a node waits for it; free: nobody holds the key, or a slot of "
+            "the semaphore is not taken",
             dest="state",
-            choices=["holding", "leader", "free"],
+            choices=["holding", "leader", "candidate", "free"],
             required=True,
         ),
         _argument(
@@ -526,11 +533,16 @@ COMMANDS = {
         *_ORDER,
     ),
     "pause": CommandSpec(
-        "stop contending until resume, even over restarts",
-        "pause namenode",
+        "stop contending until resume or for a time, even over restarts",
+        "pause namenode --for 2h",
         "daemon_commands:operate",
-        {DONE: "this node does not contend until resume", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
+        {
+            DONE: "this node does not contend until resume or the end of --for",
+            NEGATIVE: _NO_PAUSE,
+            **_ASKS_FOR_ITEM,
+        },
         _NAME_OR_ALL,
+        _PAUSE_FOR,
         *_ORDER,
     ),
     "resume": CommandSpec(
@@ -548,10 +560,15 @@ COMMANDS = {
         {
             DONE: "this node has released it, and another node holds it; with --to, the node that was named",
             NEGATIVE: "no other node took over in time, or this node does not hold it, or cannot release it; "
-            "with --to also: NODE is not exactly one waiting node, or another node took over",
+            "with --to also: NODE is not exactly one waiting node, or another node took over; with --all: of "
+            "one at least",
             **_ASKS_FOR_ITEM,
         },
-        _NAME,
+        OneOf(
+            _argument("NAME", _ITEM, values.name, nargs="?"),
+            _flag("--all", "all elections and semaphores that this node holds, at the same time"),
+            required=True,
+        ),
         _argument(
             "--for DURATION",
             "do not contend for this long afterwards, a day at most (default: %(default)s)",
@@ -562,7 +579,8 @@ COMMANDS = {
         _argument(
             "--to NODE",
             "hand over to this waiting node: its node name in Consul, or the id of its session. The others "
-            "leave the key to it for 10 s. For elections only; the token needs the right to read sessions",
+            "leave the key to it for 10 s. For elections only, and not with --all; the token needs the right "
+            "to read sessions",
             values.node,
         ),
         *_ORDER,
@@ -580,6 +598,7 @@ COMMANDS = {
             UNREACHABLE: "the daemon, or Consul, is unreachable or did not answer",
             CONFIGURATION: "the configuration, which names Consul, cannot be used; not with --force",
         },
+        _PAUSE_FOR,
         _flag("--force", "do not ask Consul whether another node takes part in what this node holds"),
         *_ORDER,
     ),

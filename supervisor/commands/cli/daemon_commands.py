@@ -29,7 +29,10 @@ def operate(options: argparse.Namespace) -> int:
     """Send the daemon a command, print its result, and return the exit code."""
     name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
     note, to = getattr(options, "note", ""), getattr(options, "to", None) or ""
-    command = OperatorCommand(Verb(options.command), name, rest_s, note, to)
+    if to and name is None:
+        return fail(USAGE, "cannot use --to with --all: name the election that NODE is to take over")
+    pause_s = getattr(options, "pause_s", None)
+    command = OperatorCommand(Verb(options.command), name, rest_s, note, to, pause_s)
     reply = ask(socket_path(options.socket, options.config), command)
     done = reply.outcome is Result.DONE
     for line in () if done and options.quiet else reply.lines:

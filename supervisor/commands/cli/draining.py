@@ -36,24 +36,22 @@ def drain(options: argparse.Namespace) -> int:
     path = socket_path(options.socket, options.config)
     if not options.force and (refused := _refusal(options, fetch.status(path)[1])):
         return fail(NEGATIVE, f"cannot drain: {refused}; --force drains this node all the same")
-    if not _carried_out(options, ask(path, OperatorCommand(Verb.PAUSE, note=options.note))):
+    pause = OperatorCommand(Verb.PAUSE, note=options.note, pause_s=options.pause_s)
+    if not _carried_out(options, ask(path, pause)):
         return NEGATIVE
     handed_over, deadline = True, time.monotonic() + LOSES_S
-    while busy := _items(path, (*HOLDS, Role.LOSING)):
-        item = next((each for each in busy if each["role"] in HOLDS), None)
-        if item is None:  # its on_lose runs
-            if time.monotonic() > deadline:
-                break
+    while (busy := _items(path, (*HOLDS, Role.LOSING))) and time.monotonic() < deadline:
+        held = [item for item in busy if item["role"] in HOLDS]
+        if not held:  # on_lose runs
             signal.sigtimedwait((), DAEMON_EVERY_S)  # a pause that Ctrl-C ends
             continue
-        reply = ask(path, OperatorCommand(Verb.STEP_DOWN, item["name"], note=options.note))
-        if reply.outcome is Result.DONE:
-            _carried_out(options, reply)
-        elif (left := _left(path, item)).holds:
-            _carried_out(options, reply)
+        reply = ask(path, OperatorCommand(Verb.STEP_DOWN, note=options.note))
+        left = [_left(path, item) for item in held]
+        holds, lacks_holder = (any(each) for each in zip(*left, strict=True))
+        if reply.outcome is Result.DONE or holds or lacks_holder:
+            handed_over &= _carried_out(options, reply) or not lacks_holder
+        if holds:
             return NEGATIVE
-        elif left.lacks_holder:
-            handed_over = _carried_out(options, reply)
     if stuck := [item["name"] for item in _items(path, (*HOLDS, Role.LOSING, Role.STUCK))]:
         return fail(NEGATIVE, f"cannot drain: this node still has a part in {', '.join(stuck)}, see `status`")
     return DONE if handed_over else NEGATIVE

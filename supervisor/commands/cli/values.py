@@ -117,6 +117,13 @@ def rest_s(text: str) -> float:
     return _bounded_s(text, 0.0, REST_S_MAX, why_not)
 
 
+def pause_s(text: str) -> float:
+    """Return the seconds for which a node is paused."""
+    from supervisor.reporting.control.protocol import PAUSE_S_MAX
+
+    return _bounded_s(text, 1.0, PAUSE_S_MAX, f"invalid duration {text}: from 1s to 720h")
+
+
 def _bounded_s(text: str, least_s: float, most_s: float, why_not: str) -> float:
     if not least_s <= (length_s := duration_s(text)) <= most_s:
         raise ArgumentTypeError(why_not)

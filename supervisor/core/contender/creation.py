@@ -56,7 +56,7 @@ def new_contender(
         lock=_lock_of(settings, spread),
         tenure=tenure,
         told_role=(Role.WAITING if settings.contend else Role.OBSERVER, ""),
-        paused=record.paused,
+        paused_until=records.paused_until(record),
         record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
         place=place,
     )
@@ -94,9 +94,10 @@ def contender_of(
     return want_session_anew(replace(contender, rejoin_at=now + wanted.delay_s))
 
 
-def inherit(heir: Contender, *, paused: bool, rejoin_at: float, rests_until: float) -> Contender:
+def inherit(heir: Contender, *, paused_until: float, rejoin_at: float, rests_until: float) -> Contender:
     """Return the heir, which has not begun, with the pause, the rest and the delay of its predecessor."""
-    return want_session_anew(replace(heir, paused=paused, rejoin_at=rejoin_at, rests_until=rests_until))
+    heir = replace(heir, paused_until=paused_until, rejoin_at=rejoin_at, rests_until=rests_until)
+    return want_session_anew(heir)
 
 
 def _lock_of(settings: ItemSettings, spread: float) -> Lock:

@@ -191,6 +191,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
     return replace(
         contender,
         tenure=None,
+        allowed=False,
         lock=contender.lock.released(failed=tenure.reason in OUR_OWN_MAKING),
         own_losses=own_losses,
         rejoin_at=rejoin_at,
@@ -263,7 +264,7 @@ def step_down(
 def resume(contender: Contender, now: float) -> Contender:
     """Contend again at once: end a pause and a rest, and cancel the rest after a tenure that steps down."""
     rests = now < contender.rests_until
-    contender = replace(contender, paused=False, rest_s=0.0, rests_until=LONG_AGO)
+    contender = replace(contender, paused_until=LONG_AGO, rest_s=0.0, rests_until=LONG_AGO, allowed=True)
     if not rests or contender.session.stage is not Stage.ABSENT:
         return contender
     return want_session_anew(contender)

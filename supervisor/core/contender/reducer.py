@@ -108,8 +108,8 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
         case RecoverAsked():
             tenure = contender.tenure
             return replace(contender, tenure=tenure and tenures.recover(tenure))
-        case PauseAsked():
-            return replace(contender, paused=True)
+        case PauseAsked(until=until):
+            return replace(contender, paused_until=until, allowed=False)
         case ConfirmOffAsked():
             return confirm_off(contender)
         case ResumeAsked():

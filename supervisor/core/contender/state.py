@@ -57,7 +57,8 @@ class Contender:
     retry_settings_at: float = LONG_AGO  # ``next_settings`` go on record with the tenure not before this time
     rest_s: float = 0.0  # the rest that follows this tenure, because the contender steps down
     rests_until: float = LONG_AGO  # no session is wanted before this time. LONG_AGO: there is no rest
-    paused: bool = False
+    paused_until: float = LONG_AGO  # Unix time, for the shell. NEVER: until resume. LONG_AGO: no pause
+    allowed: bool = False  # an operator lets this node try once more, although its file says that it must not
     record_keeper: RecordKeeper = RecordKeeper()  # the newest record of this contender in the journal
     told_notice: str = ""  # the notice that was reported last
     told_role: tuple[Role, str] = (Role.WAITING, "")  # the role and the reason of the newest ``RoleChanged``
@@ -87,7 +88,11 @@ class Contender:
 
     @property
     def record(self) -> Record:
-        return record_of(self.session, self.tenure, self.settings, paused=self.paused)
+        return record_of(self.session, self.tenure, self.settings, self.paused_until)
+
+    @property
+    def paused(self) -> bool:
+        return self.paused_until != LONG_AGO
 
     @property
     def guard(self) -> Guard | None:
@@ -238,6 +243,8 @@ class Contender:
         if self.tenure is not None or self.winding_up or not self.lock.is_free:
             return False
         if self.settings.fence is not None and session.look_at != NEVER:
+            return False
+        if self.settings.manual and not self.allowed and not self.lock.is_handed_to(session.id):
             return False
         ready = session.may_write and session.verified and self.faults is not None
         # A process that starts after a crash must know whether its release is to keep the key's flags.

@@ -124,6 +124,10 @@ class Lock(ABC):
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
         """Return the request that gives the session's key another value."""
 
+    def is_handed_to(self, session: str) -> bool:
+        """Return whether the former holder has handed the free lock over to this session."""
+        return False
+
     def released(self, *, failed: bool) -> Self:
         """Return the lock as no longer ours: the holder's regular reads end.
 

@@ -195,6 +195,9 @@ class ElectionLock(Lock):
     def _taken(self) -> Self:
         return replace(self, seen_free_at=LONG_AGO, opens_at=NEVER, record_exists=False)
 
+    def is_handed_to(self, session: str) -> bool:
+        return self.view is not None and handover.hinted_session(self.view.value) == session
+
     @property
     def _next_backoff_s(self) -> float:
         """How long this node will leave the key to other nodes when the newest hold has ended."""

@@ -15,7 +15,7 @@ from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Session, Stage
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import ItemSettings
-from supervisor.core.times import NEVER
+from supervisor.core.times import LONG_AGO, NEVER
 
 RECORD_RETRY_S = 1.0  # a full disk: soon enough after it has room, rare enough for the log
 
@@ -74,7 +74,7 @@ def advance(
     return record_keeper, (WriteRecord(settings.name, truth, settings),)
 
 
-def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *, paused: bool) -> Record:
+def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, paused_until: float) -> Record:
     """Return the record that a process which starts now would need.
 
     Of a tenure that has only guarded, nothing acts, so its session alone is on record.
@@ -83,11 +83,21 @@ def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *
     owes, delay_s = session.owes or settings.fence is not None, session.asked_delay_s
     if delay_s == settings.session.lock_delay_s:
         delay_s = None
+    paused = paused_until != LONG_AGO
+    ends_at = paused_until if paused and paused_until != NEVER else None
     if tenure is None or tenure.phase in (Phase.GUARDING, Phase.LOST) or tenure.has_only_guarded:
         left = session.id or session.abandoned_id
         if not left:
-            return Record(paused=paused)
-        return Record(Point.SESSION, settings.key, left, paused=paused, owes=owes, asked_delay_s=delay_s)
+            return Record(paused=paused, pause_ends_at=ends_at)
+        return Record(
+            step=Point.SESSION,
+            key=settings.key,
+            session=left,
+            paused=paused,
+            pause_ends_at=ends_at,
+            owes=owes,
+            asked_delay_s=delay_s,
+        )
     return Record(
         step=_step_of(tenure),
         key=settings.key,
@@ -101,11 +111,19 @@ def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, *
         previous_leader=tenure.previous_leader,
         reason=tenure.reason,
         paused=paused,
+        pause_ends_at=ends_at,
         foreign=tenure.session != session.id,
         note=tenure.note,
         owes=owes,
         asked_delay_s=delay_s,
     )
+
+
+def paused_until(record: Record) -> float:
+    """Return the Unix time until which the record has a pause. NEVER: until resume. LONG_AGO: it has none."""
+    if not record.paused:
+        return LONG_AGO
+    return NEVER if record.pause_ends_at is None else record.pause_ends_at
 
 
 _STEPS = {

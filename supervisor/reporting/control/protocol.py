@@ -4,8 +4,10 @@
     POST /v1/reload            POST /v1/pause         POST /v1/resume       (all items)
     POST /v1/confirm-off/NAME
     POST /v1/step-down/NAME    with the body {"for_s": 60, "to": "NODE"}, or a part of it, or none
+    POST /v1/step-down         (all that this node holds) with the body {"for_s": 60}, or none
 
-The body of each may have {"note": "why it is given"}, which people read later.
+The body of pause may have {"for_s": 7200}. The body of each may have {"note": "why it is given"}, which
+people read later.
 
 A success is 200 ``{"done": true, "lines": [...]}``. A failure is ``{"error": "cannot pause NAME: why",
 "lines": [...]}`` with 404 for a name that the daemon does not know, 409 for a command that is not possible
@@ -15,13 +17,14 @@ now, and 422 for a configuration with faults.
 import json
 import re
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 ERROR_CHARS_MAX = 1000  # one line for a person
 LINES_MAX = 10_000  # a reload replies a line for each item or for each fault
 REST_S = 60.0  # how long a node does not contend after step-down, by default
 REST_S_MAX = 86_400.0
+PAUSE_S_MAX = 2_592_000.0  # thirty days
 NOTE_CHARS_MAX = 200  # a sentence; as JSON it has at most 2,400 bytes, within the body that the socket takes
 NODE = re.compile(r"[\x21-\x7e]{1,256}")  # a name of Consul's or of a host, or the ID of a session
 
@@ -37,7 +40,7 @@ class Verb(StrEnum):
     RELOAD = "reload"
 
 
-FOR_ALL = (Verb.PAUSE, Verb.RESUME, Verb.RELOAD)
+FOR_ALL = (Verb.PAUSE, Verb.RESUME, Verb.STEP_DOWN, Verb.RELOAD)
 FOR_ONE = (Verb.PAUSE, Verb.RESUME, Verb.RECOVER, Verb.CONFIRM_OFF, Verb.STEP_DOWN)
 
 
@@ -49,6 +52,7 @@ class OperatorCommand(NamedTuple):
     rest_s: float = REST_S  # how long the node does not contend after step-down
     note: str = ""  # why the operator gives it. Blank: no reason is given
     to: str = ""  # the node that is to take over after step-down. Blank: any node
+    pause_s: float | None = None  # how long the pause lasts. None: until resume
 
 
 class Result(StrEnum):
@@ -82,7 +86,8 @@ def request_path(command: OperatorCommand) -> str:
 
 
 def request_body(command: OperatorCommand) -> bytes:
-    content: dict[str, object] = {"for_s": command.rest_s} if command.verb is Verb.STEP_DOWN else {}
+    for_s = {Verb.STEP_DOWN: command.rest_s, Verb.PAUSE: command.pause_s}.get(command.verb)
+    content: dict[str, object] = {} if for_s is None else {"for_s": for_s}
     content |= {"to": command.to} if command.to else {}
     content |= {"note": command.note} if command.note else {}
     return json.dumps(content).encode() if content else b""
@@ -91,12 +96,16 @@ def request_body(command: OperatorCommand) -> bytes:
 def command_of(path: str, body: bytes = b"") -> OperatorCommand | None:
     """Return the command of a request. None: its path is not a command's. Raises InvalidCommand."""
     for verb in Verb:
-        if path == f"/v1/{verb}" and verb in FOR_ALL:
-            return OperatorCommand(verb, note=_note(body))
         name = path.removeprefix(f"/v1/{verb}/")
-        if name != path and verb in FOR_ONE and NAME.fullmatch(name):
-            rest_s, to = (_rest_s(body), _to(body)) if verb is Verb.STEP_DOWN else (REST_S, "")
-            return OperatorCommand(verb, name, rest_s, _note(body), to)
+        is_for_all = path == f"/v1/{verb}" and verb in FOR_ALL
+        if is_for_all or (name != path and verb in FOR_ONE and NAME.fullmatch(name)):
+            command = OperatorCommand(verb, None if is_for_all else name, note=_note(body))
+            if verb is Verb.PAUSE:
+                return command._replace(pause_s=_for_s(body, None, PAUSE_S_MAX))
+            if verb is Verb.STEP_DOWN:
+                rest_s, to = _for_s(body, REST_S, REST_S_MAX), "" if is_for_all else _to(body)
+                return command._replace(rest_s=rest_s, to=to)
+            return command
     return None
 
 
@@ -114,10 +123,15 @@ def _note(body: bytes) -> str:
     return note
 
 
-def _rest_s(body: bytes) -> float:
-    for_s = _object(body).get("for_s", REST_S)
-    if isinstance(for_s, bool) or not isinstance(for_s, int | float) or not 0 <= for_s <= REST_S_MAX:
-        raise InvalidCommand(f"for_s must be a number from 0 to {REST_S_MAX:g}")
+_Default = TypeVar("_Default", float, None)
+
+
+def _for_s(body: bytes, default: _Default, most_s: float) -> float | _Default:
+    if "for_s" not in (document := _object(body)):
+        return default
+    for_s = document["for_s"]
+    if isinstance(for_s, bool) or not isinstance(for_s, int | float) or not 0 <= for_s <= most_s:
+        raise InvalidCommand(f"for_s must be a number from 0 to {most_s:g}")
     return float(for_s)
 
 

@@ -34,6 +34,7 @@ Name = Literal[
     "bug",
     # this node's part in an election or semaphore
     "role",
+    "pause-over",
     "leader-changed",
     "notice",
     "notice-over",

@@ -29,7 +29,9 @@ SENTENCES: dict[Name, str] = {
         "[; restarted: {restarted}][; added: {added}][; removed: {removed}]"
     ),
     "reload-refused": "Refused the configuration: {why}",
-    "command-received": "[{item}: ]received {verb}[ --to {to}][ from {user}| from uid {uid}][: {note}]",
+    "command-received": (
+        "[{item}: ]received {verb}[ --to {to}][ until {until}][ from {user}| from uid {uid}][: {note}]"
+    ),
     "command": "[{item}: ]{verb}[ was refused: {why}| is done]",
     "control-socket": "Control socket: {why}",
     "http": "HTTP: {why}",
@@ -43,6 +45,7 @@ SENTENCES: dict[Name, str] = {
     "bug": "A bug of the supervisor: {what}[\n{trace}]",
     # this node's part in an election or semaphore
     "role": "{item}: {role}[ ({reason})][, was {former_role}][: {why}][: {note}][; {remedy}]",
+    "pause-over": "{item}: its pause is over",
     "leader-changed": "{item}: {to} leads[, after {from} since {since}]",
     "notice": "{item}: {why}",
     "notice-over": "{item}: the notice is over",

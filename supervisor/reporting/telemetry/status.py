@@ -19,7 +19,7 @@ from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.machines.guard import Guard
 from supervisor.core.outcomes import View
 from supervisor.core.settings import SemaphoreSettings
-from supervisor.core.times import NEVER
+from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.reporting.telemetry.event_log import Event
 from supervisor.reporting.telemetry.facts import ALTERED
 from supervisor.reporting.telemetry.formatting import bounded, when
@@ -249,7 +249,12 @@ class Status:
         given = self._command(contender.settings.name, contender)
         if contender.paused:
             since = "" if given is None else f"{_by(given)} since {given['time']}"
-            yield f"paused{since}: does not contend until resume"
+            over_at = contender.paused_until
+            ends = "resume" if over_at == NEVER else f"{when(over_at)} or resume"
+            yield f"paused{since}: does not contend until {ends}"
+        if contender.settings.manual and contender.role is Role.WAITING and not contender.allowed:
+            lets = f"`consul-supervisor resume {contender.settings.name}` lets it"
+            yield f"does not try, because the file says contend: manual; {lets}"
         if contender.tenure is None and contender.rests_until > now and not contender.paused:
             until = when(self._wall() + contender.rests_until - now)
             ends = f"`consul-supervisor resume {contender.settings.name}` ends the rest"
@@ -323,6 +328,7 @@ def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
         "role": contender.role,
         "reason": contender.reason,
         "paused": contender.paused,
+        "paused_until": when(contender.paused_until) if LONG_AGO < contender.paused_until < NEVER else None,
         "service": None if settings.service is None else settings.service.name,
         "service_registered": contender.service.is_registered,
         "leader": None if leader is None else display_value(leader),

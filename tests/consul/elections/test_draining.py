@@ -1,9 +1,11 @@
 """A node is drained for a patch, and comes back, by two commands."""
 
 import subprocess
+from typing import Any
 
 import pytest
 
+from supervisor.reporting.control import fetch
 from tests.consul.elections.scene import Scene
 from tests.support.candidates import candidate_elsewhere
 from tests.support.captured import captured
@@ -16,14 +18,20 @@ def operate(node: Supervisor, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+def own(node: Supervisor) -> dict[str, Any]:
+    """Return the one item of this node's status."""
+    [item] = fetch.status(str(node.folder / "control.sock"))[1]["items"]
+    return dict(item)
+
+
 def shared(scene: Scene) -> dict[str, str]:
     """Return the name that the sessions of all nodes have, by which they know their candidates."""
     return {"name": f"{scene.name}-shared"}
 
 
-def waiter(scene: Scene) -> Supervisor:
+def waiter(scene: Scene, **how: Any) -> Supervisor:
     """Start a node that waits, and return it once Consul shows its session."""
-    node = scene.node("b", session=shared(scene))
+    node = scene.node("b", session=shared(scene), **how)
     until(lambda: len(scene.sessions()) == 2, "its session")
     return node
 
@@ -38,7 +46,7 @@ def test_a_node_is_drained_only_where_another_takes_over_and_comes_back(scene: S
     with candidate_elsewhere(scene.agent, shared(scene)["name"]):
         code, out, error = operate(a, "drain", "--reason", "kernel update")
         assert (code, error) == (0, "")
-        assert "paused; it holds until step-down" in out and f"{scene.name}: b holds it, " in out
+        assert "paused until resume; it holds until" in out and f"{scene.name}: b holds it, " in out
         assert a.wait_line("role", role="losing")["note"] == "kernel update"
         assert operate(a, "drain", "--quiet") == (0, "", ""), "it is drained already"
         assert operate(a, "undrain", "--wait", "20s", "--quiet") == (0, "", "")
@@ -103,3 +111,63 @@ def test_a_loss_that_is_under_way_is_waited_for(scene: Scene) -> None:
 def held_by(scene: Scene) -> str:
     entry = scene.agent.kv_get(scene.key)
     return "" if entry is None else str(entry["Session"])
+
+
+def test_a_pause_with_an_end_outlasts_a_restart_and_ends_by_itself(scene: Scene) -> None:
+    scene.restarts = True
+    a = scene.leader("a", session=shared(scene))
+    waiter(scene)
+    code, out, _ = operate(a, "pause", scene.name, "--for", "4s")
+    assert code == 0 and "paused until 20" in out and "; it holds until step-down or a loss" in out
+    item = own(a)
+    assert item["paused_until"] and " or resume" in " ".join(item["warnings"])
+    assert a.stop() == 0
+    a.start()
+    a.wait_line("role", role="paused")
+    assert a.wait_line("pause-over")["item"] == scene.name
+    a.wait_line("role", role="waiting", former_role="paused")
+    assert not own(a)["paused_until"]
+    assert operate(a, "pause", scene.name)[0] == operate(a, "drain", "--for", "1s", "--quiet")[0] == 0
+    assert own(a)["paused_until"] is None, "a drain does not shorten the pause of another"
+
+
+def test_all_that_a_node_holds_is_handed_over_at_the_same_time(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene), on_lose=[scene.hook("a", "lose", "sleep 0.3")])
+    waiter(scene)
+    assert operate(a, "step-down", "--all", "--to", "b")[0] == 2
+    code, out, error = operate(a, "step-down", "--all", "--for", "1s", "--reason", "for a test")
+    assert (code, error) == (0, "") and f"{scene.name}: b holds it, " in out
+    assert operate(a, "step-down", "--all") == (0, "this node holds nothing\n", "")
+
+
+def test_a_candidate_is_waited_for(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene))
+    wait = ("wait", scene.name, "--for", "candidate")
+    code, _, error = operate(a, *wait, "--timeout", "0s")
+    assert code == 1 and f"{scene.name}: no node waits for it, also after 0 s" in error
+    place = ("--socket", str(a.folder / "control.sock"), "--config", str(a.config_path))
+    with subprocess.Popen([*COMMAND, *wait, "--timeout", "60s", *place]) as waits:
+        waiter(scene)
+        assert waits.wait(60) == 0
+
+
+def test_a_manual_node_leads_by_an_operators_word_alone(scene: Scene) -> None:
+    scene.restarts = True
+    a = scene.leader("a", session=shared(scene))
+    b = waiter(scene, contend="manual")
+    b.wait_line("leader-changed")
+    assert f"resume {scene.name}` lets it" in " ".join(own(b)["warnings"])
+    assert a.stop() == 0
+    b.wait_line("request", kind="read session")
+    assert own(b)["session"] and held_by(scene) == "", "nobody leads, and b waits for a word"
+    code, out, _ = operate(b, "resume", scene.name)
+    assert code == 0 and "it tries until the end of its next tenure" in out
+    scene.wait_leader(but="a")
+    a.start()
+    until(lambda: len(scene.sessions()) == 2, "its session")
+    assert operate(b, "step-down", scene.name, "--for", "0s")[0] == 0
+    b.wait_line("role", role="waiting", former_role="losing")
+    to = until(lambda: own(b)["session"], "its next session")
+    until(lambda: to in {each["ID"] for each in scene.sessions()}, "that session")
+    assert operate(a, "step-down", scene.name, "--to", str(to))[0] == 0
+    scene.wait_leader(but="a")

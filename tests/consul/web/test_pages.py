@@ -13,6 +13,7 @@ from supervisor.core import outcomes as o
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.requests import SlotRecord
 from supervisor.core.settings import SemaphoreSettings, ServiceSettings, SessionSettings
+from supervisor.core.times import NEVER
 from supervisor.reporting.control.server import LIMITS as CONTROL
 from supervisor.reporting.http_server import HttpRequest
 from supervisor.reporting.telemetry.formatting import DETAIL_CHARS_MAX
@@ -74,9 +75,9 @@ def seen() -> dict[str, set[str]]:
 
 def paused() -> Iterator[dict[str, Any]]:
     """Yield statuses of a paused election, by users with and without a name and a reason."""
-    for about in ({"user": "root", "note": "disk swap"}, {}):
+    for until, about in ((NEVER, {"user": "root", "note": "disk swap"}), (1e9, dict[str, str]())):
         stage = Stage()
-        stage.change(paused=True)
+        stage.change(paused_until=until)
         stage.history.events.add("command-received", {"verb": "pause", "item": "n", "uid": 0, **about})
         yield stage.told
 

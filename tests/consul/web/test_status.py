@@ -23,6 +23,7 @@ from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S
 from supervisor.core.lock.election import ElectionLock, HolderSession
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
+from supervisor.core.times import NEVER
 from supervisor.reporting.http_server import HttpRequest
 from supervisor.reporting.telemetry.facts import Facts
 from supervisor.reporting.telemetry.formatting import DETAIL_CHARS_MAX, when
@@ -165,7 +166,7 @@ def happenings(stage: Stage) -> Iterator[None]:
     yield
     stage.change(told_notice="limit is 3 here and 2 in Consul: the smaller counts")
     yield
-    stage.change(paused=True)
+    stage.change(paused_until=NEVER)
     yield
     stage.becomes(Role.LOSING, "lease-expired")
     yield
@@ -487,7 +488,7 @@ def test_the_reason_of_a_loss_is_the_one_that_became_known_last() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"rests_until": 110.0}, {"paused": True}, {"ineligible": True}, {}], ids=str
+    "changes", [{"rests_until": 110.0}, {"paused_until": NEVER}, {"ineligible": True}, {}], ids=str
 )
 def test_a_waiter_is_healthy(changes: dict[str, Any]) -> None:
     assert Stage(**changes).code("/healthz") == 200
@@ -508,7 +509,7 @@ def test_a_resting_item_shows_until_when_and_the_command_that_ends_the_rest() ->
     assert Stage(rests_until=110.0).item["warnings"] == [told]
     assert Stage(rests_until=99.0).item["warnings"] == []
     paused = ["paused: does not contend until resume"]
-    assert Stage(paused=True, rests_until=110.0).item["warnings"] == paused
+    assert Stage(paused_until=NEVER, rests_until=110.0).item["warnings"] == paused
 
 
 def test_the_time_of_the_next_attempt_and_the_cause_are_shown_after_a_loss_of_our_own_making() -> None:

@@ -247,3 +247,36 @@ def test_nobody_reads_the_hint_as_a_leader() -> None:
     context = play.last(a.StartHook).context
     assert (context.event, context.reason) == ("change", a.Reason.LEADER_CHANGED)
     assert (context.leader, context.previous_leader) == (None, b"them")
+
+
+# --- contend: manual ---------------------------------------------------------------------------------------
+
+
+def test_a_manual_node_waits_with_a_session_and_tries_only_for_a_key_that_is_handed_to_it() -> None:
+    play = p.behind(manual=True)
+    play.does(1.0, p.WATCH, handed_over(), "watch 12")
+    play.passes(40.0)
+    assert play.times(p.ACQUIRE) == [] and play.contender.role is a.Role.WAITING
+    play.on(41.0, p.WATCH, replace(p.RIVAL, index=13, modify_index=13))
+    ours = replace(handed_over("s"), index=14, modify_index=14)
+    assert "acquire s" in play.says(play.on(41.1, p.WATCH, ours))
+
+
+def test_resume_lets_a_manual_node_try_until_the_end_of_its_next_tenure() -> None:
+    play = p.behind(manual=True)
+    play.does(1.0, p.WATCH, replace(handed_over(), value=b"them"), "watch 12")
+    play.hears(2.0, e.ResumeAsked("n"), "read")
+    play.does(2.1, p.READ, replace(handed_over(), value=b"them"), "acquire s")
+    play.on(2.2, p.ACQUIRE, p.WON)
+    assert play.contender.allowed and play.contender.tenure is not None
+    play.happens(2.3, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.happens(3.0, e.StepDownAsked("n", 0.0))
+    play.happens(3.1, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert play.contender.tenure is None and not play.contender.allowed
+
+
+def test_a_pause_takes_back_that_a_manual_node_may_try() -> None:
+    play = p.behind(manual=True)
+    play.happens(1.0, e.ResumeAsked("n"))
+    play.happens(1.1, e.PauseAsked("n"))
+    assert not play.contender.allowed and play.contender.paused

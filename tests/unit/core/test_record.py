@@ -86,6 +86,16 @@ def test_a_paused_contender_has_no_session_and_does_not_try() -> None:
     play.does(20.2, p.READ, p.FREE, "acquire t")
 
 
+def test_a_pause_is_on_record_with_its_end() -> None:
+    play = p.waiting()
+    play.happens(0.15, e.PauseAsked("n", 5000.0))
+    assert (play.contender.record.paused, play.contender.record.pause_ends_at) == (True, 5000.0)
+    play.happens(0.2, e.PauseAsked("n"))
+    assert (play.contender.record.paused, play.contender.record.pause_ends_at) == (True, None)
+    play.happens(0.3, e.ResumeAsked("n"))
+    assert (play.contender.record.paused, play.contender.record.pause_ends_at) == (False, None)
+
+
 def test_the_newest_contact_is_recorded() -> None:
     """A process that starts while Consul is silent must believe no longer than the process before it."""
     play = p.holding()

@@ -129,6 +129,9 @@ def test_a_pause_alone_fits_any_key() -> None:
     paused = Recorded(SETTINGS, ConsulSettings("http://c"), Record(paused=True), HERE)
     election = only(begun(replace(SETTINGS, key="other"), paused))
     assert election.paused and election.role is Role.PAUSED
+    ends = replace(paused, state=Record(paused=True, pause_ends_at=99.0))
+    assert only(begun(replace(SETTINGS, key="other"), ends)).paused_until == 99.0
+    assert only(begun(SETTINGS, ends)).paused_until == 99.0
 
 
 def test_an_unreadable_record_is_wound_up_by_the_last_readable_settings() -> None:

@@ -23,6 +23,7 @@ from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.outcomes import Unknown
 from supervisor.core.requests import ReadKey
 from supervisor.core.settings import ElectionSettings, SessionSettings
+from supervisor.core.times import NEVER
 from supervisor.reporting.telemetry.systemd import (
     PING_INTERVAL_S,
     STATUS_CHARS_MAX,
@@ -44,7 +45,7 @@ PARTS: dict[Role, dict[str, Any]] = {
     Role.HOLDING: {"tenure": replace(TENURE, phase=Phase.HOLDING)},
     Role.LOSING: {"tenure": replace(TENURE, phase=Phase.LOSING)},
     Role.STUCK: {"tenure": replace(TENURE, phase=Phase.STUCK)},
-    Role.PAUSED: {"paused": True},
+    Role.PAUSED: {"paused_until": NEVER},
     Role.RESTING: {"rests_until": 60.0},
     Role.STOPPED: STOPPED,
 }

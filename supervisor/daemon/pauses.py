@@ -1,0 +1,59 @@
+"""Ends each pause whose time is over.
+
+The time is Unix time, because a pause lasts over restarts and boots. So a clock that is set forward ends a
+pause early, and one that is set back ends it late.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from supervisor.core.actions import Action
+from supervisor.core.contenders import Contenders
+from supervisor.core.events import ConfigLoaded, Event, PauseAsked, ResumeAsked
+from supervisor.core.times import LONG_AGO, NEVER
+
+LOOK_EVERY_S = 60.0  # because a clock may be set, and an item may not have begun yet
+LOOK_AGAIN_S = 1.0
+
+
+class Pauses:
+    """The pauses of one node. ``wall`` returns Unix time."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def __init__(
+        self,
+        contenders: Contenders,
+        dispatch: Callable[[Event], None],
+        wall: Callable[[], float],
+        ended: Callable[[str], None],
+    ) -> None:
+        self._contenders = contenders
+        self._dispatch = dispatch
+        self._wall = wall
+        self._ended = ended  # reports that the pause of this item is over
+
+    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
+        if isinstance(event, PauseAsked | ConfigLoaded):
+            self.look_again()
+
+    def look_again(self) -> None:
+        """Look when the next pause is over. Nothing is armed while no pause has an end."""
+        self.close()
+        known = (self._contenders.not_begun | self._contenders.by_name).values()
+        ends = [each.paused_until for each in known if LONG_AGO < each.paused_until < NEVER]
+        if ends:
+            delay_s = min(max(min(ends) - self._wall(), LOOK_AGAIN_S), LOOK_EVERY_S)
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._end)
+
+    def _end(self) -> None:
+        now = self._wall()
+        for name, contender in tuple(self._contenders.by_name.items()):
+            if LONG_AGO < contender.paused_until <= now:
+                self._ended(name)
+                self._dispatch(ResumeAsked(name))
+        self.look_again()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
