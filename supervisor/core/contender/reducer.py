@@ -257,9 +257,13 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
         return session_died(replace(contender, session=session), now)
     # A server that has just restarted leads before it has applied its log, and may report a living session as
     # gone, so the consistent read decides. After silence the watch may be stuck with an agent that has
-    # forgotten it.
-    must_read = dead or (alive and contender.renewal_unanswered)
-    lock = contender.lock.read_by(now) if must_read else contender.lock
+    # forgotten it, or with a server that waits for a leader whose machine is lost. So a waiter reads after
+    # each renewal until that watch has ended. No watch is abandoned, because the agent goes on counting it.
+    lock, silence, waits = contender.lock, contender.renewal_unanswered, contender.tenure is None
+    if waits and silence:
+        lock = lock.doubt_watch()
+    if dead or (alive and (silence or (waits and lock.watch.stale))):
+        lock = lock.read_by(now)
     tenure = contender.tenure
     if tenure is not None and alive and not is_stale:
         tenure = replace(tenure.session_still_lives(), renewed=True)

@@ -269,6 +269,10 @@ class Lock(ABC):
         details = self.details.mark_stale()
         return replace(self.must_reread(now), watch=self.watch.mark_stale(), details=details)
 
+    def doubt_watch(self) -> Self:
+        """Return the lock whose watch, if one is under way, no longer contradicts what a read shows."""
+        return replace(self, watch=self.watch.mark_stale())
+
     def silenced(self) -> Self:
         lanes = (replace(lane, due_at=NEVER) for lane in (self.watch, self.read, self.details))
         watch, read, details = lanes

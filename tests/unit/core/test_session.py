@@ -79,6 +79,66 @@ def test_the_first_renewal_after_silence_is_followed_by_a_read() -> None:
     play.does(8.2, p.RENEW, o.SessionAlive(), "read")
 
 
+def after_silence(shown: o.KeyView) -> p.Play:
+    """Play until the first renewal after silence and its read are answered; the watch is still pending."""
+    play = p.behind()
+    play.does(4.6, "renew s")
+    play.does(7.6, p.RENEW, p.SILENCE, "")
+    play.does(8.1, "renew s")
+    play.does(8.2, p.RENEW, o.SessionAlive(), "read")
+    play.on(8.3, p.READ, shown)
+    return play
+
+
+def test_a_waiter_reads_after_each_renewal_while_its_watch_is_from_before_a_silence() -> None:
+    """The watch may hang at a server that waits for the former leader, whose machine is lost."""
+    play = after_silence(p.RIVAL)
+    play.does(12.7, "renew s")
+    play.does(12.8, p.RENEW, o.SessionAlive(), "read")
+    play.does(12.9, p.READ, p.RIVAL, "")
+    play.does(17.2, "renew s")
+    play.does(17.3, p.RENEW, o.SessionAlive(), "read")
+    play.does(17.4, p.READ, o.KeyView(10, "", b"them", 3, 10, 3), "acquire s")
+
+
+def test_a_waiter_whose_watch_was_sent_after_the_silence_does_not_read() -> None:
+    play = after_silence(p.RIVAL)
+    play.does(8.4, p.WATCH, p.SILENCE, "")
+    play.does(8.9, "watch 0 consistently")
+    play.does(9.0, p.WATCH, p.RIVAL, "watch 9")
+    play.does(12.7, "renew s")
+    play.does(12.8, p.RENEW, o.SessionAlive(), "")
+
+
+def test_a_watch_from_before_a_silence_contradicts_no_later_read() -> None:
+    """A leader that was paused goes on, and answers what was true before."""
+    play = after_silence(o.KeyView(10, "", b"them", 3, 10, 3))
+    play.does(8.4, p.ACQUIRE, o.LockDelayed(), "")
+    play.does(8.5, p.WATCH, p.RIVAL, "watch 9")
+    assert play.contender.lock.is_free
+
+
+def test_a_holder_believes_its_watch_also_after_a_silence() -> None:
+    """A holder reads once an interval in any case."""
+    play = p.holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.35, p.READ, p.OURS, "")
+    play.does(3.4, p.RENEW, p.SILENCE, "")
+    play.does(3.9, "renew s")
+    play.does(4.0, p.RENEW, o.SessionAlive(), "read")
+    play.on(4.1, p.WATCH, p.RIVAL)
+    assert play.role == "losing"
+
+
+def test_a_holder_whose_watch_is_from_before_its_tenure_reads_at_its_own_pace() -> None:
+    play = p.trying()
+    play.does(4.6, "renew s")
+    play.does(4.7, p.ACQUIRE, p.WON, "start up#1: acquired, read, acquiring")
+    play.does(4.8, p.READ, p.OURS, "")
+    play.does(4.9, p.RENEW, o.SessionAlive(), "")
+
+
 def stopped_holder() -> p.Play:
     """Play until a stopped holder has run on_lose and has sent the release."""
     play = p.holding()

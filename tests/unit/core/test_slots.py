@@ -8,7 +8,7 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as req
 from supervisor.core.settings import CandidateCheck
 from tests.unit.core import slot_play as s
-from tests.unit.core.play import SILENCE, UP, Play, hook
+from tests.unit.core.play import RENEW, SILENCE, UP, Play, hook
 
 # --- in line, and a slot ----------------------------------------------------------------------------
 
@@ -82,6 +82,15 @@ def test_a_holder_watches_without_delay_in_any_place_of_the_line() -> None:
     line = [f"o{number}" for number in range(1, 41)]
     play.on(2.0, s.WATCH, s.view(*line, "s", at=s.lock("s", index=61), index=70))
     assert play.last(s.WATCH).lag_s == 0.0
+
+
+def test_a_waiter_reads_after_each_renewal_while_its_watch_is_from_before_a_silence() -> None:
+    play = s.full()
+    play.passes(8.0, silent=True)
+    play.passes(30.0, lost_before=8.0)
+    renewals = [at for at in play.times(RENEW) if at > 8.0]
+    assert play.times(s.READ) == renewals
+    assert len(renewals) > 2
 
 
 def test_a_waiter_does_not_wait_for_contenders_behind_it() -> None:
