@@ -42,6 +42,7 @@ def election(full: dict[str, Any]) -> ElectionSettings:
             "key": full["key"],
             "value": _encoded(full["value"]),
             "acquire_delay_s": parse_duration(full["acquire_delay"]),
+            "busy_delay_s": parse_duration(full["busy_delay"]),
         }
     )
 

@@ -11,7 +11,7 @@ from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.config.problems import KeyPath, Report
 from supervisor.core.frozen import dataclass
 from supervisor.core.lease import ROOM_MIN_S, lease_of, lockout_max_s, lose_terms, sufficient_lockout_s
-from supervisor.core.settings import Fence, ItemSettings, Watchdog
+from supervisor.core.settings import ElectionSettings, Fence, ItemSettings, Watchdog
 
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
 SAYS_S = 1.0  # within which a former holder that lives and reaches Consul has said that it is stopping
@@ -215,6 +215,29 @@ def _rare_reads(settings: ItemSettings) -> str:
     room, most = format_duration(room_s), format_duration(math.floor(5 * room_s) / 10)
     what = f"cannot be longer than half the room of {room}, because one unanswered read would be a loss"
     return f"{what}: set {most} or less, or a larger {settings.lockout_name}"
+
+
+def others_of(settings: ItemSettings, items: Sequence[ItemSettings]) -> int:
+    """Return how many other items count for the busy_delay of this one. 0: it has none."""
+    if not isinstance(settings, ElectionSettings) or not settings.busy_delay_s:
+        return 0
+    return sum(each.contend and settings.group in ("", each.group) for each in items) - 1
+
+
+def check_spread(items: Sequence[ItemSettings], report: Report) -> None:
+    """Warn of a busy_delay with which the node that holds most may be the first after a crash."""
+    for settings in items:
+        if not (others := others_of(settings, items)) or not isinstance(settings, ElectionSettings):
+            continue
+        kept_s = lease_of(settings).key_delay_s
+        if settings.busy_delay_s * others > kept_s > 0:
+            least = format_duration(math.floor(100 * kept_s / others) / 100)
+            message = (
+                "after a crash a node that holds most of the other locks may be the first, because Consul "
+                f"refuses each try in the first {format_duration(kept_s)}: set {least} or less"
+            )
+            report.warn((f"{settings.kind}s", settings.name, "busy_delay"), message)
+            return
 
 
 def check_reads(items: Sequence[ItemSettings], report: Report) -> None:

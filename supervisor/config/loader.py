@@ -105,6 +105,7 @@ def _items(
     for settings in items:
         cross_checks.check_item(settings, report, around)
     lease_checks.check_reads(items, report)
+    lease_checks.check_spread(items, report)
     return items
 
 

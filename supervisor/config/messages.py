@@ -25,6 +25,7 @@ _OF_OTHER_KIND = {
     "prefix": {
         "key": "only elections have key, a semaphore has prefix",
         "acquire_delay": "only elections have acquire_delay, remove it",
+        "busy_delay": "only elections have busy_delay, remove it",
         "fence": "only elections can have fence in this version, remove it",
     },
     "target": dict.fromkeys(

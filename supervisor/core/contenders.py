@@ -1,10 +1,12 @@
 """All contenders of this process: it routes each event to its contender, and knows the earliest deadline.
 
-Contenders never wait for each other and share no state. The work of one step must never grow with the number
-of contenders that the event does not concern.
+Contenders never wait for each other, and share one number: how many locks this node holds. A contender learns
+it anew at each of its own steps. The work of one step must never grow with the number of contenders that the
+event does not concern.
 """
 
 import heapq
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from supervisor.core.actions import Action, Arm, Finished
@@ -59,6 +61,9 @@ class Contenders:
         self._queued: set[tuple[float, str]] = set()
         self._moved = dict.fromkeys(self.by_name)  # the contenders whose deadline may have moved
         self.devices = Devices()  # the watchdogs of all items
+        self._held = defaultdict[str, set[str]](set)  # the items that hold, by their group. Blank: all
+        for each in given:
+            self._count(each, each.settings.group)
 
     @property
     def stopped(self) -> bool:
@@ -119,8 +124,8 @@ class Contenders:
         self._successors[event.item] = Successor(heir, successor.after)
 
     def _decide_one(self, name: str, event: Event, now: float) -> Iterator[Action]:
-        self._moved[name], finished, former = None, False, self.by_name[name].settings.watchdog
-        for contender, begun in decide(self.by_name[name], event, now):
+        self._moved[name], finished, former = None, False, self.by_name[name].settings
+        for contender, begun in decide(self._informed(self.by_name[name]), event, now):
             self.by_name[name] = contender
             for action in begun:
                 if isinstance(action, Arm):
@@ -129,9 +134,23 @@ class Contenders:
                     yield action
                 finished = finished or (isinstance(action, Finished) and action.clean)
         if self.by_name[name].settings.watchdog is not None or name in self.devices.armed:
-            self.devices.note(self.by_name[name], former, now)
+            self.devices.note(self.by_name[name], former.watchdog, now)
+        self._count(self.by_name[name], former.group)
         if finished:
             self._end(self.by_name[name])
+
+    def _informed(self, contender: Contender) -> Contender:
+        """Return the contender that knows how many other locks of its group this node holds."""
+        held, name = self._held[contender.settings.group], contender.settings.name
+        lock = contender.lock.beside(len(held) - (name in held), contender.session.id)
+        return replace(contender, lock=lock)
+
+    def _count(self, contender: Contender, former_group: str) -> None:
+        """Note whether this contender holds, in its group and in that of its former settings."""
+        settings = contender.settings
+        self._held[former_group].discard(settings.name)
+        for group in ("", settings.group):
+            (self._held[group].add if contender.may_have_lock else self._held[group].discard)(settings.name)
 
     def _end(self, contender: Contender) -> None:
         """Begin each item that waited for this contender, and forget a contender that departs."""

@@ -42,6 +42,7 @@ class Lease:
     exchange_s: float  # how long one exchange with Consul may take; a holder's read at most one interval
     key_delay_s: float  # how long the key or slot of a holder that vanished is kept back
     acquire_delay_s: float = 0.0  # how long this node, as a waiter, leaves a free key to other nodes
+    busy_s: float = 0.0  # how much longer at most because of the other locks that it holds
     # How long a node that has acquired such a key waits at most before it acts. None: fence has to succeed.
     wait_s: float | None = 0.0
 
@@ -77,7 +78,7 @@ class Lease:
         """
         if self.ttl_s is None or self.wait_s is None:
             return None
-        return 2 * self.ttl_s + self.key_delay_s + self.acquire_delay_s + self.wait_s
+        return 2 * self.ttl_s + self.key_delay_s + self.acquire_delay_s + self.busy_s + self.wait_s
 
     @property
     def fresh_s(self) -> float:

@@ -170,6 +170,7 @@ class ItemSettings:
     service: ServiceSettings | None = None
     watchdog: Watchdog | None = None
     fence: Fence | None = None  # of an election
+    group: str = ""  # the items among which an election with a ``busy_delay`` spreads. Blank: all
 
     @property
     def lockout_s(self) -> float:
@@ -199,6 +200,7 @@ class ElectionSettings(ItemSettings):
 
     kind: ClassVar[str] = "election"
     acquire_delay_s: float = 0.0  # how long this node leaves a free key to other nodes
+    busy_delay_s: float = 0.0  # how much longer for each other lock of the group that this node holds
     only_locks: bool = False  # a key with a value that was never locked is left alone, as ``lock`` does
 
 

@@ -73,8 +73,13 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         app(candidate_check={"exec": ["true"]}),
         app(candidate_check={"maintenance": True}),
     ],
-    "`acquire_delay`, `rejoin_delay`, `on_adopt`, `acquire_failure`, `accept_overlap`": [
+    "`acquire_delay`, `busy_delay`, `group`": [
         app(acquire_delay="2s"),
+        app(busy_delay="2s"),
+        app(group="databases"),
+        rebuild(group="databases"),
+    ],
+    "`rejoin_delay`, `on_adopt`, `acquire_failure`, `accept_overlap`": [
         app(rejoin_delay="1s"),
         app(on_adopt="acquire"),
         app(acquire_failure="keep"),

@@ -65,6 +65,7 @@ def test_check_json_has_the_figures_and_warnings_of_a_valid_file(tmp_path: Path)
         "cut_off_s": 0,
         "failover_s": 57.0,
         "acquire_delay_s": 2.0,
+        "busy_s": 0.0,
         "key_delay_s": 45.0,
         "wait_s": 0.0,
         "lose_terms": [{"what": "on_lose[0]", "length_s": 6.0}],

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from supervisor.commands.check.relied_on import DEFAULT_GOSSIP, SERF_HEALTH, Gossip, acts_after_s, noticed_s
 from supervisor.config import Config, Problem
 from supervisor.config.formats.durations import format_duration
-from supervisor.config.lease_checks import watchdog_sum
+from supervisor.config.lease_checks import others_of, watchdog_sum
 from supervisor.config.problems import PROBLEMS_MAX
-from supervisor.core.frozen import dataclass
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
-from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings
 
 if TYPE_CHECKING:
     from supervisor.commands.check.findings import Finding
@@ -102,7 +102,7 @@ def as_json(checked: Checked) -> str:
     return _document(
         valid=True,
         warnings=[_problem(problem) for problem in config.warnings],
-        items=[_figures(settings) for settings in config.items],
+        items=[_figures(settings, others_of(settings, config.items)) for settings in config.items],
         connect=None if found is None else [asdict(one) for one in found],
     )
 
@@ -123,11 +123,11 @@ def _problem(problem: Problem) -> dict[str, object]:
     return {**problem._asdict(), "remedy": problem.remedy}
 
 
-def _figures(settings: ItemSettings) -> dict[str, object]:
+def _figures(settings: ItemSettings, others: int) -> dict[str, object]:
     item: dict[str, object] = {"name": settings.name, "kind": settings.kind, "key": settings.key}
     if not settings.contend:
         return {**item, "contend": False, "lease": None}
-    lease = lease_of(settings)
+    lease = _lease(settings, others)
     terms = [{"what": what, "length_s": length_s} for what, length_s in lose_terms(settings)]
     figures = {"silence_s": lease.silence_s, "cut_off_s": lease.cut_off_s, "failover_s": lease.failover_s}
     guard = {"guard": settings.lockout_name, "guard_s": settings.lockout_s}
@@ -136,11 +136,17 @@ def _figures(settings: ItemSettings) -> dict[str, object]:
     return {**item, "contend": True, "lease": {**guard, **own, **figures, "lose_terms": terms}}
 
 
-def _paragraphs(items: Iterable[ItemSettings]) -> Iterator[str]:
+def _lease(settings: ItemSettings, others: int) -> Lease:
+    """Return the lease of an item whose busy_delay counts so many other items."""
+    busy_delay_s = settings.busy_delay_s if isinstance(settings, ElectionSettings) else 0.0
+    return replace(lease_of(settings), busy_s=busy_delay_s * others)
+
+
+def _paragraphs(items: Sequence[ItemSettings]) -> Iterator[str]:
     """Yield one paragraph for each item, or for all items that differ in name and key alone."""
     alike: dict[tuple[tuple[str, str], ...], list[ItemSettings]] = {}
     for settings in items:
-        alike.setdefault(tuple(_rows(settings)), []).append(settings)
+        alike.setdefault(tuple(_rows(settings, others_of(settings, items))), []).append(settings)
     for rows, group in alike.items():
         if len(group) == 1:
             yield f"{group[0].name}\n" + as_lines([_place(group[0]), *rows], "  ")
@@ -157,14 +163,14 @@ def _place(settings: ItemSettings) -> tuple[str, str]:
     return "key", settings.key
 
 
-def _rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
+def _rows(settings: ItemSettings, others: int) -> Iterator[tuple[str, str]]:
     """Yield a row for each figure of an item."""
     if isinstance(settings, SemaphoreSettings):
         yield "slots", f"{settings.limit} at most, fewer where .lock in Consul says so"
     role = "waits, and tries on an operator's word alone" if settings.manual else "contends"
     yield "role", role if settings.contend else "observes: no session, no lease"
     if settings.contend:
-        yield from lease_rows(settings)
+        yield from lease_rows(settings, others)
         yield from guard_rows(settings)
 
 
@@ -188,9 +194,12 @@ def as_lines(rows: Iterable[tuple[str, str]], before: str) -> str:
     return "".join(f"{before}{label:<{_LABEL_WIDTH}}  {text}\n" for label, text in rows)
 
 
-def lease_rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
-    """Yield each figure of the lease of an item that contends: its name, and its sum."""
-    lease = lease_of(settings)
+def lease_rows(settings: ItemSettings, others: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield each figure of the lease of an item that contends: its name, and its sum.
+
+    others: how many other items count for its busy_delay.
+    """
+    lease = _lease(settings, others)
     yield "ttl", "none" if lease.ttl_s is None else format_duration(lease.ttl_s)
     yield settings.lockout_name, format_duration(lease.lock_delay_s)
     terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in lose_terms(settings))
@@ -204,7 +213,8 @@ def lease_rows(settings: ItemSettings) -> Iterator[tuple[str, str]]:
         yield "watchdog", f"fires at the latest {earlier} before another node may act, and a restart needs"
         yield "", text
     yield from (
-        ("failover" if index == 0 else "", text) for index, text in enumerate(_failover(settings, lease))
+        ("failover" if index == 0 else "", text)
+        for index, text in enumerate(_failover(settings, lease, others))
     )
 
 
@@ -236,7 +246,7 @@ def _cut_off(lease: Lease, ttl_s: float) -> str:
     return f"{cut_off_s} are tolerated while Consul keeps its leader: {terms}"
 
 
-def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
+def _failover(settings: ItemSettings, lease: Lease, others: int) -> Iterator[str]:
     if lease.failover_s is not None and lease.ttl_s is not None:
         longest, more = format_duration(lease.failover_s), format_duration(2 * lease.ttl_s)
         terms = f"2 x ttl + {settings.lockout_name}"
@@ -245,6 +255,8 @@ def _failover(settings: ItemSettings, lease: Lease) -> Iterator[str]:
             terms = f"2 x ttl + {kept} + {settings.lockout_name}"
         if lease.acquire_delay_s:
             terms += f" + acquire_delay {format_duration(lease.acquire_delay_s)}"
+        if lease.busy_s:
+            terms += f" + busy_delay {format_duration(lease.busy_s / others)} x {others} other items"
         yield f"{longest} at most after a crash while Consul keeps its leader: {terms};"
         yield f"else Consul's own election and {more} more"
         return

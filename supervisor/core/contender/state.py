@@ -23,6 +23,7 @@ from supervisor.core.machines.guard import Guard
 from supervisor.core.machines.record import RecordKeeper, record_of
 from supervisor.core.machines.session import Session, Stage, Terms
 from supervisor.core.machines.tenure import Phase, Tenure
+from supervisor.core.requests import Acquire
 from supervisor.core.settings import NOWHERE, ItemSettings, Place, SessionSettings
 from supervisor.core.tenure_record import State, TenureRecord, in_whole_ms
 from supervisor.core.times import LONG_AGO, NEVER
@@ -220,6 +221,11 @@ class Contender:
         if self.tenure is None or self.session.dead:
             return False
         return self.tenure.taken_at is None and bool(self.session.id)
+
+    @property
+    def may_have_lock(self) -> bool:
+        """Whether this node holds or loses, or tries to acquire now."""
+        return self.tenure is not None or isinstance(self.session.write.pending, Acquire)
 
     def may_act(self, now: float) -> bool:
         """Return whether this node may act as holder now: on_acquire is done, and the lease is valid."""

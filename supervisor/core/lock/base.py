@@ -90,6 +90,10 @@ class Lock(ABC):
     def follows(self, settings: ItemSettings, now: float) -> Self:
         """Go on by these settings, which also count for a lock that is free already."""
 
+    def beside(self, held: int, our_session: str) -> Self:
+        """Return the lock of a node that holds so many other locks."""
+        return self
+
     @abstractmethod
     def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
         """Return the lock as the observation shows it, and plan the attempt accordingly.

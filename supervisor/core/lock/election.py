@@ -6,12 +6,15 @@ delay, because it reads each holder's session once while that session holds the 
 
 Where many contenders wait for the key, few of them try at the same moment (``lock.backoff``).
 
-A node that is not preferred leaves a free key to other nodes for its ``acquire_delay``. A holder may hand the
-key over to a node that an operator has named (``lock.handover``). Then the other nodes leave the key to it.
+A node that is not preferred leaves a free key to other nodes for its ``acquire_delay``. With a ``busy_delay``
+that grows with each other lock that this node holds, so nodes with fewer locks are first. A part of one
+``busy_delay`` is drawn, so nodes with equally many locks try for different keys. A holder may hand the key
+over to a node that an operator has named (``lock.handover``). Then the other nodes leave the key to it.
 
-The bound: a contender that may try does so at most ``BACKOFF_MAX_S + acquire_delay`` after the key has become
-free. If Consul refuses that attempt because of a lock-delay, the contender tries again at most that long
-after the delay's end. A hand-over to another node adds ``HANDOVER_S`` to the first of these times.
+The bound: a contender that may try does so at most ``BACKOFF_MAX_S + acquire_delay + held * busy_delay``
+after the key has become free. If Consul refuses that attempt because of a lock-delay, the contender tries
+again at most that long after the delay's end. A hand-over to another node adds ``HANDOVER_S`` to the first of
+these times.
 """
 
 from typing import Self
@@ -85,9 +88,11 @@ class ElectionLock(Lock):
     attempt_probability: float = 1.0  # how likely this node tries at once when the key is free again
     hold_index: int = 0  # the index at which the newest hold began
     acquire_delay_s: float = 0.0  # how long each free key is left to other contenders, by the file
+    busy_delay_s: float = 0.0  # how much longer for each other lock that this node holds, by the file
+    held: int = 0  # how many of them it holds
     only_locks: bool = False  # that of ``ElectionSettings``
     # How long this node leaves the free key to other contenders before it tries. The sum contains
-    # ``acquire_delay_s``, but not the time for which a key that is handed over is left to its target.
+    # ``leaves_s``, but not the time for which a key that is handed over is left to its target.
     backoff_s: float = 0.0
     opened_unseen: bool = False  # the key was free already when this node saw it first
     refusals: int = 0  # attempts in a row that Consul refused without showing a holder; 2 stands for more
@@ -123,12 +128,30 @@ class ElectionLock(Lock):
     def follows(self, settings: ItemSettings, now: float) -> Self:
         """Go on by these settings; a new acquire_delay also counts for a key that is already free."""
         assert isinstance(settings, ElectionSettings)
-        more_s = settings.acquire_delay_s - self.acquire_delay_s
         key = replace(self, acquire_delay_s=settings.acquire_delay_s, only_locks=settings.only_locks)
-        key = replace(key, has_fence=settings.fence is not None)
+        key = replace(key, busy_delay_s=settings.busy_delay_s, has_fence=settings.fence is not None)
+        return key._later_by(key.leaves_s - self.leaves_s)
+
+    def beside(self, held: int, our_session: str) -> Self:
+        """Return the key of a node that holds so many other locks, which also counts for a free key."""
+        if not self.busy_delay_s or held == self.held:
+            return self
+        key = replace(self, held=held)
+        is_target = self.view is not None and handover.hinted_session(self.view.value) == our_session
+        return key if is_target else key._later_by(key.leaves_s - self.leaves_s)
+
+    def _later_by(self, more_s: float) -> Self:
         if not self.is_free:
-            return key
-        return replace(key, backoff_s=max(0.0, self.backoff_s + more_s), try_at=self.try_at + more_s)
+            return self
+        return replace(self, backoff_s=max(0.0, self.backoff_s + more_s), try_at=self.try_at + more_s)
+
+    @property
+    def leaves_s(self) -> float:
+        """How long this node leaves a free key to other nodes, by the file and by what it holds."""
+        if not self.busy_delay_s or not self.held:
+            return self.acquire_delay_s
+        drawn = backoff.hash_to_unit(self.spread, self.hold_index)
+        return self.acquire_delay_s + self.busy_delay_s * (self.held - drawn)
 
     def with_observation(self, observation: Observation, our_session: str | None, now: float) -> Self:
         """Return the key as the observation shows it; where the key is free, plan when to try for it."""
@@ -179,7 +202,7 @@ class ElectionLock(Lock):
         target = handover.hinted_session(view.value)
         is_target = target == our_session
         drawn_s = self._next_backoff_s
-        backoff_s = 0.0 if is_target else drawn_s + self.acquire_delay_s
+        backoff_s = 0.0 if is_target else drawn_s + self.leaves_s
         handover_s = handover.HANDOVER_S if target and not is_target else 0.0
         return replace(
             self,

@@ -54,6 +54,23 @@ def test_the_failover_of_a_node_that_is_not_preferred_counts_its_acquire_delay(t
     assert "warning" not in text
 
 
+def test_the_failover_counts_what_this_node_may_hold_of_the_group(tmp_path: Path) -> None:
+    group = "{busy_delay: 500ms, group: g}"
+    items = f"{{a: {group}, b: {group}, c: {{group: g}}, d: {{}}, e: {{group: g, contend: true}}}}"
+    text = printed(tmp_path, f"elections: {items}\nsemaphores: {{s: {{limit: 2, group: g}}}}")
+    assert "  failover     52s at most" in text
+    assert "2 x ttl + lock_delay + busy_delay 0.5s x 4 other items;\n" in text
+    assert "warning" not in text
+
+
+def test_a_wait_for_other_locks_beyond_the_lock_delay_is_warned_of_once(tmp_path: Path) -> None:
+    items = ", ".join(f"e{number}: {{busy_delay: 10s}}" for number in range(5))
+    text = printed(tmp_path, f"elections: {{{items}}}")
+    assert text.count("warning") == 1
+    assert "elections.e0.busy_delay: after a crash a node that holds most" in text
+    assert "each try in the first 30s: set 7.5s or less\n" in text
+
+
 def test_an_acquire_delay_beyond_the_lock_delay_is_warned_of(tmp_path: Path) -> None:
     text = printed(tmp_path, "elections: {app: {acquire_delay: 47s, session: {lock_delay: 45s}}}")
     assert (

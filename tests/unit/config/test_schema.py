@@ -147,6 +147,7 @@ def another(key: str, default: Any) -> Any:
         "kill_after": "2s",
         "stop_timeout": "3s",
         "acquire_delay": "3s",
+        "busy_delay": "3s",
         "after": "3s",
         "deregister_critical_service_after": "2m",
         "rejoin_delay": "3s",
