@@ -202,6 +202,7 @@ class ElectionSettings(ItemSettings):
     acquire_delay_s: float = 0.0  # how long this node leaves a free key to other nodes
     busy_delay_s: float = 0.0  # how much longer for each other lock of the group that this node holds
     only_locks: bool = False  # a key with a value that was never locked is left alone, as ``lock`` does
+    only_index: int | None = None  # the ModifyIndex of the one state of the key that is tried for. None: any
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ CASES = [
     ("lock", 0, "codes/locked -- true"),
     ("lock", 1, "--wait 0 codes/rival -- true"),
     ("lock", 2, "codes/locked"),
+    ("lock", 2, "-n 2 --every 5m codes/locked -- true"),
     ("lock", 69, "--wait 0 codes/locked -- true"),
     ("lock", 78, "codes/locked -- true"),
     ("lock", 126, "codes/locked -- /etc/passwd"),

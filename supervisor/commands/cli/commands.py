@@ -292,8 +292,8 @@ COMMANDS = {
         {
             DONE: "the command was run and ended with 0. Any other code of the command is passed on, and a "
             "command that signal N ended gives 128 + N",
-            NEGATIVE: "other contenders hold the lock, or the lock was lost and the command was ended; or "
-            "the command ended with 1",
+            NEGATIVE: "other contenders hold the lock, or the command is not due by --every, or the lock was "
+            "lost and the command was ended; or the command ended with 1",
             UNREACHABLE: "at the end of --wait Consul did not answer, or made no session yet",
             CONFIGURATION: "a CONSUL_ variable or the token file cannot be used, the token lacks a right, "
             "the key belongs to another program or has a value and was never locked, or the lock-delay is "
@@ -309,6 +309,13 @@ COMMANDS = {
             "how long to wait for the lock, a day at most; 0: try once (default: no limit)",
             values.wait_s,
             dest="wait_s",
+        ),
+        _argument(
+            "--every DURATION",
+            "run COMMAND at most once in this time on all machines together, whatever their clocks say; "
+            "--wait is then at least 1s",
+            values.every_s,
+            dest="every_s",
         ),
         _argument("--ttl DURATION", "the TTL of the session (default: 10s)", values.ttl),
         _argument(

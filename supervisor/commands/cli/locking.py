@@ -16,6 +16,7 @@ from supervisor.commands.cli.terminal import collect_rarely, fail, report, run_a
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.errors import CommandError
 
+WAIT_MIN_S = 1.0  # with --every, because another machine may hold the lock to note what it has seen
 STOP_TIMEOUT_S = 5.0  # between TERM and KILL, as `consul lock` leaves it
 
 
@@ -37,6 +38,8 @@ def _lock(options: argparse.Namespace) -> int:
             USAGE,
             f"cannot use the prefix {options.key}: with -n it is that of `consul lock -n`, without /.lock",
         )
+    if options.limit is not None and options.every_s is not None:
+        return fail(USAGE, "cannot use --every with -n: a period has one start, remove one of the two")
     if refused := _why_not_executable(options.argv):
         code, why = refused
         return fail(code, f"cannot run {options.argv[0]}: {why}")
@@ -66,12 +69,19 @@ def _hold(options: argparse.Namespace) -> int:
     hostname = socket.gethostname()
     settings = lock_settings(line, os.environ, hostname)
     consul = from_environment(os.environ)
-    manner = Manner(options.wait_s, kills, _say, _say if options.verbose else lambda text: None)
+    wait_s, period = options.wait_s, None
+    if options.every_s is not None:
+        from supervisor.adapters.journal.identity import place_here
+        from supervisor.commands.lock_command.period import Period
+
+        period = Period(options.every_s, place_here().boot, hostname)
+        wait_s = None if wait_s is None else max(wait_s, WAIT_MIN_S)
+    manner = Manner(wait_s, kills, _say, _say if options.verbose else lambda text: None)
     environ = {**os.environ, "CONSUL_LOCK_HELD": "true"}  # as `consul lock` sets it
 
     async def holding() -> int:
         collect_rarely()
-        return await Holding(consul, settings, manner, environ, hostname, waiting).run()
+        return await Holding(consul, settings, manner, environ, hostname, waiting, period).run()
 
     try:
         return run_async(holding())

@@ -12,6 +12,7 @@ from pathlib import Path
 CHECKS_MAX = 32  # of a session, as the schema has it
 TTL_S_MAX = 86_400.0  # Consul's own bound
 LOCK_DELAY_S_MAX = 60.0  # Consul applies no more
+EVERY_S_MAX = 8760 * 3600.0  # a year
 TIMEOUT_S_MAX = 86_400.0  # of a command that waits; a script that waits for longer should do so in a loop
 
 
@@ -88,6 +89,10 @@ def timeout_s(text: str) -> float:
 def wait_s(text: str) -> float:
     """Return the seconds that ``lock`` waits at most. A plain 0 needs no unit."""
     return 0.0 if text == "0" else timeout_s(text)
+
+
+def every_s(text: str) -> float:
+    return _bounded_s(text, 1.0, EVERY_S_MAX, f"invalid period {text}: from 1s to 8760h")
 
 
 def probe_interval_s(text: str) -> float:

@@ -2,6 +2,7 @@
 
     holding.py    the core, Consul and the command, from the first request to the release
     judgement.py  when to give up before the command has begun, and why
+    period.py     whether a command of ``--every`` is due
     terminal.py   the terminal, which belongs to the command while it runs
     waiting.py    the process of the command, which waits until the lock is held
     guard.py      ends the command when this process is killed

@@ -10,6 +10,7 @@ import random
 import secrets
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +24,8 @@ from supervisor.adapters.runtime.driver import STARTED_S, Driver, Effects, prepa
 from supervisor.adapters.runtime.signal_callbacks import listen
 from supervisor.commands.lock_command import judgement
 from supervisor.commands.lock_command.guard import Guard
-from supervisor.commands.lock_command.judgement import LockLost
+from supervisor.commands.lock_command.judgement import LockLost, NotAcquired
+from supervisor.commands.lock_command.period import Period
 from supervisor.commands.lock_command.terminal import Terminal
 from supervisor.commands.lock_command.waiting import WaitingProcess
 from supervisor.config import Config, ConsulSettings, LogSettings
@@ -42,11 +44,12 @@ from supervisor.core.actions import (
 from supervisor.core.contender.creation import contender_of
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StopAsked, Tick
-from supervisor.core.frozen import dataclass
-from supervisor.core.outcomes import Dropped
-from supervisor.core.requests import Request
-from supervisor.core.settings import ItemSettings, Wanted
+from supervisor.core.events import Answered, Event, HookEnded, RunEnded, SettingsChanged, StopAsked, Tick
+from supervisor.core.frozen import dataclass, replace
+from supervisor.core.outcomes import Dropped, KeyView
+from supervisor.core.requests import Acquire, Request
+from supervisor.core.settings import ElectionSettings, ItemSettings, Wanted
+from supervisor.core.times import LONG_AGO
 from supervisor.errors import CommandError
 
 FORWARDED = (
@@ -62,6 +65,8 @@ FORWARDED = (
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 OF_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)  # the kernel sends these to a foreground group
 BY_SIGNAL = 128  # and the number of the signal, as shells report it
+JUDGED_S = 1.0  # how long a start that was decided on may wait for its acquire
+UNDECIDED = -1  # no key has this ModifyIndex
 CANNOT_RUN = 126  # as shells report it
 EXIT_BUG = 70
 
@@ -88,6 +93,8 @@ class Holding:
     _reason = "lock-lost"  # why this node holds no more
     _how_ended = ""  # of the command
     _why_not: CommandError | None = None
+    _judged_at = LONG_AGO  # when it was decided last whether the command is due
+    _not_due = ""  # why the command is not due; the lock is then held only to note that
     _hindrance = ""  # why Consul did not answer, or made no session; blank: it does
 
     def __init__(
@@ -98,9 +105,12 @@ class Holding:
         environ: Mapping[str, str],
         hostname: str,
         waiting: WaitingProcess | None,
+        period: Period | None = None,
     ) -> None:
         """Make all parts. Raises TokenError when the token file cannot be used."""
-        self._settings, self._manner = settings, manner
+        if period is not None and isinstance(settings, ElectionSettings):
+            settings = replace(settings, only_index=UNDECIDED)
+        self._settings, self._manner, self._period = settings, manner, period
         config = Config(consul, LogSettings(), (settings,), state_dir="")
         self._client = ConsulClient(config, lambda level, event, why: manner.say(why), boottime)
         self._hooks = Hooks(
@@ -118,7 +128,7 @@ class Holding:
         self._contenders = Contenders((contender,))
         effects: Effects = {
             PrepareWrite: self._client.prepare,
-            StartRun: self._hooks.start_run,
+            StartRun: self._start_run,
             StopRun: self._stop_run,
         }
         self._driver = Driver(self._contenders, self, effects)
@@ -162,6 +172,8 @@ class Holding:
             self._report(action)
         if isinstance(event, Answered) and self._is_acquiring:
             self._judge(event)
+        if self._period is not None and self._is_acquiring and self._contender.tenure is None:
+            self._decide(self._period, isinstance(event, Answered) and isinstance(event.request, Acquire))
         if self._contenders.stopped:
             self._ended.set()
 
@@ -187,6 +199,31 @@ class Holding:
                 self._manner.say(f"waiting on: {hindrance}")
             self._hindrance = hindrance
 
+    def _decide(self, period: Period, has_failed: bool) -> None:
+        """Decide whether the command is due, at the moment of the try, and for the key as it then is.
+
+        has_failed: a try that was decided on has failed, so that the next one is decided on anew.
+        """
+        contender, now = self._contender, boottime()
+        view, settings, lock = contender.lock.view, contender.settings, contender.lock
+        if not isinstance(view, KeyView) or not isinstance(settings, ElectionSettings):
+            return
+        period.sees(view.value, now)
+        if has_failed:
+            decided = replace(settings, only_index=UNDECIDED)
+        elif not contender.may_try or now < lock.try_at or not lock.is_surely_free(now):
+            return
+        elif lock.is_as_decided and now < self._judged_at + JUDGED_S:
+            return
+        else:
+            judged, self._judged_at = period.judge(view.value, now, time.time()), now
+            self._not_due = judged.why_not
+            if judged.value is None:
+                self._give_up(NotAcquired(f"cannot lock {settings.key}: {judged.why_not}"))
+                return
+            decided = replace(settings, value=judged.value, only_index=view.modify_index)
+        self.dispatch(SettingsChanged(settings.name, decided))
+
     def _on_wait_over(self) -> None:
         contender = self._contender
         if self._is_acquiring and (contender.tenure is None or contender.guard is not None):
@@ -206,6 +243,18 @@ class Holding:
 
     def _on_spawned(self, started: StartHook | StartRun, pgid: int) -> None:
         self._begun, self._pgid = True, pgid
+
+    def _start_run(self, action: StartRun) -> None:
+        if self._not_due:
+            asyncio.get_running_loop().call_soon(self._leave, action)
+        else:
+            self._hooks.start_run(action)
+
+    def _leave(self, action: StartRun) -> None:
+        """Release a lock that was only acquired to note in its value that this machine has seen the start."""
+        self._why_not = NotAcquired(f"cannot lock {self._settings.key}: {self._not_due}")
+        self.dispatch(RunEnded(action, self._not_due, began=False))
+        self.dispatch(StopAsked())
 
     def _begin(self, argv: Sequence[str], env: Mapping[str, str]) -> int:
         """Let the command begin, and return its process id. Raises OSError when that is not possible."""

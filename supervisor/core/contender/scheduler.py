@@ -161,7 +161,7 @@ def _advance_session(contender: Contender, now: float) -> Begun:
     if session.stage is Stage.LIVE and session.renew.ready(now):
         session, renewal = sessions.begin_renewal(session, contender.terms, now)
         contender = replace(contender, session=session)
-    if contender.may_try and now >= lock.try_at and lock.is_surely_free(now):
+    if contender.may_try and now >= lock.try_at and lock.is_surely_free(now) and lock.is_as_decided:
         attempt = lock.attempt_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
         begun.append(attempt)

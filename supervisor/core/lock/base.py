@@ -198,6 +198,11 @@ class Lock(ABC):
         return self
 
     @property
+    def is_as_decided(self) -> bool:
+        """Whether the settings name this state of the lock, or none, as that to try for."""
+        return True
+
+    @property
     def lockout_s(self) -> float:
         """How long the other contenders surely wait for us when we vanish. NEVER: as long as in our file."""
         return NEVER

@@ -91,6 +91,7 @@ class ElectionLock(Lock):
     busy_delay_s: float = 0.0  # how much longer for each other lock that this node holds, by the file
     held: int = 0  # how many of them it holds
     only_locks: bool = False  # that of ``ElectionSettings``
+    only_index: int | None = None  # likewise
     # How long this node leaves the free key to other contenders before it tries. The sum contains
     # ``leaves_s``, but not the time for which a key that is handed over is left to its target.
     backoff_s: float = 0.0
@@ -130,6 +131,7 @@ class ElectionLock(Lock):
         assert isinstance(settings, ElectionSettings)
         key = replace(self, acquire_delay_s=settings.acquire_delay_s, only_locks=settings.only_locks)
         key = replace(key, busy_delay_s=settings.busy_delay_s, has_fence=settings.fence is not None)
+        key = replace(key, only_index=settings.only_index)
         return key._later_by(key.leaves_s - self.leaves_s)
 
     def beside(self, held: int, our_session: str) -> Self:
@@ -267,6 +269,12 @@ class ElectionLock(Lock):
         index = 0 if view is None else view.modify_index
         request = Acquire(terms.item, now, terms.exchange_s, terms.key, session, value, index, over=over)
         return request if claim is None or over else replace(request, claim=claim)
+
+    @property
+    def is_as_decided(self) -> bool:
+        return self.only_index is None or (
+            self.view is not None and self.view.modify_index == self.only_index
+        )
 
     @property
     def tries_over_record(self) -> bool:

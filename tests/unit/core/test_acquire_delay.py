@@ -112,3 +112,12 @@ def test_the_failover_time_counts_it() -> None:
 
 def test_the_lock_delay_of_the_holder_is_asked_for_as_always() -> None:
     assert p.behind(acquire_delay_s=DELAY_S).times(p.INFO) == [0.2]
+
+
+def test_a_key_is_tried_for_only_in_the_state_that_the_settings_name() -> None:
+    """``lock --every`` decides on a value for one state of the key."""
+    play = p.waiting(only_index=-1)
+    play.does(0.2, p.WATCH, p.FREE, "watch 5")
+    play.happens(0.3, e.SettingsChanged("n", p.contender(only_index=FREE_AGAIN.modify_index)))
+    assert tried_at(play) == []
+    play.does(0.4, p.WATCH, FREE_AGAIN, "acquire s, watch 12")
