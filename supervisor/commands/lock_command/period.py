@@ -17,10 +17,8 @@ from math import isfinite
 from supervisor.config.formats.durations import format_duration
 from supervisor.core.frozen import dataclass
 
-SLACK_SHARE, SLACK_S_MAX = (
-    1 / 20,
-    5.0,
-)  # how much earlier a start may come, because cron itself is late at times
+# How much earlier a start may come, because cron itself is late at times.
+SLACK_SHARE, SLACK_S_MAX = 1 / 20, 5.0
 CLOCKS_OFF_S = 86_400.0  # no clock is off by more, unless it was never set
 NEVER_SET_S = 1_577_836_800.0  # 2020: a wall clock that shows less was never set
 SEEN_MAX = 64  # machines that note a start; the value stays below 4 KiB

@@ -139,8 +139,7 @@ class ElectionLock(Lock):
         if not self.busy_delay_s or held == self.held:
             return self
         key = replace(self, held=held)
-        is_target = self.view is not None and handover.hinted_session(self.view.value) == our_session
-        return key if is_target else key._later_by(key.leaves_s - self.leaves_s)
+        return key if self.is_handed_to(our_session) else key._later_by(key.leaves_s - self.leaves_s)
 
     def _later_by(self, more_s: float) -> Self:
         if not self.is_free:
