@@ -78,6 +78,7 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("pause app --socket /nonexistent", 69, ASK),
         ("reload --socket /nonexistent", 69, ASK),
         ("plan --failover 50s --on-lose 5s", 0, SETTINGS),
+        ("policy GOOD", 0, YAML | VALIDATOR | CONSUL),
         ("check GOOD", 0, YAML | VALIDATOR | LOOP),
         ("test-hook none on_lose[0] --config GOOD", 2, YAML | VALIDATOR),
         ("test-hook app on_acquire[0] --config GOOD", 1, YAML | VALIDATOR | CONSUL),

@@ -2,6 +2,7 @@
 
     report.py      figures of the leases, warnings and findings, as text and as JSON
     plan.py        the inverse of the figures: the session block that meets an operator's wishes
+    policy.py      the rights that a configuration needs, as the rules of a policy
     connection.py  check --connect: requests to the real Consul, none of which changes anything
     findings.py    the meaning of each of Consul's answers, with its remedy
     relied_on.py   what a quick file relies on in Consul's own configuration

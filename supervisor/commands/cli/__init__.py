@@ -6,7 +6,7 @@
     exit_codes.py       the numbers of the exit codes
     terminal.py         errors and exit codes, questions, the terminal's width and colours, the event loop
     running.py          run
-    checking.py         check
+    checking.py         check, policy
     planning.py         plan
     hook_commands.py    test-hook
     locking.py          lock

@@ -1,4 +1,4 @@
-"""``check``: whether a configuration is valid, and the figures of its leases."""
+"""``check`` and ``policy``: whether a configuration is valid, its figures, and the rights that it needs."""
 
 import argparse
 import os
@@ -22,6 +22,7 @@ from supervisor.commands.check.report import (
     verdict,
     warnings_text,
 )
+from supervisor.commands.cli.display.text import escape
 from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE, USAGE
 from supervisor.commands.cli.terminal import fail, report, run_async
 from supervisor.config import Config, ConfigError, Problem, environment_file, load
@@ -171,3 +172,19 @@ def _ask_consul(config: Config) -> tuple[list["Finding"], int]:
     if not is_reached(found):
         return found, UNREACHABLE
     return found, CONFIGURATION if any(one.level is Level.ERROR for one in found) else DONE
+
+
+def policy(options: argparse.Namespace) -> int:
+    """Print the rules of a policy with exactly the rights that this configuration needs."""
+    from supervisor.adapters.consul.endpoints import NODE
+    from supervisor.commands.check.policy import agents_node
+    from supervisor.commands.check.policy import policy as policy_for
+
+    config = load(options.path, os.environ, socket.gethostname())
+    if NODE in (rules := policy_for(config.items, options.purpose)):
+        node, why = run_async(agents_node(config.consul))
+        rules = rules.replace(NODE, node or NODE)
+        if why:
+            print(f"# replace {NODE}, see `consul members`; it is not known here: {escape(why)}")
+    print(rules, end="")
+    return DONE

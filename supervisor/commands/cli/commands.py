@@ -21,6 +21,7 @@ from supervisor.commands.cli.exit_codes import (
 )
 
 DEFAULT_CONFIG = Path("/etc/consul-supervisor")
+POLICY_PURPOSES = ("daemon", "operator", "observer")  # the first is the default
 DRILL_HOOKS = ("recorders", "real")  # the first is the default
 DRILL_SPEED = 10.0
 
@@ -171,6 +172,25 @@ COMMANDS = {
         ),
         _flag("--quiet", "print only the faults and the verdict, which is the last line"),
         _flag("--json", "print one JSON document, also for errors"),
+    ),
+    "policy": CommandSpec(
+        "print the policy with exactly the rights in Consul that a configuration needs",
+        "policy /etc/consul-supervisor --for operator",
+        "checking:policy",
+        {
+            DONE: "the rules were printed; where the agent does not tell its node, a comment says "
+            "so, and NAME-OF-THE-AGENTS-NODE stands for it",
+            CONFIGURATION: "the configuration is invalid",
+        },
+        _argument("PATH", _PATH, Path),
+        _argument(
+            "--for PURPOSE",
+            "daemon: what run needs; observer: members, leader, wait, sessions, status --cluster and verify; "
+            "operator: these, and sessions destroy, limit, drain, step-down (default: %(default)s)",
+            dest="purpose",
+            choices=list(POLICY_PURPOSES),
+            default=POLICY_PURPOSES[0],
+        ),
     ),
     "plan": CommandSpec(
         "print the session block that meets your wishes, with its sums",

@@ -1,0 +1,84 @@
+"""``policy``: the rights in Consul that a configuration needs, as the rules of a policy.
+
+Each rule comes from the row of a request in ``adapters/consul/endpoints.py``, as the errors show it. So a new
+right needs its row there, and one request of that class in ``_of_daemon`` or ``_of_commands``.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
+from supervisor.adapters.consul.endpoints import endpoint_of
+from supervisor.adapters.consul.query import OneOffClient
+from supervisor.adapters.consul.responses import MalformedResponse, json_of, why
+from supervisor.adapters.consul.token import TokenError
+from supervisor.adapters.transport import ExchangeFailed
+from supervisor.commands.check.findings import facts_of
+from supervisor.config import ConsulSettings
+from supervisor.core import requests as to
+from supervisor.core.settings import ItemSettings, SemaphoreSettings
+
+ASK_S = 5.0  # the agent answers this without its servers
+_ANY = ("", 0.0, 0.0)  # the fields of a request on which no rule depends
+_RULE = re.compile(r'(\w+) "([^"]*)" \{ policy = "(read|write)" \}')
+
+
+def policy(items: Iterable[ItemSettings], purpose: str) -> str:
+    """Return one rule in each line, and no right twice. NODE stands for the agent's node.
+
+    purpose: daemon, operator or observer, as in the command.
+    """
+    rights: dict[tuple[str, str], str] = {}
+    for settings in items:
+        for request in _of_daemon(settings) if purpose == "daemon" else _of_commands(settings, purpose):
+            for resource, name, access in _RULE.findall(endpoint_of(request).rule(request)):
+                if isinstance(request, to.DestroySession):  # of any node
+                    resource, name = "session_prefix", ""
+                right = (resource, name)
+                rights[right] = "write" if "write" in (access, rights.get(right)) else "read"
+    found = sorted(rights.items(), key=lambda each: each[0][0])  # by resource, then as in the file
+    return "".join(f'{kind} "{name}" {{ policy = "{access}" }}\n' for (kind, name), access in found)
+
+
+def _reads(settings: ItemSettings) -> to.Request:
+    if isinstance(settings, SemaphoreSettings):
+        return to.ReadSlots(*_ANY, settings.prefix)
+    return to.ReadKey(*_ANY, settings.key)
+
+
+def _of_daemon(settings: ItemSettings) -> Iterator[to.Request]:
+    """Yield a request for each right that the daemon needs for this item."""
+    yield _reads(settings)
+    if settings.contend:
+        yield to.CreateSession(*_ANY, settings.session)
+        if isinstance(settings, SemaphoreSettings):
+            yield to.JoinSemaphore(*_ANY, settings.prefix, "", b"")
+        else:
+            yield to.Release(*_ANY, settings.key, "", b"", ends_record=settings.fence is not None)
+    if settings.service is not None:
+        yield to.DeregisterService(*_ANY, settings.service)
+    if settings.candidate_check is not None and settings.candidate_check.maintenance:
+        yield to.ReadMaintenance(*_ANY)
+
+
+def _of_commands(settings: ItemSettings, purpose: str) -> Iterator[to.Request]:
+    """Yield a request for each right that the commands of an observer or operator need for this item."""
+    yield _reads(settings)
+    yield ReadSessions(*_ANY)
+    if purpose == "operator":
+        yield to.DestroySession(*_ANY, "")
+        if isinstance(settings, SemaphoreSettings):
+            yield WriteSlotRecord(*_ANY, settings.prefix, to.SlotRecord(), 0)
+
+
+async def agents_node(settings: ConsulSettings) -> tuple[str, str]:
+    """Return the name of the agent's node, and why nobody knows it. One of both is blank."""
+    try:
+        async with OneOffClient(settings) as consul:
+            response = await consul.exchange(consul.codec.question("agent/self"), ASK_S)
+        if response.status_code != 200:
+            return "", f"Consul answers {why(response)}"
+        node = facts_of(json_of(response, dict)).node
+        return node, "" if node else "the agent does not report it"
+    except (TokenError, ExchangeFailed, MalformedResponse) as error:
+        return "", str(error)
