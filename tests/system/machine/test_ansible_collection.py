@@ -1,6 +1,7 @@
 """The example as a collection: it is clean by Ansible's own rules, and can be built, installed and played."""
 
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -29,8 +30,15 @@ def run(program: str, *arguments: str, folder: Path = EXAMPLE, home: Path | None
     return ran.stdout + ran.stderr
 
 
-def test_the_collection_is_clean_by_the_rules_of_production() -> None:
-    printed = run("ansible-lint", "--offline", "--strict", "--profile", "production", ".")
+def test_the_collection_is_clean_by_the_rules_of_production(tmp_path: Path) -> None:
+    """It stands where it is installed, because its playbook names its own modules."""
+    home = tmp_path / "ansible_collections" / NAME.replace(".", "/")
+    shutil.copytree(EXAMPLE, home, ignore=shutil.ignore_patterns("__pycache__"))
+    printed = run(
+        *("ansible-lint", "--offline", "--strict", "--profile", "production", "."),
+        folder=home,
+        home=tmp_path,
+    )
     assert "Profile 'production' was required, and it passed" in printed
 
 
@@ -46,9 +54,13 @@ def test_a_collection_is_built_installed_and_its_playbook_is_found_by_name(tmp_p
     inventory = tmp_path / "inventory.yml"
     inventory.write_text("consul_supervisor: {hosts: {node1: {}}}\n")
     play = [*("-i", str(inventory)), "--syntax-check"]
-    run("ansible-playbook", *play, f"{NAME}.site", folder=tmp_path, home=home)
+    for found in ("site", "patch"):
+        run("ansible-playbook", *play, f"{NAME}.{found}", folder=tmp_path, home=home)
     playbook = tmp_path / "play.yml"
     playbook.write_text(f"[{{hosts: all, roles: [{NAME}.consul_supervisor]}}]\n")
     run("ansible-playbook", *play, str(playbook), folder=tmp_path, home=home)
     explained = run("ansible-doc", "--type", "role", f"{NAME}.consul_supervisor", folder=tmp_path, home=home)
     assert "consul_supervisor_state" in explained
+    for module in sorted(each.stem for each in (EXAMPLE / "plugins" / "modules").iterdir()):
+        assert "check_mode" in run("ansible-doc", f"{NAME}.{module}", folder=tmp_path, home=home)
+    assert "OPTIONS" in run("ansible-doc", "-t", "lookup", f"{NAME}.leader", folder=tmp_path, home=home)

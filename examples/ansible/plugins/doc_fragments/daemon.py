@@ -1,0 +1,24 @@
+"""The options by which each module reaches the daemon of its node."""
+
+
+class ModuleDocFragment:
+    """The options that all modules have."""
+
+    DOCUMENTATION = r"""
+options:
+  executable:
+    description: The command on the node, by its path or its name in C(PATH).
+    type: str
+    default: consul-supervisor
+  config:
+    description:
+      - The configuration of the daemon, which names its control socket and Consul.
+      - If it is not set, that of the command, C(/etc/consul-supervisor).
+    type: path
+  socket:
+    description: The daemon's control socket, if it is not the one that O(config) names.
+    type: path
+notes:
+  - The user must be allowed to use the control socket, as C(root) and the members of C(control_group) are.
+  - Requests to Consul have the token of O(config), or of C(CONSUL_HTTP_TOKEN) in C(environment) of the task.
+"""
