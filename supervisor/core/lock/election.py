@@ -271,9 +271,8 @@ class ElectionLock(Lock):
 
     @property
     def is_as_decided(self) -> bool:
-        return self.only_index is None or (
-            self.view is not None and self.view.modify_index == self.only_index
-        )
+        index, view = self.only_index, self.view
+        return index is None or (view is not None and view.modify_index == index)
 
     @property
     def tries_over_record(self) -> bool:
