@@ -10,6 +10,7 @@
     loading.py           the configuration, loaded in a child process while the loop goes on
     accepted.py          the last accepted configuration, kept for a start that cannot use its file
     reload.py            the configuration, read again: checked whole before anything changes
+    fleet/               what the daemons tell each other and people through Consul
     preflight/           whether a configuration fits this machine: hooks that can start, modes of files
 
 What ``lock`` needs as well is in adapters/runtime.

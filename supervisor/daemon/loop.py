@@ -49,6 +49,7 @@ from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Release, Request, TakeSlot
 from supervisor.core.settings import ItemSettings, Place
 from supervisor.daemon.events import Events
+from supervisor.daemon.fleet.history import TenureHistory
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
 from supervisor.daemon.pauses import Pauses
@@ -145,7 +146,19 @@ class Daemon:
             history,
             lambda: (*contenders.by_name, *contenders.not_begun),
         )
-        facts = Facts(lambda: self._step_at, log.on_step, history.on_step, metrics.counters.on_step)
+        self._tenures = TenureHistory(
+            config,
+            node_name,
+            contenders,
+            self._client.ask,
+            history,
+            log,
+            self._on_unhandled_exception,
+            boottime,
+            time.time,
+        )
+        observers = log.on_step, history.on_step, metrics.counters.on_step, self._tenures.on_step
+        facts = Facts(lambda: self._step_at, *observers)
         own = (self._operator.on_step, self._notifier.on_step, self._pauses.on_step)
         self._observers = (facts.on_step, *own)  # see every step
         self._background = Background(self._on_unhandled_exception)
@@ -211,6 +224,9 @@ class Daemon:
         if self._reads_again:
             self._background.start(self._reload_until_good())
         await self._ended.wait()
+        self._notify_observers()
+        if not self._interrupted:
+            await self._tenures.close()
         await self._close()
         clean = self._clean and not self._interrupted
         self._log.line("info", "stopped", clean=clean)
@@ -417,6 +433,7 @@ class Daemon:
         if self._listeners.follow(config, {*contenders.by_name, *wanted}):
             self._background.start(self._listeners.move())
         self._client.follow(config)
+        self._tenures.follow(config)
         going_on = [
             name
             for name, effect in effects.items()

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from supervisor.adapters.consul import command_requests
+from supervisor.adapters.consul import command_requests, history_requests
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.adapters.consul.token import Token
@@ -82,6 +82,8 @@ EVERY_OTHER_REQUEST = [
     req.LeaveSemaphore("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
     command_requests.WriteSlotRecord("e", 0.0, 1.0, "p", ROSTER, 3),
     command_requests.ReadSessions("e", 0.0, 1.0),
+    history_requests.ReadHistory("e", 0.0, 1.0, "p/history/e"),
+    history_requests.WriteHistory("e", 0.0, 1.0, "p/history/e", b"{}", 3),
     req.ReadMaintenance("e", 0.0, 1.0),
     req.ReadService("e", 0.0, 1.0, SERVICE),
     req.RegisterService("e", 0.0, 1.0, SERVICE, 3.0),

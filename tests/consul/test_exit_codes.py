@@ -21,7 +21,7 @@ from supervisor.commands.cli.terminal import EXIT_CODES
 from supervisor.errors import CommandError
 from tests.support.captured import captured
 from tests.support.consul import Agent, free_ports
-from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until
 
 DAEMON_COMMANDS = ("status", "events", "holds", "recover", "confirm-off", "pause", "resume", "step-down")
 
@@ -57,6 +57,12 @@ CASES = [
     ("members", 2, "none --config {good}"),
     ("members", 69, "free --config {unreachable}"),
     ("members", 78, "free --config {bad}"),
+    ("history", 0, "held --json --config {daemon}"),
+    ("history", 1, "free --config {good}"),
+    ("history", 2, "slots --config {daemon}"),
+    ("history", 2, "none --config {good}"),
+    ("history", 69, "free --config {unreachable}"),
+    ("history", 78, "free --config {fleetless}"),
     ("sessions", 0, "--config {daemon}"),
     ("sessions", 1, "destroy 2f8e9dd4-3c55-4c9a-9a0e-0f3c1c7a8a11 --yes --config {daemon}"),
     ("sessions", 69, "--config {unreachable}"),
@@ -156,6 +162,7 @@ class World:
     bad: Path
     denied: Path
     unreachable: Path
+    fleetless: Path
     unique: str
     session: str
     url: str
@@ -182,6 +189,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 supervisor.wait_line("role", item=name, role="holding")
             agent.session_destroy(agent.kv_get("codes/broken")["Session"])  # type: ignore[index]
             supervisor.wait_line("role", item="broken", role="stuck")
+            until(lambda: agent.kv_get("codes/history/held"), "its tenure is told")
             yield world_of(folder, supervisor, agent, guarded)
             assert supervisor.running
         finally:
@@ -193,6 +201,7 @@ def config_of(folder: Path, agent: Agent) -> dict[str, object]:
     keys = {name: {"key": f"codes/{name}"} for name in ("held", "seen", "broken")}
     return {
         "consul": {"address": agent.url},
+        "fleet": {"prefix": "codes"},
         "control_socket": str(folder / "c.sock"),
         "elections": {
             "held": keys["held"],
@@ -214,9 +223,10 @@ def world_of(folder: Path, supervisor: Supervisor, agent: Agent, guarded: Agent)
     assert agent.acquire("codes/rival", session, b"x")
     items = "elections: {free: {key: codes/free}}\nsemaphores: {unmade: {limit: 2}}\n"
     texts = {
-        "good": f"consul: {{address: '{agent.url}'}}\n{items}",
+        "good": f"consul: {{address: '{agent.url}'}}\nfleet: {{prefix: codes}}\n{items}",
+        "fleetless": f"consul: {{address: '{agent.url}'}}\n{items}",
         "denied": f"consul: {{address: '{guarded.url}'}}\n{items}",
-        "unreachable": f"consul: {{address: '{nobody}'}}\n{items}",
+        "unreachable": f"consul: {{address: '{nobody}'}}\nfleet: {{prefix: codes}}\n{items}",
         "bad": "control_socket: 7\nelections: {free: {keey: 1}}\n",
     }
     files = {name: folder / f"{name}.yaml" for name in texts}

@@ -34,6 +34,7 @@ HEAVY = (
 
 GOOD = """
 control_socket: /nonexistent
+fleet: {prefix: imports}
 elections: {app: {on_acquire: [{shell: a}], run: {exec: [a]}, session: {node_checks: [serfHealth]}}}
 semaphores: {some: {limit: 2, on_lose: [{webhook: "https://h/"}]}}
 """
@@ -91,6 +92,7 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("leader --key app/leader", 1, CONSUL),
         ("lock imports/key -- true", 0, CONSUL),
         ("members app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
+        ("history app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
         ("sessions --config GOOD", 0, YAML | VALIDATOR | CONSUL),
         ("status --cluster --config GOOD", 0, YAML | VALIDATOR | CONSUL),
         ("wait app --for leader --timeout 0s --config GOOD", 1, YAML | VALIDATOR | CONSUL),

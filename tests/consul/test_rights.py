@@ -296,6 +296,24 @@ def test_a_daemon_with_everything_has_exactly_what_it_needs(
             one.close()
 
 
+@SHOWN.by(SECURITY, "history", "hcl")
+def test_the_rules_for_the_history_are_enough_and_needed(
+    shown: str, guarded: Guarded, unique: str, tmp_path: Path
+) -> None:
+    item = {"key": f"{unique}/leader", "session": SESSION}
+    own = named(shown.replace('"consul-supervisor/', f'"{unique}/'), unique, guarded)
+
+    def attempt(secret: str) -> str:
+        file = tmp_path / "c.yaml"
+        consul, fleet = {"address": guarded.url, "token": secret}, {"prefix": unique}
+        file.write_text(json.dumps({"consul": consul, "fleet": fleet, "elections": {"app": item}}))
+        found = json.loads(command("check", str(file), "--connect", "--json").stdout)["connect"]
+        wrong = " ".join(one["remedy"] for one in found if one["level"] in ("error", "warning"))
+        return wrong.replace(guarded.node_name, NODE)
+
+    needs_every_line(guarded, own, attempt)
+
+
 @pytest.mark.long
 def test_the_rules_for_the_command_leader_are_enough_and_needed(
     guarded: Guarded, unique: str, held: str, tmp_path: Path

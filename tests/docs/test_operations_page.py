@@ -61,7 +61,7 @@ class Nodes:
     def _new_shell(node: Supervisor, folder: Path) -> Shell:
         shell = Shell(folder, folder, {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"})
         place = f"--config {node.config_path}", f"--socket {node.folder}/control.sock"
-        asks_consul = "leader*|limit*|members*|sessions*|'status --cluster'"
+        asks_consul = "history*|leader*|limit*|members*|sessions*|'status --cluster'"
         both = f"drain*) echo {' '.join(place)} ;;"
         cases = f"check*) ;; {both} {asks_consul}) echo {place[0]} ;; *) echo {place[1]} ;;"
         chosen = f'$(case "$1 $2" in {cases} esac)'
@@ -82,6 +82,7 @@ class Nodes:
         semaphore = {"prefix": self.prefix, "limit": 2, "prune_delay": "20s", "session": session}
         return {
             "consul": self._consul,
+            "fleet": {"prefix": f"{self._key}-fleet"},
             "log": {"format": "json"},
             "elections": {"app": election},
             "semaphores": {"rebuild": {**semaphore, "on_acquire": [HOOK]}},
@@ -144,6 +145,19 @@ def test_both_nodes_take_part(shown: str, nodes: Nodes) -> None:
     members, cluster, orphans = (run_all(nodes, [line]) for line in typed(shown))
     assert members.startswith("app: election ") and ", 1 holder, 1 candidate\n" in members
     assert cluster.count("\nrebuild ") == 2 and "consul-supervisor:rebuild" not in orphans
+
+
+@pytest.mark.long
+@SHOWN.by(OPERATIONS, "Who led, and why it changed", "sh", "typed_there")
+@SHOWN.by(OPERATIONS, "Who led, and why it changed", "text", "printed")
+def test_a_node_tells_who_led(typed_there: str, printed: str, nodes: Nodes) -> None:
+    nodes.start()
+    (line,) = typed(typed_there)
+    until(lambda: nodes.shell.ended(nodes.here(line))[0] == 0, "the tenure is told")
+    head, first = run_all(nodes, [line]).splitlines()
+    assert head.split() == printed.splitlines()[0].split()
+    shown = printed.splitlines()[1].split()
+    assert [len(cell) for cell in first.split()[2:]] == [len(cell) for cell in shown[2:]]
 
 
 @pytest.mark.long

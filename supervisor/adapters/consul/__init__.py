@@ -17,6 +17,7 @@
     rate.py              a limit on how often a blocking query is repeated
     shared/              one query for many keys, for more elections than connections
     command_requests.py  the requests that only an operator's commands send
+    history_requests.py  the key that keeps the tenures of an election
     query.py             requests of commands that run without the daemon
     members.py           which nodes take part in each item, and which sessions are supervisors'
     candidates.py        the session of the node that a step-down names

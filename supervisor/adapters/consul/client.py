@@ -17,6 +17,7 @@ import requests
 
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.command_requests import ReadSessions
+from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory
 from supervisor.adapters.consul.limiter import Limiter
 from supervisor.adapters.consul.rate import RateLimit
 from supervisor.adapters.consul.shared.grouping import (
@@ -60,7 +61,7 @@ CONCURRENT_MAX = 16  # requests in flight that keep no lock, besides watches, wh
 HOLDING_CONCURRENT_MAX = 16  # of those that keep or give back a lock, which never wait for what only begins
 LARGE_CONCURRENT_MAX = 2  # of reads of keys whose values were too large for a list: they wait for each other
 SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
-SERVICE_CONCURRENT_MAX = 8  # of requests about services, which no other request waits for
+SERVICE_CONCURRENT_MAX = 8  # of requests about services and history, which no other request waits for
 READ_BYTES_MAX = 256 << 10  # of a list that holders repeat each few seconds; its decoding stops the loop
 LARGE_S = 60.0  # how long a list that was too large is not read again, and a large key waits for others
 LARGE_BYTES = 128 << 10  # of the answer for one key; a holder's own value has at most 64 KiB
@@ -182,7 +183,7 @@ class ConsulClient:
         return self._queued(request, deliver)
 
     def _permits_of(self, request: Request | ListQuery) -> Limiter:
-        if isinstance(request, ServiceRequest):
+        if isinstance(request, ServiceRequest | ReadHistory | WriteHistory):
             return self._service_permits
         if isinstance(request, ReadKey) and self._was_too_large(request.key):
             return self._large_permits

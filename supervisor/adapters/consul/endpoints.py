@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 import requests
 
-from supervisor.adapters.consul import keys, maintenance, services, sessions
+from supervisor.adapters.consul import history_requests, keys, maintenance, services, sessions
 from supervisor.adapters.consul import semaphore as slots
 from supervisor.adapters.consul.calls import Call, get, put
 from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
+from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
 from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Denied, Dropped, Failed, Outcome
@@ -136,6 +137,10 @@ def _writes_record(request: WriteSlotRecord) -> str:
     return _rule("key", f"{request.prefix}{LOCK_SUFFIX}", "write")
 
 
+def _writes_history(request: ReadHistory | WriteHistory) -> str:
+    return _rule("key_prefix", f"{request.key.rpartition('/')[0]}/", "write")
+
+
 # --- the table -----------------------------------------------------------------------------------
 
 _LOCK = {200: keys.won, 400: keys.refused, 409: keys.not_locked, 500: keys.not_locked}
@@ -232,4 +237,11 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     TakeSlot: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
     LeaveSemaphore: ApiEndpoint("write", slots.step, _RECORD, _writes_prefix, line="releasing"),
     WriteSlotRecord: ApiEndpoint("write", slots.step, _RECORD, _writes_record),
+    ReadHistory: ApiEndpoint("read", keys.read, _KEY, _writes_history),
+    WriteHistory: ApiEndpoint(
+        "write",
+        history_requests.write,
+        {200: history_requests.written, 400: keys.refused, 413: keys.refused},
+        _writes_history,
+    ),
 }

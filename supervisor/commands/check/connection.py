@@ -19,6 +19,7 @@ import requests
 from supervisor.adapters.consul import permissions
 from supervisor.adapters.consul.codec import TOKEN
 from supervisor.adapters.consul.command_requests import ReadSessions
+from supervisor.adapters.consul.history_requests import history_key
 from supervisor.adapters.consul.query import OneOffClient
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, json_of, why
 from supervisor.adapters.consul.sessions import NO_PATH
@@ -44,7 +45,8 @@ async def check_connection(config: Config, hostname: str) -> list[Finding]:
     Raises TokenError when the token file cannot be used.
     """
     async with OneOffClient(config.consul) as consul:
-        return await _Checker(config.consul, consul).findings(config.items, hostname)
+        prefix = config.fleet.prefix if config.fleet else ""
+        return await _Checker(config.consul, consul, prefix).findings(config.items, hostname)
 
 
 def is_reached(found: list[Finding]) -> bool:
@@ -59,7 +61,8 @@ class _NoAnswer(Exception):
 class _Checker:
     """Sends the requests of one run one after another, the reads over one connection."""
 
-    def __init__(self, settings: ConsulSettings, consul: OneOffClient) -> None:
+    def __init__(self, settings: ConsulSettings, consul: OneOffClient, prefix: str) -> None:
+        self._prefix = prefix  # that of fleet. Blank: there is none
         self._datacenter, self._leader_change_s = settings.datacenter, settings.leader_change_s
         self._consul, self._codec = consul, consul.codec
         self._deadline = asyncio.get_running_loop().time() + CONNECT_S
@@ -88,6 +91,8 @@ class _Checker:
                 return found
             for settings in items:
                 found += findings.together(await self._rights(settings, facts.node if facts else ""))
+            if self._prefix:
+                found.append(await self._history())
             listed = await self._outcome(ReadSessions(*_COMMAND))
             found.append(findings.of_sessions(listed, self._holders, facts))
             if fenced := tuple(settings for settings in items if settings.fence is not None):
@@ -168,6 +173,13 @@ class _Checker:
         if settings.candidate_check is not None and settings.candidate_check.maintenance:
             found.append(findings.of_maintenance(settings, node, await self._sees_checks(node)))
         return found
+
+    async def _history(self) -> Finding:
+        """Return the finding about the keys of the history, of which one stands for all."""
+        key = history_key(self._prefix, str(uuid4()))
+        read = await self._outcome(ReadKey(*_COMMAND, key))
+        response = await self._exchange(self._codec.transaction(impossible_write(key)))
+        return findings.of_history(history_key(self._prefix, ""), read, why(response))
 
     async def _dns_sees(self, service: str, node: str) -> bool | None:
         """Return whether a request without a token, as DNS sends it, may read the service and this node."""

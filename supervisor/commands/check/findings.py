@@ -349,6 +349,21 @@ def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | 
     return Finding("sessions", Level.UNTOLD, text, missing)
 
 
+def of_history(prefix: str, read: Outcome, why: str) -> Finding:
+    """Return the finding about the keys below ``prefix``. No level is an error: no election depends on it.
+
+    why: Consul's answer to an impossible write of such a key.
+    """
+    rule = f'give the token: key_prefix "{prefix}" {{ policy = "write" }}'
+    if isinstance(read, KeyView) and why.startswith("409") and "index is stale" in why:
+        return Finding("history", Level.OK, f"may read and write below {prefix}")
+    if isinstance(read, Denied) or permissions.PERMISSION_DENIED in why:
+        text = f"the history of elections is not kept: the token may not write below {prefix}"
+        return Finding("history", Level.WARNING, text, permissions.agent_remedy(why) or rule)
+    answers = why if isinstance(read, KeyView) else _said(read)
+    return Finding("history", Level.UNTOLD, f"whether it may write below {prefix}: Consul answers {answers}")
+
+
 def of_fence(
     items: Collection[ItemSettings], servers: Collection[str], outcome: Outcome, facts: AgentFacts | None
 ) -> Finding:

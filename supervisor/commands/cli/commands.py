@@ -388,6 +388,22 @@ COMMANDS = {
         _JSON,
         _CONFIG,
     ),
+    "history": CommandSpec(
+        "list who led an election, and why that changed, the newest tenure first",
+        "history namenode",
+        "history_command:history",
+        {
+            DONE: "the tenures were printed",
+            NEGATIVE: "no tenure is known yet, or the key in Consul holds something else",
+            USAGE: "wrong usage, or the configuration has no such election",
+            UNREACHABLE: f"{_ASKS_CONSUL[UNREACHABLE]}, or the token may not read the key",
+            CONFIGURATION: f"{_ASKS_CONSUL[CONFIGURATION]}, or the configuration has no section fleet",
+        },
+        _argument("NAME", "an election of the configuration", values.name),
+        _argument("--limit N", "print only the newest N tenures", values.limit),
+        _JSON,
+        _CONFIG,
+    ),
     "sessions": CommandSpec(
         "list the sessions of supervisors and what each holds, or destroy one",
         "sessions --orphans",

@@ -79,6 +79,8 @@ Name = Literal[
     "copies-recovered",
     "events-failed",
     "events-recovered",
+    "history-failed",
+    "history-recovered",
     "leftover-process",
     # the log itself
     "log-lines-dropped",

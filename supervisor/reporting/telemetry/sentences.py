@@ -90,6 +90,8 @@ SENTENCES: dict[Name, str] = {
     "copies-recovered": f"[{{items_named}}: ]records are on disk{_WORKS}",
     "events-failed": f"[{{items_named}}: ]events are kept in memory only{_FAILS}",
     "events-recovered": f"[{{items_named}}: ]events can be written{_WORKS}",
+    "history-failed": f"[{{items_named}}: ]the history in Consul cannot be written{_FAILS}",
+    "history-recovered": f"[{{items_named}}: ]the history in Consul can be written{_WORKS}",
     "leftover-process": "Left behind by a crash: {why}",
     # the log itself
     "log-lines-dropped": "Dropped {count} lines of the log",

@@ -139,12 +139,22 @@ class Status:
             "daemon": self._daemon(),
             "healthy": not troubles,
             "troubles": troubles,
-            "warnings": [f"{_FORGETS}: {bounded(why)}"] if (why := self._history.uncopied) else [],
+            "warnings": list(self._own_warnings()),
             "consul": self._consul(now),
             "last_event": self._history.events.newest_at,
         }
         listed = ",\n".join(self._item(name, contender, now) for name, contender in items.items())
         return f'{_json(head)[:-1]},"items":[\n{listed}]}}\n'.encode()
+
+    def _own_warnings(self) -> Iterator[str]:
+        """Yield each warning that is not about a single item."""
+        if why := self._history.uncopied:
+            yield f"{_FORGETS}: {bounded(why)}"
+        untold = self._history.untold
+        for why in dict.fromkeys(untold.values()):
+            first, *more = (item for item, each in untold.items() if each == why)
+            others = f" and {len(more)} more" if more else ""
+            yield f"cannot write the history of {first}{others}: {bounded(why)}"
 
     def events(self, newest: int) -> bytes:
         return self._history.events.body(newest)

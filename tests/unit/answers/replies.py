@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import requests
 
-from supervisor.adapters.consul import command_requests
+from supervisor.adapters.consul import command_requests, history_requests
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.endpoints import ENDPOINTS
 from supervisor.adapters.consul.token import Token
@@ -130,6 +130,8 @@ def good(request: Request) -> dict[str, Reply]:
             return {"done": Reply(200), "no check": Reply(500, b'Unknown check "service:i"')}
         case r.RegisterService() | r.DeregisterService():
             return {"done": Reply(200)}
+        case history_requests.WriteHistory():
+            return {"done": Reply(200, b"true"), "lost": Reply(200, b"false")}
         case r.DestroySession():
             return {"done": Reply(200, b"true")}
         case r.Release(value=b"") | r.LeaveSemaphore() | command_requests.WriteSlotRecord():
@@ -213,6 +215,8 @@ REQUESTS: tuple[Request, ...] = (
     r.TakeSlot(*_WHO, "p", "s", _ROSTER, 60),
     r.LeaveSemaphore(*_WHO, "p", "s"),
     command_requests.WriteSlotRecord(*_WHO, "p", _ROSTER, 60),
+    history_requests.ReadHistory(*_WHO, "p/history/n"),
+    history_requests.WriteHistory(*_WHO, "p/history/n", b"{}", 5),
     r.ReadSlots(*_WHO, "p"),
     r.WatchSlots(*_WHO, "p", 5, 30.0, True),
 )

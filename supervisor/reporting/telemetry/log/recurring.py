@@ -48,6 +48,7 @@ KINDS: dict[Name, Kind] = {
     "journal-failed": Kind("error", "journal-recovered"),
     "copies-failed": Kind("warning", "copies-recovered"),
     "events-failed": Kind("warning", "events-recovered"),
+    "history-failed": Kind("warning", "history-recovered"),
 }
 
 

@@ -1,0 +1,216 @@
+"""Tells Consul of each tenure of this node's elections, for people who ask who led and why that changed.
+
+An observer of steps, which sees them after everything urgent. A tenure is told once on_acquire is done, and
+again after the end of on_lose. Each election has one request at a time, and one write in EVERY_S: meanwhile
+the newest tenures wait, at most TENURES_MAX of them. What Consul does not take is tried again until the
+process ends, and once more then. Nothing waits for any of this, and nothing of it is kept over a restart: a
+tenure whose end could not be told counts as ended without a word.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from random import uniform
+
+from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory, history_key
+from supervisor.adapters.runtime.background import Background, Report
+from supervisor.config import Config
+from supervisor.config.formats.json_values import holder_node
+from supervisor.core.actions import Action, Reason, Role
+from supervisor.core.contenders import Contenders
+from supervisor.core.events import Answered, Event
+from supervisor.core.outcomes import Done, KeyView, LostRace, Outcome
+from supervisor.core.requests import ReadKey, Request, WatchKey
+from supervisor.core.settings import ElectionSettings
+from supervisor.daemon.fleet.tenures import (
+    GONE,
+    TENURES_MAX,
+    ForeignHistory,
+    Tenure,
+    document_of,
+    with_tenures,
+)
+from supervisor.reporting.telemetry.facts import Fact
+from supervisor.reporting.telemetry.formatting import when
+from supervisor.reporting.telemetry.history import History
+from supervisor.reporting.telemetry.log import Log
+
+SETTLE_S = 0.5  # from the end of a hand-over to the write, which is not to delay the next holder
+EVERY_S = 2.0  # between two writes of one election by this node
+REQUEST_S = 10.0  # Consul holds a request for 7 s while it has no leader
+RACES_MAX = 5  # attempts; other nodes write at most once in EVERY_S
+RETRY_S = (2.0, 120.0)  # the first pause after a failure, and the longest
+CLOSE_S = 2.0  # in which a process that stops may still tell of its last tenures
+
+
+@dataclass(slots=True)
+class _Untold:
+    """What is to be told of one election."""
+
+    tenures: dict[str, Tenure] = field(default_factory=dict)  # by session, the oldest first
+    missed: int = 0  # how many tenures were dropped before Consul knew them
+    known: str = ""  # the session of the newest tenure that Consul knows
+    next_at: float = -inf  # when the next write may follow
+    is_busy: bool = False
+
+
+class TenureHistory:
+    """The tenures of one node. ``clock`` returns seconds, ``wall`` Unix time."""
+
+    def __init__(
+        self,
+        config: Config,
+        node: str,
+        contenders: Contenders,
+        ask: Callable[[Request], Awaitable[Outcome]],
+        history: History,
+        log: Log,
+        report: Report,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+    ) -> None:
+        self._node, self._contenders, self._ask = node, contenders, ask
+        self._history, self._log, self._clock, self._wall = history, log, clock, wall
+        self._prefix = config.fleet.prefix if config.fleet else ""  # blank: nothing is told
+        self._background = Background(report)
+        self._closing = asyncio.Event()
+        self._untold: dict[str, _Untold] = {}
+        self._tenures: dict[str, Tenure] = {}  # by election, that of this node
+        self._holders: dict[str, str] = {}  # by election, whose session its key shows. Blank: none
+        self._gone: dict[str, tuple[str, str]] = {}  # by election, the holder before, missed since when
+
+    def follow(self, config: Config) -> None:
+        """Tell of the elections of this configuration, below its prefix."""
+        before, self._prefix = self._prefix, config.fleet.prefix if config.fleet else ""
+        names = {settings.name for settings in config.items} | self._tenures.keys()
+        for known in (self._holders, self._gone, self._untold, self._history.untold):
+            for item in known.keys() - names:
+                del known[item]
+        if before != self._prefix:
+            self._history.untold.clear()
+            for item in tuple(self._tenures):
+                self._tell(item)
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    def on_step(self, event: Event, actions: Sequence[Action], facts: Sequence[Fact]) -> None:
+        """Note who holds by an answer of Consul, and what becomes of the tenures of this node."""
+        match event:
+            case Answered(WatchKey() | ReadKey(prefix="") as request, KeyView(session=session)):
+                if former := self._holders.get(request.item, ""):
+                    if former != session:
+                        self._gone[request.item] = (former, when(self._wall()))
+                self._holders[request.item] = session
+        for _, name, fields in facts:
+            if name == "role":
+                self._became(**fields)
+
+    def _became(
+        self, *, role: Role, item: str, session: str, token: int | None, reason: str, note: str, **_: object
+    ) -> None:
+        now, contender = when(self._wall()), self._contenders.by_name.get(item)
+        tenure = self._tenures.get(item)
+        if contender and token and isinstance(contender.settings, ElectionSettings):
+            if tenure is None or tenure["session"] != session:
+                tenure = dict.fromkeys(("to", "why", "by", "note", "guard"))
+                node = holder_node(contender.settings.value) or self._node
+                tenure |= {"token": token, "node": node, "session": session, "from": now}
+                tenure[GONE] = self._gone.get(item)
+                self._tenures[item] = tenure
+        if tenure is None:
+            return
+        if role is Role.HOLDING:
+            holds = contender.tenure if contender else None
+            if holds is not None and holds.session == session and holds.previous is not None:
+                tenure["guard"] = holds.previous.end
+            self._tell(item)
+        elif role is Role.LOSING:
+            tenure |= {"why": str(reason), "note": note or tenure["note"]}
+            if reason == Reason.STEP_DOWN:
+                tenure["by"] = self._giver(item, tenure["from"])
+        elif role not in (Role.ACQUIRING, Role.STUCK):
+            tenure["to"] = now
+            self._tell(item)
+            del self._tenures[item]
+
+    def _giver(self, item: str, since: str) -> str | None:
+        """Return the user who has stepped this node down. None: no such command is known."""
+        given = self._history.events.command("step-down", item)
+        if given is None or given["time"] < since:
+            return None
+        return str(given.get("user") or f"user id {given.get('uid')}")
+
+    # --- telling ---------------------------------------------------------------------------------
+
+    def _tell(self, item: str) -> None:
+        if not self._prefix:
+            return
+        tenure, untold = dict(self._tenures[item]), self._untold.setdefault(item, _Untold())
+        untold.tenures[tenure["session"]] = tenure
+        if len(untold.tenures) > TENURES_MAX:
+            dropped = next(iter(untold.tenures))
+            del untold.tenures[dropped]
+            untold.missed += dropped != untold.known
+        if not untold.is_busy:
+            untold.is_busy = True
+            self._background.start(self._tell_all(item, untold))
+
+    async def _tell_all(self, item: str, untold: _Untold) -> None:
+        """Write until nothing is left to tell. While the process ends, try once."""
+        retry_s, wait_s = RETRY_S[0], SETTLE_S
+        while untold.tenures:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(wait_s, untold.next_at - self._clock())):
+                    await self._closing.wait()
+            told, missed = tuple(untold.tenures.values()), untold.missed
+            why_not = await self._write(item, untold, told, missed)
+            if why_not:
+                self._history.untold[item] = why_not
+                self._log.failed("history-failed", item, why_not)
+                if self._closing.is_set():
+                    break
+                retry_s, wait_s = min(2 * retry_s, RETRY_S[1]), uniform(0.5, 1.0) * retry_s
+                continue
+            self._history.untold.pop(item, None)
+            self._log.recovered("history-failed", item)
+            retry_s, wait_s, untold.known = RETRY_S[0], SETTLE_S, told[-1]["session"]
+            untold.missed -= missed
+            for tenure in told:
+                if untold.tenures.get(tenure["session"]) is tenure:
+                    del untold.tenures[tenure["session"]]
+        untold.is_busy = False
+
+    async def _write(self, item: str, untold: _Untold, told: Iterable[Tenure], missed: int) -> str:
+        """Write these tenures into the key, and return why that was not done. Blank: it was."""
+        if not self._prefix:
+            return ""
+        key = history_key(self._prefix, item)
+        for _ in range(RACES_MAX):
+            found = await self._ask(ReadHistory(item, self._clock(), REQUEST_S, key))
+            if not isinstance(found, KeyView):
+                return str(getattr(found, "why", found))
+            try:
+                document = document_of(found)
+            except ForeignHistory as error:
+                return f"{key} is left alone: {error}; delete it, or give fleet another prefix"
+            value = with_tenures(document, told, missed)
+            if value == found.value:
+                return ""
+            untold.next_at = self._clock() + EVERY_S
+            write = WriteHistory(item, self._clock(), REQUEST_S, key, value, found.modify_index)
+            if isinstance(done := await self._ask(write), Done):
+                return ""
+            if not isinstance(done, LostRace):
+                return str(getattr(done, "why", done))
+        return f"other nodes changed {key} at each attempt"
+
+    async def close(self) -> None:
+        """Tell what is still to be told, within CLOSE_S, because the process ends."""
+        self._closing.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self._background.ended()
+        self._background.cancel()
+        await self._background.ended()
