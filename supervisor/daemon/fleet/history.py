@@ -130,7 +130,7 @@ class TenureHistory:
             tenure |= {"why": str(reason), "note": note or tenure["note"]}
             if reason == Reason.STEP_DOWN:
                 tenure["by"] = self._giver(item, tenure["from"])
-        elif role not in (Role.ACQUIRING, Role.STUCK):
+        elif not token:  # one that is stuck keeps its token
             tenure["to"] = now
             self._tell(item)
             del self._tenures[item]

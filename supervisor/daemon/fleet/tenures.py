@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from supervisor.config.formats.json_values import DEPTH_MAX, is_deeper
 from supervisor.core.actions import Reason
 from supervisor.core.outcomes import KeyView
 
@@ -39,6 +40,7 @@ def document_of(key: KeyView) -> dict[str, Any]:
     try:
         found: Any = json.loads(key.value) if len(key.value) <= BYTES_MAX else None
         is_ours = found["version"] == VERSION and type(found["count"]) is int
+        is_ours = is_ours and not is_deeper(found, DEPTH_MAX)
         if is_ours and len(found["tenures"]) <= TENURES_MAX and all(map(_is_tenure, found["tenures"])):
             return dict(found)
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):

@@ -1,6 +1,7 @@
 """Who led and why that changed, as any node tells it from Consul."""
 
 import json
+import signal
 import time
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ from supervisor.reporting.control.client import ask
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_events import operate, status
+from tests.consul.elections.test_fence import lost_machine, with_fence
 from tests.support.guarded import Guarded, below, write
 from tests.support.supervisor import Supervisor, command, until
 
@@ -91,6 +93,34 @@ def test_a_node_that_never_led_tells_who_led_and_why_it_changed(scene: Fleet) ->
     code, table, _ = scene.asked(c, "--limit", "2")
     assert code == 0 and len(table.splitlines()) == 3 and "ended without a word" in table
     assert json.loads(scene.asked(c, "--json")[1])["count"] == 3 and scene.stored()["Flags"] == 0
+    scene.agent.kv_delete(scene.history_key)
+
+
+@pytest.mark.long
+def test_a_guard_s_end_is_told_with_the_end_of_the_machine_before(scene: Fleet) -> None:
+    lost_machine(scene)
+    lost = scene.agent.kv_get(f"{scene.key}/.tenure")
+    assert lost is not None
+    former = {"token": 7, "node": "lost", "session": json.loads(lost["Value"])["session"]}
+    began = {"from": "2026-11-22T15:01:07.612Z", "to": None}
+    document = {"version": 1, "count": 61, "tenures": [{**former, **began}]}
+    assert scene.agent.kv_put(scene.history_key, json.dumps(document).encode())
+    a = scene.led_by("a", **with_fence(scene, "a"))
+    until(lambda: scene.ends(a) == [("a", None), ("lost", "ended without a word")], "both are told")
+    assert scene.history(a)[0]["guard"] == "fenced" and scene.document()["count"] == 62
+    assert "ended without a word, fenced" in scene.asked(a)[1]
+    assert a.stop() == 0
+    scene.agent.kv_delete(scene.history_key)
+
+
+@pytest.mark.long
+def test_a_stuck_tenure_has_no_end(scene: Fleet) -> None:
+    a = scene.led_by("a", on_lose=[scene.hook("a", "lose", "exit 1")])
+    until(lambda: scene.ends(a) == [("a", None)], "it is told")
+    a.signal(signal.SIGTERM)
+    assert a.wait() == 1
+    scene.excuse("a")
+    assert scene.ends(a) == [("a", None)]
     scene.agent.kv_delete(scene.history_key)
 
 

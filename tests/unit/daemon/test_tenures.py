@@ -122,6 +122,7 @@ GOOD = json.loads(told(tenure(1)))
         b"null",
         b"[" * 50_000,
         b'{"version":1}',
+        json.dumps(GOOD).encode()[:-1] + b',"later":' + b"[" * 500 + b"]" * 500 + b"}",
         json.dumps({**GOOD, "version": 2}).encode(),
         json.dumps({**GOOD, "count": "1"}).encode(),
         json.dumps({**GOOD, "tenures": {}}).encode()[:-2],
