@@ -26,7 +26,13 @@ from supervisor.config import Config, ConfigError
 from supervisor.config.cross_checks import check_item
 from supervisor.config.lease_checks import Surroundings
 from supervisor.config.problems import Places, Report
-from supervisor.config.settings import ConsulSettings, ControlSettings, HttpSettings, LogSettings
+from supervisor.config.settings import (
+    ConsulSettings,
+    ControlSettings,
+    FleetSettings,
+    HttpSettings,
+    LogSettings,
+)
 from supervisor.core.settings import Settings
 
 _KINDS: dict[str, Any] = {
@@ -36,6 +42,7 @@ _KINDS: dict[str, Any] = {
     "state_dir": str,
     "control": ControlSettings | None,
     "http": HttpSettings | None,
+    "fleet": FleetSettings | None,
 }
 _UNUSABLE = (
     *(OSError, ConfigError, RecursionError),
@@ -104,7 +111,8 @@ def _accepted(copy: bytes, path: Path) -> Accepted:
         raise ValueError("it was changed")
     if (kept["path"], kept["machine"], kept["host"]) != (str(path), here.machine, here.host):
         raise ValueError("it is of other files, another machine or another host")
-    parts = {name: from_plain(kind, kept[name]) for name, kind in _KINDS.items()}
+    # A copy of an earlier release has no fleet.
+    parts = {name: from_plain(kind, kept.get(name)) for name, kind in _KINDS.items()}
     parts["consul"] = _with_variables(parts["consul"])
     report = Report(Places(str(path)))
     for settings in parts["items"]:

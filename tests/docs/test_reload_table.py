@@ -240,6 +240,7 @@ def test_the_page_names_the_changes_that_need_a_restart(change: dict[str, Any], 
         {"log": {"level": "debug"}},
         {"log": {"format": "json"}},
         {"http": {"listen": "127.0.0.1:0"}},
+        {"fleet": {"prefix": "p"}},
     ],
     ids=str,
 )

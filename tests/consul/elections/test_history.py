@@ -49,7 +49,8 @@ class Fleet(Scene):
         return self.node("c", items={self.name: {"key": self.key, "contend": False}})
 
     def asked(self, node: Supervisor, *words: str) -> tuple[int, str, str]:
-        done = command("history", self.name, "--config", str(node.config_path), *words)
+        path = str(node.config_path)
+        done = command("history", self.name, "--config", path, *words, environ=node.places)
         return done.returncode, done.stdout, done.stderr
 
     def history(self, node: Supervisor) -> list[dict[str, Any]]:
@@ -109,6 +110,22 @@ def test_a_guard_s_end_is_told_with_the_end_of_the_machine_before(scene: Fleet) 
     until(lambda: scene.ends(a) == [("a", None), ("lost", "ended without a word")], "both are told")
     assert scene.history(a)[0]["guard"] == "fenced" and scene.document()["count"] == 62
     assert "ended without a word, fenced" in scene.asked(a)[1]
+    assert a.stop() == 0
+    scene.agent.kv_delete(scene.history_key)
+
+
+@pytest.mark.long
+def test_a_broken_file_does_not_hide_the_history(scene: Fleet) -> None:
+    """The daemon and the command go on by the accepted configuration."""
+    scene.restarts = True
+    a = scene.led_by("a")
+    until(lambda: scene.ends(a) == [("a", None)], "it is told")
+    a.config_path.write_text("elections: 7")
+    code, out, error = scene.asked(a)
+    assert code == 0 and " a " in out and "has accepted last" in error
+    assert a.stop() == 0
+    a.start()
+    until(lambda: scene.ends(a) == [("a", None), ("a", "shutdown")], "the next one is told")
     assert a.stop() == 0
     scene.agent.kv_delete(scene.history_key)
 
