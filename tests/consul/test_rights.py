@@ -45,11 +45,13 @@ def named(shown: str, unique: str, guarded: Guarded) -> str:
     return own.replace(NODE, guarded.node_name)
 
 
-def policy(guarded: Guarded, folder: Path, section: str, item: Mapping[str, object], *more: str) -> str:
+def policy(
+    guarded: Guarded, folder: Path, section: str, item: Mapping[str, object], *more: str, **top: object
+) -> str:
     """Return what ``policy`` prints for a file with this item, by a token that may see the agent."""
     file = folder / "policy.yaml"
     consul = {"address": guarded.url, "token": guarded.token}
-    file.write_text(json.dumps({"consul": consul, section: {"app": item}}))
+    file.write_text(json.dumps({"consul": consul, section: {"app": item}, **top}))
     done = command("policy", str(file), *more)
     assert (done.returncode, done.stderr) == (0, "") and NODE not in done.stdout
     return done.stdout
@@ -62,9 +64,10 @@ def needs_every_line(
     item: Mapping[str, object],
     attempt: Attempt,
     *more: str,
+    **top: object,
 ) -> None:
     """Try with what ``policy`` prints for this item, and without each line of it."""
-    rules = policy(guarded, folder, section, item, *more)
+    rules = policy(guarded, folder, section, item, *more, **top)
     assert attempt(guarded.token_of(rules).secret) == ""
     for line in rules.splitlines(keepends=True):
         error = attempt(guarded.token_of(rules.replace(line, "")).secret)
@@ -296,12 +299,10 @@ def test_a_daemon_with_everything_has_exactly_what_it_needs(
             one.close()
 
 
-@SHOWN.by(SECURITY, "history", "hcl")
 def test_the_rules_for_the_history_are_enough_and_needed(
-    shown: str, guarded: Guarded, unique: str, tmp_path: Path
+    guarded: Guarded, unique: str, tmp_path: Path
 ) -> None:
     item = {"key": f"{unique}/leader", "session": SESSION}
-    own = named(shown.replace('"consul-supervisor/', f'"{unique}/'), unique, guarded)
 
     def attempt(secret: str) -> str:
         file = tmp_path / "c.yaml"
@@ -311,7 +312,7 @@ def test_the_rules_for_the_history_are_enough_and_needed(
         wrong = " ".join(one["remedy"] for one in found if one["level"] in ("error", "warning"))
         return wrong.replace(guarded.node_name, NODE)
 
-    needs_every_line(guarded, own, attempt)
+    needs_every_line(guarded, tmp_path, "elections", item, attempt, fleet={"prefix": unique})
 
 
 @pytest.mark.long

@@ -5,16 +5,17 @@ right needs its row there, and one request of that class in ``_of_daemon`` or ``
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.adapters.consul.endpoints import endpoint_of
+from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory, history_key
 from supervisor.adapters.consul.query import OneOffClient
 from supervisor.adapters.consul.responses import MalformedResponse, json_of, why
 from supervisor.adapters.consul.token import TokenError
 from supervisor.adapters.transport import ExchangeFailed
 from supervisor.commands.check.findings import facts_of
-from supervisor.config import ConsulSettings
+from supervisor.config import Config, ConsulSettings, FleetSettings
 from supervisor.core import requests as to
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
@@ -23,17 +24,19 @@ _ANY = ("", 0.0, 0.0)  # the fields of a request on which no rule depends
 _RULE = re.compile(r'(\w+) "([^"]*)" \{ policy = "(read|write)" \}')
 
 
-def policy(items: Iterable[ItemSettings], purpose: str) -> str:
+def policy(config: Config, purpose: str) -> str:
     """Return one rule in each line, and no right twice. NODE stands for the agent's node.
 
     purpose: daemon, operator or observer, as in the command.
     """
     rights: dict[tuple[str, str], str] = {}
-    for settings in items:
-        for request in _of_daemon(settings) if purpose == "daemon" else _of_commands(settings, purpose):
+    for settings in config.items:
+        asked = _of_daemon(settings) if purpose == "daemon" else _of_commands(settings, purpose)
+        for request in (*asked, *_of_fleet(settings, config.fleet, purpose)):
             for resource, name, access in _RULE.findall(endpoint_of(request).rule(request)):
                 if isinstance(request, to.DestroySession):  # of any node
                     resource, name = "session_prefix", ""
+                access = "read" if isinstance(request, ReadHistory) else access
                 right = (resource, name)
                 rights[right] = "write" if "write" in (access, rights.get(right)) else "read"
     found = sorted(rights.items(), key=lambda each: each[0][0])  # by resource, then as in the file
@@ -69,6 +72,13 @@ def _of_commands(settings: ItemSettings, purpose: str) -> Iterator[to.Request]:
         yield to.DestroySession(*_ANY, "")
         if isinstance(settings, SemaphoreSettings):
             yield WriteSlotRecord(*_ANY, settings.prefix, to.SlotRecord(), 0)
+
+
+def _of_fleet(settings: ItemSettings, fleet: FleetSettings | None, purpose: str) -> Iterator[to.Request]:
+    """Yield a request for the right to the history of an election, which commands only read."""
+    if fleet is not None and settings.kind == "election":
+        key = history_key(fleet.prefix, settings.name)
+        yield WriteHistory(*_ANY, key, b"", 0) if purpose == "daemon" else ReadHistory(*_ANY, key)
 
 
 async def agents_node(settings: ConsulSettings) -> tuple[str, str]:

@@ -181,7 +181,7 @@ def policy(options: argparse.Namespace) -> int:
     from supervisor.commands.check.policy import policy as policy_for
 
     config = load(options.path, os.environ, socket.gethostname())
-    if NODE in (rules := policy_for(config.items, options.purpose)):
+    if NODE in (rules := policy_for(config, options.purpose)):
         node, why = run_async(agents_node(config.consul))
         rules = rules.replace(NODE, node or NODE)
         if why:
