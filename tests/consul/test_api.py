@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from supervisor.adapters.consul import command_requests, history_requests
+from supervisor.adapters.consul import command_requests, history_requests, presence
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.adapters.consul.token import Token
@@ -89,6 +89,8 @@ EVERY_OTHER_REQUEST = [
     req.RegisterService("e", 0.0, 1.0, SERVICE, 3.0),
     req.PassService("e", 0.0, 1.0, SERVICE),
     req.DeregisterService("e", 0.0, 1.0, SERVICE),
+    presence.RegisterPresence("e", 0.0, 1.0, SERVICE, 3.0),
+    presence.TellPresence("e", 0.0, 1.0, SERVICE),
 ]
 
 

@@ -6,6 +6,7 @@
     sessions.py          the API of sessions: requests and the meaning of answers
     keys.py              the API of an election's key
     services.py          one instance of a service at the local agent
+    presence.py          each daemon as an instance of one service in Consul's catalog
     maintenance.py       the API of the maintenance mode
     semaphore.py         the API of a semaphore: transactions, lists, its .lock
     shown_session.py     a session as answers show it, compared with the one that was requested

@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 import requests
 
-from supervisor.adapters.consul import history_requests, keys, maintenance, services, sessions
+from supervisor.adapters.consul import history_requests, keys, maintenance, presence, services, sessions
 from supervisor.adapters.consul import semaphore as slots
 from supervisor.adapters.consul.calls import Call, get, put
 from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory
+from supervisor.adapters.consul.presence import RegisterPresence, TellPresence
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
 from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Denied, Dropped, Failed, Outcome
@@ -202,6 +203,10 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     ),
     PassService: ApiEndpoint("write", *_service(put, "check/pass/service:", services.done)),
     DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
+    RegisterPresence: ApiEndpoint(
+        "write", presence.register, {200: services.done, 400: sessions.refused}, _writes_service
+    ),
+    TellPresence: ApiEndpoint("write", presence.tell, *_service(put, "", services.done)[1:]),
     Acquire: ApiEndpoint("write", keys.acquire, _LOCK, _writes_key),
     Rewrite: ApiEndpoint("write", keys.rewrite, _VALUE, _rewrites),
     WatchTenure: ApiEndpoint(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import requests
 
-from supervisor.adapters.consul import command_requests, history_requests
+from supervisor.adapters.consul import command_requests, history_requests, presence
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.endpoints import ENDPOINTS
 from supervisor.adapters.consul.token import Token
@@ -202,6 +202,8 @@ REQUESTS: tuple[Request, ...] = (
     r.RegisterService(*_WHO, _SERVICE, 3.0),
     r.PassService(*_WHO, _SERVICE),
     r.DeregisterService(*_WHO, _SERVICE),
+    presence.RegisterPresence(*_WHO, _SERVICE, 3.0),
+    presence.TellPresence(*_WHO, _SERVICE),
     r.DestroySession(*_WHO, "s"),
     r.Acquire(*_WHO, "k", "s", b"me"),
     r.Rewrite(*_WHO, "k", "s", b"new"),
