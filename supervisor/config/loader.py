@@ -75,6 +75,7 @@ def load(
         control=control_settings,
         http=http_settings,
         fleet=build.fleet({**defaults.of("fleet"), **valid["fleet"]}) if "fleet" in valid else None,
+        page=valid.get("http", {}).get("public_url", ""),
         places=report.places,
     )
 

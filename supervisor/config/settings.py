@@ -73,6 +73,7 @@ class Config:
     control: ControlSettings | None = None  # None: no commands, as no file says who may send them
     http: HttpSettings | None = None  # None: the daemon does not listen over TCP
     fleet: FleetSettings | None = None  # None: the daemon tells others nothing through Consul
+    page: str = ""  # the URL at which people reach this node's page. Blank: not known
     kept: bytes = field(default=b"", compare=False, repr=False)  # for a start that cannot use the files
     # Where each key and value is in the files. None: not needed any more.
     places: Places | None = field(default=None, compare=False, repr=False)

@@ -73,9 +73,9 @@ class Listeners:
         where = None if path is None else str(path)
         facts = DaemonInfo(__version__, node_name, os.getpid(), where, config.consul.address)
         self.history = History(time.time, clock)
-        status = Status(contenders, self.history, facts, time.time, clock)
-        self.metrics = Metrics(status, self.history, clock, time.time)
-        self._routes = Routes(status, self.metrics)
+        self.status = Status(contenders, self.history, facts, time.time, clock)
+        self.metrics = Metrics(self.status, self.history, clock, time.time)
+        self._routes = Routes(self.status, self.metrics)
         self._control: Control | None = None
         self._listener = self._new_listener()
         self._moving = asyncio.Lock()

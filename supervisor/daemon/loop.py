@@ -50,6 +50,7 @@ from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Rel
 from supervisor.core.settings import ItemSettings, Place
 from supervisor.daemon.events import Events
 from supervisor.daemon.fleet.history import TenureHistory
+from supervisor.daemon.fleet.presence import Presence
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
 from supervisor.daemon.pauses import Pauses
@@ -157,10 +158,13 @@ class Daemon:
             boottime,
             time.time,
         )
-        observers = log.on_step, history.on_step, metrics.counters.on_step, self._tenures.on_step
-        facts = Facts(lambda: self._step_at, *observers)
-        own = (self._operator.on_step, self._notifier.on_step, self._pauses.on_step)
-        self._observers = (facts.on_step, *own)  # see every step
+        told = log.on_step, history.on_step, metrics.counters.on_step, self._tenures.on_step
+        facts = Facts(lambda: self._step_at, *told)
+        self._presence = Presence(
+            config, node_name, self._listeners.status, self._client.ask, self._log_absent, boottime
+        )
+        observers = (facts, self._operator, self._notifier, self._pauses, self._presence)
+        self._observers = tuple(each.on_step for each in observers)  # see every step
         self._background = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
@@ -220,6 +224,7 @@ class Daemon:
             self.dispatch(StopAsked())
         else:  # after the first step, so that no adoption waits for the monitor
             loop.call_soon(self._start_monitor)
+            self._background.start(self._presence.run())
         self._background.start(self._events.restore())
         if self._reads_again:
             self._background.start(self._reload_until_good())
@@ -227,6 +232,8 @@ class Daemon:
         self._notify_observers()
         if not self._interrupted:
             await self._tenures.close()
+        if not (self._interrupted or self._only_wind_up):
+            await self._presence.leave()
         await self._close()
         clean = self._clean and not self._interrupted
         self._log.line("info", "stopped", clean=clean)
@@ -434,6 +441,7 @@ class Daemon:
             self._background.start(self._listeners.move())
         self._client.follow(config)
         self._tenures.follow(config)
+        self._presence.follow(config)
         going_on = [
             name
             for name, effect in effects.items()
@@ -450,6 +458,13 @@ class Daemon:
             if (warning.path, warning.message) not in said:
                 level: Level = "info" if warning.path.endswith(DELIBERATE) else "warning"
                 self._log.line(level, "configuration", why=str(warning))
+
+    def _log_absent(self, why: str) -> None:
+        """Note why Consul's catalog does not show this node. Log that it begins, and that it is over."""
+        history = self._listeners.history
+        if bool(why) != bool(history.absent):
+            self._log.line("warning" if why else "info", "presence", why=why)
+        history.absent = why
 
     def _inherited(self) -> dict[str, str]:
         """Return the part of our environment that hooks may see."""

@@ -315,6 +315,29 @@ def test_the_rules_for_the_history_are_enough_and_needed(
     needs_every_line(guarded, tmp_path, "elections", item, attempt, fleet={"prefix": unique})
 
 
+def test_the_rule_for_a_fleet_is_enough_and_needed(guarded: Guarded, unique: str, tmp_path: Path) -> None:
+    """The lock is held without the rule as well."""
+    name = unique.replace("_", "-")[:50]
+    item = {"key": f"{unique}/leader", "session": SESSION}
+    rules = policy(guarded, tmp_path, "elections", item, fleet={"service": name})
+    (needed,) = (line for line in rules.splitlines(keepends=True) if line.startswith("service "))
+    for allowed in (True, False):
+        secret = guarded.token_of(rules if allowed else rules.replace(needed, "")).secret
+        config = {"consul": {"address": guarded.url, "token": secret}, "elections": {"app": item}}
+        one = Supervisor(tmp_path / secret, {**config, "fleet": {"service": name}})
+        one.start()
+        try:
+            one.wait_line("role", role="holding")
+            if allowed:
+                found = f"/catalog/service/{name}"
+                until(lambda: guarded.call("GET", found).json(), "it is registered")  # noqa: B023
+            else:
+                assert f'service "{name}"' in one.wait_line("presence")["why"]
+            assert one.stop() == 0
+        finally:
+            one.close()
+
+
 @pytest.mark.long
 def test_the_rules_for_the_command_leader_are_enough_and_needed(
     guarded: Guarded, unique: str, held: str, tmp_path: Path

@@ -10,17 +10,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from supervisor.adapters.consul.presence import LEFT_OUT, Present
 from supervisor.adapters.consul.query import NotReadable, OneOffClient
 from supervisor.config import ConsulSettings
 from supervisor.config.environment import ANY_TEXT
 from supervisor.config.formats.json_values import holder_node
+from supervisor.core.actions import Role
 from supervisor.core.lease import LOCK_DELAY_MAX_S
 from supervisor.core.outcomes import KeyView, ListedSession, SessionsView, SlotsView, View
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 DEFAULT_NAMES = "consul-supervisor:"  # how the default of session.name begins
+_NO_SESSION = (Role.PAUSED, Role.INELIGIBLE, Role.RESTING, Role.OBSERVER, Role.STOPPED)
 AGAIN_MAX = 2  # readings when a holder has no listed session, because another node may just have taken over
 NODE_CHARS_MAX = 256  # of the name that a node gives itself in its value
+
+NOT_RECOGNISED = "session.name is only a variable, so the sessions of waiting nodes cannot be recognised"
 
 
 class Part(StrEnum):
@@ -47,6 +52,21 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Node:
+    """One daemon of Consul's catalog, and its part in one item."""
+
+    of: Present
+    role: str  # as the daemon told it last. Blank: its meta was cut before this item
+    detail: str  # what it tells of the item
+    member: Member | None = None  # its session. None: it has none, or none that can be recognised
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits, with a session that only its own word shows."""
+        return self.member is None and self.role == Role.WAITING and self.of.status != "critical"
+
+
+@dataclass(frozen=True, slots=True)
 class Members:
     """All members of one item."""
 
@@ -60,6 +80,12 @@ class Members:
     # holder's session counts.
     lockout_s: float | None = None
     is_readable: bool = True  # whether the token may read the keys
+    nodes: tuple["Node", ...] = ()  # the daemons of Consul's catalog that have, or may have, this item
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody holds or waits, as far as Consul shows."""
+        return not self.members and not any(node.waits for node in self.nodes)
 
     def of_part(self, part: Part) -> tuple[Member, ...]:
         return tuple(member for member in self.members if member.part is part)
@@ -92,8 +118,10 @@ class Cluster:
         return self.sessions.filtered or any(member.listed is None for member in holders)
 
 
-async def cluster_now(settings: ConsulSettings, items: Sequence[ItemSettings]) -> Cluster:
-    """Return the members of these items, by consistent reads.
+async def cluster_now(
+    settings: ConsulSettings, items: Sequence[ItemSettings], service: str | None = None
+) -> Cluster:
+    """Return the members of these items, by consistent reads, and the daemons of this service.
 
     An item whose keys the token may not read has a note instead of members, if it is one of several.
 
@@ -115,7 +143,9 @@ async def cluster_now(settings: ConsulSettings, items: Sequence[ItemSettings]) -
             unread = [each for each in items if not _holders(views[each.name]) <= known]
             if not unread:
                 break
-    return Cluster(tuple(members_of(each, views[each.name], sessions) for each in items), sessions)
+        present = [] if service is None else await consul.present(service)
+    found = tuple(members_of(each, views[each.name], sessions) for each in items)
+    return Cluster(found if service is None else tuple(with_nodes(each, present) for each in found), sessions)
 
 
 async def leader_now(settings: ConsulSettings, key: str) -> tuple[KeyView, Member | None]:
@@ -157,6 +187,26 @@ def members_of(settings: ItemSettings, view: View | NotReadable, sessions: Sessi
     return replace(found, members=members, notes=(*found.notes, note), is_complete=is_complete)
 
 
+def with_nodes(found: Members, present: Sequence[Present] | str) -> Members:
+    """Return the members with the daemons of Consul's catalog. A text: why the catalog does not show them."""
+    if isinstance(present, str):
+        return replace(found, notes=(*found.notes, present))
+    nodes, left = [], list(found.members)
+    for each in present:
+        role, detail = each.parts.get(found.settings.name, ("", ""))
+        if not role and LEFT_OUT not in each.meta:
+            continue
+        near = [one for one in left if one.listed is not None and one.listed.node == each.consul_node]
+        waits = role == Role.WAITING
+        near.sort(key=lambda one: ((one.part is Part.CANDIDATE) is not waits, one.node != each.name))
+        member = near[0] if near and role not in _NO_SESSION else None
+        if member is not None:
+            left.remove(member)
+        nodes.append(Node(each, role, detail, member))
+    notes = tuple(note for note in found.notes if note != NOT_RECOGNISED)
+    return replace(found, nodes=tuple(nodes), notes=notes)
+
+
 def _of_election(settings: ItemSettings, view: KeyView, sessions: SessionsView) -> Members:
     holders = [Member(Part.HOLDER, holder.session, holder.value) for holder in view.holders]
     pattern = name_pattern(settings.session.name)
@@ -168,7 +218,7 @@ def _of_election(settings: ItemSettings, view: KeyView, sessions: SessionsView) 
     waiting = [Member(Part.CANDIDATE, each.id) for each in sorted(named, key=_age)]
     notes = []
     if pattern is None:
-        notes.append("session.name is only a variable, so the sessions of waiting nodes cannot be recognised")
+        notes.append(NOT_RECOGNISED)
     if view.is_foreign:
         notes.append(f"{settings.key} belongs to another program: its flags are {view.foreign_flags}")
     return Members(settings, (*holders, *waiting), pattern is not None, tuple(notes))

@@ -27,7 +27,7 @@ from supervisor.adapters.transport import ExchangeFailed, FailureKind
 from supervisor.commands.check import findings
 from supervisor.commands.check.findings import AgentFacts, Finding, Level
 from supervisor.commands.check.servers import of_servers
-from supervisor.config import Config, ConsulSettings
+from supervisor.config import Config, ConsulSettings, FleetSettings
 from supervisor.core.outcomes import Created, KeyView, Outcome
 from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
@@ -45,8 +45,7 @@ async def check_connection(config: Config, hostname: str) -> list[Finding]:
     Raises TokenError when the token file cannot be used.
     """
     async with OneOffClient(config.consul) as consul:
-        prefix = config.fleet.prefix if config.fleet else ""
-        return await _Checker(config.consul, consul, prefix).findings(config.items, hostname)
+        return await _Checker(config.consul, consul).findings(config.items, hostname, config.fleet)
 
 
 def is_reached(found: list[Finding]) -> bool:
@@ -61,14 +60,15 @@ class _NoAnswer(Exception):
 class _Checker:
     """Sends the requests of one run one after another, the reads over one connection."""
 
-    def __init__(self, settings: ConsulSettings, consul: OneOffClient, prefix: str) -> None:
-        self._prefix = prefix  # that of fleet. Blank: there is none
+    def __init__(self, settings: ConsulSettings, consul: OneOffClient) -> None:
         self._datacenter, self._leader_change_s = settings.datacenter, settings.leader_change_s
         self._consul, self._codec = consul, consul.codec
         self._deadline = asyncio.get_running_loop().time() + CONNECT_S
         self._holders: set[str] = set()
 
-    async def findings(self, items: tuple[ItemSettings, ...], hostname: str) -> list[Finding]:
+    async def findings(
+        self, items: tuple[ItemSettings, ...], hostname: str, fleet: FleetSettings | None
+    ) -> list[Finding]:
         try:
             no_path, leader = await self._leader()
         except (_NoAnswer, MalformedResponse) as failure:
@@ -91,10 +91,12 @@ class _Checker:
                 return found
             for settings in items:
                 found += findings.together(await self._rights(settings, facts.node if facts else ""))
-            if self._prefix:
-                found.append(await self._history())
             listed = await self._outcome(ReadSessions(*_COMMAND))
             found.append(findings.of_sessions(listed, self._holders, facts))
+            if fleet is not None:
+                found.append(await self._history(fleet.prefix))
+                said = await self._writes_service(fleet.service)
+                found += findings.of_fleet(fleet.service, said, await self._consul.present(fleet.service))
             if fenced := tuple(settings for settings in items if settings.fence is not None):
                 found.append(findings.of_fence(fenced, await self._servers(), listed, facts))
         except _NoAnswer as failure:
@@ -164,22 +166,26 @@ class _Checker:
             found.append(await self._session(settings, node))
         if settings.service is not None:
             name = settings.service.name
-            entry = {"ID": str(uuid4()), "Service": name, "ModifyIndex": NO_INDEX}  # another impossible write
-            write = [{"Service": {"Verb": "cas", "Node": entry["ID"], "Service": entry}}]
-            response = await self._exchange(self._codec.question("txn", write))
             rule = f'give the token: service "{name}" {{ policy = "write" }}'
-            found.append(findings.of_write(settings, f"the service {name}", why(response), rule))
+            said = await self._writes_service(name)
+            found.append(findings.of_write(settings, f"the service {name}", said, rule))
             found.append(findings.of_dns(settings, await self._dns_sees(name, node)))
         if settings.candidate_check is not None and settings.candidate_check.maintenance:
             found.append(findings.of_maintenance(settings, node, await self._sees_checks(node)))
         return found
 
-    async def _history(self) -> Finding:
+    async def _history(self, prefix: str) -> Finding:
         """Return the finding about the keys of the history, of which one stands for all."""
-        key = history_key(self._prefix, str(uuid4()))
+        key = history_key(prefix, str(uuid4()))
         read = await self._outcome(ReadKey(*_COMMAND, key))
         response = await self._exchange(self._codec.transaction(impossible_write(key)))
-        return findings.of_history(history_key(self._prefix, ""), read, why(response))
+        return findings.of_history(history_key(prefix, ""), read, why(response))
+
+    async def _writes_service(self, name: str) -> str:
+        """Return Consul's answer to another impossible write, of an instance of this service."""
+        entry = {"ID": str(uuid4()), "Service": name, "ModifyIndex": NO_INDEX}
+        write = [{"Service": {"Verb": "cas", "Node": entry["ID"], "Service": entry}}]
+        return why(await self._exchange(self._codec.question("txn", write)))
 
     async def _dns_sees(self, service: str, node: str) -> bool | None:
         """Return whether a request without a token, as DNS sends it, may read the service and this node."""

@@ -4,7 +4,7 @@ The functions are pure: they send nothing and print nothing. A finding says what
 when something is wrong. A finding never holds the token.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -362,6 +362,22 @@ def of_history(prefix: str, read: Outcome, why: str) -> Finding:
         return Finding("history", Level.WARNING, text, permissions.agent_remedy(why) or rule)
     answers = why if isinstance(read, KeyView) else _said(read)
     return Finding("history", Level.UNTOLD, f"whether it may write below {prefix}: Consul answers {answers}")
+
+
+def of_fleet(service: str, said: str, present: Sequence[object] | str) -> Iterator[Finding]:
+    """Yield the findings about ``fleet``; neither is an error, because no election depends on it.
+
+    said: Consul's answer to an impossible write of the service.
+    present: the daemons that the token sees, or why it sees none or not all.
+    """
+    if "index is stale" in said:
+        yield Finding("fleet", Level.OK, f"may register this node as the service {service}")
+    else:
+        rule = f'give the token: service "{service}" {{ policy = "write" }}'
+        text = f"may not write the service {service}, so other nodes do not see this one: {said}"
+        yield Finding("fleet", Level.WARNING, text, permissions.agent_remedy(said) or rule)
+    if isinstance(present, str):
+        yield Finding("fleet", Level.UNTOLD, f"whether members sees all nodes: {present}")
 
 
 def of_fence(

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 
 from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.adapters.consul.endpoints import endpoint_of
-from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory, history_key
-from supervisor.adapters.consul.query import OneOffClient
+from supervisor.adapters.consul.history_requests import WriteHistory, history_key
+from supervisor.adapters.consul.presence import RegisterPresence
+from supervisor.adapters.consul.query import OneOffClient, reads_fleet
 from supervisor.adapters.consul.responses import MalformedResponse, json_of, why
 from supervisor.adapters.consul.token import TokenError
 from supervisor.adapters.transport import ExchangeFailed
 from supervisor.commands.check.findings import facts_of
 from supervisor.config import Config, ConsulSettings, FleetSettings
 from supervisor.core import requests as to
-from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.settings import ItemSettings, SemaphoreSettings, ServiceSettings
 
 ASK_S = 5.0  # the agent answers this without its servers
 _ANY = ("", 0.0, 0.0)  # the fields of a request on which no rule depends
@@ -32,11 +33,8 @@ def policy(config: Config, purpose: str) -> str:
     rights: dict[tuple[str, str], str] = {}
     for settings in config.items:
         asked = _of_daemon(settings) if purpose == "daemon" else _of_commands(settings, purpose)
-        for request in (*asked, *_of_fleet(settings, config.fleet, purpose)):
-            for resource, name, access in _RULE.findall(endpoint_of(request).rule(request)):
-                if isinstance(request, to.DestroySession):  # of any node
-                    resource, name = "session_prefix", ""
-                access = "read" if isinstance(request, ReadHistory) else access
+        for rules in (*map(_rules, asked), *_of_fleet(settings, config.fleet, purpose)):
+            for resource, name, access in _RULE.findall(rules):
                 right = (resource, name)
                 rights[right] = "write" if "write" in (access, rights.get(right)) else "read"
     found = sorted(rights.items(), key=lambda each: each[0][0])  # by resource, then as in the file
@@ -74,11 +72,24 @@ def _of_commands(settings: ItemSettings, purpose: str) -> Iterator[to.Request]:
             yield WriteSlotRecord(*_ANY, settings.prefix, to.SlotRecord(), 0)
 
 
-def _of_fleet(settings: ItemSettings, fleet: FleetSettings | None, purpose: str) -> Iterator[to.Request]:
-    """Yield a request for the right to the history of an election, which commands only read."""
-    if fleet is not None and settings.kind == "election":
-        key = history_key(fleet.prefix, settings.name)
-        yield WriteHistory(*_ANY, key, b"", 0) if purpose == "daemon" else ReadHistory(*_ANY, key)
+def _rules(request: to.Request) -> str:
+    if isinstance(request, to.DestroySession):  # of any node
+        return 'session_prefix "" { policy = "write" }'
+    return endpoint_of(request).rule(request)
+
+
+def _of_fleet(settings: ItemSettings, fleet: FleetSettings | None, purpose: str) -> Iterator[str]:
+    """Yield the rules for ``fleet``. Commands only read."""
+    if fleet is None:
+        return
+    writes = _rules(WriteHistory(*_ANY, history_key(fleet.prefix, settings.name), b"", 0))
+    if purpose == "daemon":
+        yield _rules(RegisterPresence(*_ANY, ServiceSettings("", fleet.service), 0.0))
+    else:
+        yield reads_fleet(fleet.service)
+        writes = writes.replace('"write"', '"read"')
+    if settings.kind == "election":
+        yield writes
 
 
 async def agents_node(settings: ConsulSettings) -> tuple[str, str]:

@@ -39,9 +39,9 @@ HIDDEN = f"Consul does not show all sessions to this token, which needs: {READS_
 def members(options: argparse.Namespace) -> int:
     """Print the nodes that take part in one election or semaphore, and return the exit code."""
     config, item = load_item(options.config, options.name)
-    (found,) = run_async(cluster_now(config.consul, [item])).items
+    (found,) = run_async(cluster_now(config.consul, [item], _service(config))).items
     print(members_json([found]) if options.json else "\n".join(member_lines(found, columns())))
-    if found.members:
+    if not found.is_empty:
         return DONE
     known = "" if found.is_complete else ", as far as this token may read"
     return fail(NEGATIVE, f"nobody takes part in {options.name}{known}")
@@ -51,9 +51,13 @@ def cluster(options: argparse.Namespace) -> int:
     """Print the members of each item of the configuration, or of one, and return the exit code."""
     config = load_for(options.name or EVERY_ITEM, options.config)
     items = config.items if options.name is None else [item_of(config, options.config, options.name)]
-    found = run_async(cluster_now(config.consul, items)).items
+    found = run_async(cluster_now(config.consul, items, _service(config))).items
     print(members_json(found) if options.json else "\n".join(cluster_lines(found, columns())))
     return DONE
+
+
+def _service(config: Config) -> str | None:
+    return None if config.fleet is None else config.fleet.service
 
 
 def sessions(options: argparse.Namespace) -> int:

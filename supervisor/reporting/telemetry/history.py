@@ -61,6 +61,7 @@ class History:
         self.refused = ""  # why this process does not run by the present files. Blank: it does
         self.uncopied = ""  # why the records are not on disk. Blank: they are
         self.untold: dict[str, str] = {}  # by election: why Consul is not told of its tenures
+        self.absent = ""  # why Consul's catalog does not show this node. Blank: it does, or is not to
         self.events = EventLog(wall)  # the events of this node
         self.leaders = Leaders(wall)
         self._items: dict[str, ItemHistory] = {}

@@ -25,6 +25,7 @@ Name = Literal[
     "control-socket",
     "http",
     "systemd",
+    "presence",
     "token-file",
     "token-renewed",
     "tls-files",

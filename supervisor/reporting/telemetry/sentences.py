@@ -36,6 +36,7 @@ SENTENCES: dict[Name, str] = {
     "control-socket": "Control socket: {why}",
     "http": "HTTP: {why}",
     "systemd": "systemd: {why}",
+    "presence": "Consul's catalog [does not show this node as it is: {why}|shows this node again]",
     "token-file": "Token file: {why}",
     "token-renewed": "Token file: {why}",
     "tls-files": "TLS files: {why}",

@@ -150,11 +150,21 @@ class Status:
         """Yield each warning that is not about a single item."""
         if why := self._history.uncopied:
             yield f"{_FORGETS}: {bounded(why)}"
+        if why := self._history.absent:
+            yield f"other nodes do not see this one as it is (fleet): {bounded(why)}"
         untold = self._history.untold
         for why in dict.fromkeys(untold.values()):
             first, *more = (item for item, each in untold.items() if each == why)
             others = f" and {len(more)} more" if more else ""
             yield f"cannot write the history of {first}{others}: {bounded(why)}"
+
+    def parts(self) -> Iterator[tuple[str, str, str]]:
+        """Yield of each item its name, its role, and what other nodes should know of it in short.
+
+        No text changes while nothing happens, because Consul's servers write each change.
+        """
+        for name, contender in self.items().items():
+            yield name, contender.role, _in_short(contender, self._history.of(name), self._command)
 
     def events(self, newest: int) -> bytes:
         return self._history.events.body(newest)
@@ -306,6 +316,28 @@ def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterato
         yield f"goes on leading, but {_cannot_start(contender.faults[0])}"
     if contender.record_keeper.refused is not None:
         yield f"cannot be recorded: {history.unrecorded or 'see the log'}"
+
+
+def _in_short(
+    contender: Contender, history: ItemHistory, command: Callable[[str, Contender], Event | None]
+) -> str:
+    """Return what other nodes should know of an item beside its role. Blank: nothing."""
+    given, words = command(contender.settings.name, contender), []
+    if contender.tenure is not None and contender.tenure.believes:
+        words.append(f"token {contender.tenure.token}")
+    if contender.paused:
+        words.append("paused" * (contender.role is not Role.PAUSED) + _by(given))
+        words += [f"since {given['time']}"] if given else []
+        words += [f"until {when(contender.paused_until)}"] if contender.paused_until != NEVER else []
+    elif contender.role is Role.RESTING:
+        words.append(f"after step-down{_by(given)}")
+    elif contender.role is Role.INELIGIBLE:
+        words.append(_why_unfit(contender, history).removeprefix(": "))
+    elif contender.role is Role.STUCK:
+        words.append(history.why_stuck)
+    elif contender.settings.manual and contender.role is Role.WAITING and not contender.allowed:
+        words.append("contend is manual")
+    return " ".join(filter(None, words))
 
 
 def _why_unfit(contender: Contender, history: ItemHistory) -> str:

@@ -4,9 +4,10 @@ The functions are pure. All text of Consul is escaped, because any program may h
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from supervisor.adapters.consul.members import Member, Members, Part, SupervisorSession
+from supervisor.adapters.consul.members import Member, Members, Node, Part, SupervisorSession
+from supervisor.adapters.consul.presence import LEFT_OUT
 from supervisor.commands.cli.display.grid import Column, grid
 from supervisor.commands.cli.display.text import escape, fit, wrapped
 from supervisor.config.formats.durations import format_duration
@@ -17,6 +18,10 @@ NONE = "-"
 NO_SESSION = (
     "A node that neither holds nor contends (ineligible, paused, resting, stopped, an observer) has no "
     "session, so it is not listed."
+)
+FLEET = (
+    "A node without a session is listed by what its daemon told Consul's catalog last (fleet). A daemon that "
+    "was stopped in order is not listed."
 )
 ORPHANS = (
     "An orphan has no part in any item, and its node has another session of this name. If several "
@@ -44,8 +49,8 @@ _SESSION = (
 
 def member_lines(item: Members, room: int | None) -> list[str]:
     lines = [fit(_headline(item), room)]
-    if item.members:
-        lines += ["", *grid(_MEMBER, [_cells(member) for member in item.members], room)]
+    if rows := _rows(item):
+        lines += ["", *grid(_MEMBER, rows, room)]
     return [*lines, "", *wrapped(_notes([item]), room)]
 
 
@@ -54,8 +59,9 @@ def cluster_lines(items: Sequence[Members], room: int | None) -> list[str]:
     rows = []
     for item in items:
         name = escape(item.settings.name)
-        rows += [[name, *_cells(member)] for member in item.members]
-        if not item.members:
+        found = _rows(item)
+        rows += [[name, *cells] for cells in found]
+        if not found:
             nobody = "nobody" if item.is_complete else "not known"
             rows.append([name, nobody, *[NONE] * (len(_MEMBER) - 1)])
     return [*grid((_ITEM, *_MEMBER), rows, room), "", *wrapped(_notes(items), room)]
@@ -149,6 +155,7 @@ def _item(item: Members) -> dict[str, object]:
         "limit": item.limit,
         "complete": item.is_complete,
         "notes": list(item.notes),
+        "nodes": [_node(node) for node in item.nodes],
         "members": [
             {
                 "part": member.part,
@@ -161,9 +168,27 @@ def _item(item: Members) -> dict[str, object]:
     }
 
 
+def _node(node: Node) -> dict[str, object]:
+    of, meta = node.of, node.of.meta
+    return {
+        "node": of.name,
+        "consul_node": of.consul_node,
+        "role": node.role or None,
+        "detail": node.detail,
+        "status": of.status,
+        "says": of.says,
+        "changed": meta.get("at"),
+        "version": meta.get("version"),
+        "page": meta.get("page"),
+        "left_out": int(meta[LEFT_OUT]) if meta.get(LEFT_OUT, "").isdigit() else 0,
+        "session": None if node.member is None else node.member.session,
+    }
+
+
 def _headline(item: Members) -> str:
     settings = item.settings
     holders, candidates = len(item.of_part(Part.HOLDER)), len(item.of_part(Part.CANDIDATE))
+    candidates += sum(node.waits for node in item.nodes)
     held = f"{holders} holder{'' if holders == 1 else 's'}"
     if settings.kind == "semaphore":
         held += f" of {item.limit if item.limit is not None else '?'}"
@@ -172,11 +197,23 @@ def _headline(item: Members) -> str:
     return escape(f"{settings.name}: {settings.kind} {settings.key}, {held}, {waiting}{known}")
 
 
-def _cells(member: Member) -> list[str]:
+def _rows(item: Members) -> list[list[str]]:
+    """Return the cells of each member, then of each node that has no session or none that is recognised."""
+    names = {id(node.member): node.of.name for node in item.nodes}
+    rows = [_cells(member, names.get(id(member), "")) for member in item.members]
+    for node in item.nodes:
+        if node.member is None:
+            part = "silent" if node.of.status == "critical" else node.role or "not told"
+            names_of = map(escape, (part, node.of.name, node.of.consul_node))
+            rows.append([*names_of, NONE, NONE, NONE])
+    return rows
+
+
+def _cells(member: Member, name: str) -> list[str]:
     consul_node = member.listed.node if member.listed else ""
     return [
         member.part,
-        escape(member.node) or NONE,
+        escape(name or member.node) or NONE,
         escape(consul_node) or NONE,
         escape(member.session),
         *_times(member.listed),
@@ -191,5 +228,20 @@ def _times(listed: ListedSession | None) -> tuple[str, str]:
 
 def _notes(items: Sequence[Members]) -> list[str]:
     several = len(items) > 1
-    own = ((item.settings.name, note) for item in items for note in item.notes)
-    return [*(escape(f"{name}: {note}" if several else note) for name, note in own), NO_SESSION]
+    own = [(item.settings.name, note) for item in items for note in (*item.notes, *_of_nodes(item))]
+    last = FLEET if any(item.nodes for item in items) else NO_SESSION
+    return [*(escape(f"{name}: {note}" if several else note) for name, note in own), last]
+
+
+def _of_nodes(item: Members) -> Iterator[str]:
+    """Yield what the nodes tell of this item, and what is wrong with them."""
+    for node in item.nodes:
+        of, was = node.of, f"{node.role} {node.detail}".strip()
+        if of.status == "critical":
+            yield f"{of.name} does not answer ({of.says}); since {of.meta.get('at', '?')} it was {was or '?'}"
+        elif node.detail:
+            yield f"{of.name}: {was}"
+        if of.status == "warning":
+            yield f"{of.name} is not healthy: {of.says}"
+        if not node.role:
+            yield f"{of.name} does not tell its part: {of.meta[LEFT_OUT]} of its items did not fit"

@@ -1,0 +1,324 @@
+"""``fleet``: each daemon in Consul's catalog, and ``members`` from it, with a client agent on each node."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from supervisor.adapters.consul.client import ConsulClient
+from supervisor.adapters.consul.presence import RegisterPresence, TellPresence
+from supervisor.adapters.runtime.clock import boottime
+from supervisor.config import Config, ConsulSettings, FleetSettings, LogSettings
+from supervisor.core.actions import Role, RoleChanged
+from supervisor.core.events import Tick
+from supervisor.core.outcomes import Done, Outcome
+from supervisor.core.requests import Request
+from supervisor.core.settings import ServiceSettings
+from supervisor.daemon.fleet.presence import WRITE_S, Presence
+from supervisor.reporting.telemetry.status import Status
+from tests.consul.elections.scene import Scene
+from tests.consul.elections.test_service import Fleet, fleet, shared_fleet
+from tests.support.consul import Agent
+from tests.support.guarded import Guarded, write
+from tests.support.supervisor import Supervisor, command, until
+
+__all__ = ["fleet", "shared_fleet"]  # fixtures
+ROWS = ["holder", "paused", "waiting"]
+FLAPS, FLAPS_S = 1500, 9.0
+SEVERAL = 20  # passes of a check
+
+
+class PresentScene(Scene):
+    """A scene whose nodes are in Consul's catalog, and have sessions that no other node's file recognises."""
+
+    @property
+    def service(self) -> str:
+        """The service of this test."""
+        return self.name.replace("_", "-")[:50]
+
+    def config(
+        self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
+    ) -> dict[str, object]:
+        """Return the content of a node's file."""
+        return {**super().config(items, consul), "fleet": {"service": self.service}}
+
+    def at(self, node: str, agent: Agent, token: str | None = None, **changes: Any) -> Supervisor:
+        """Start a node at this agent."""
+        consul = {"address": agent.url, **({"token": token} if token else {})}
+        how = {"session": {"name": "${WHO}"}, "environ": {"WHO": f"own name of {node}"}}
+        return self.node(node, consul=consul, **{**how, **changes})
+
+    def instances(self, agent: Agent) -> list[dict[str, Any]]:
+        """Return the instances in the catalog."""
+        return list(agent.call("GET", f"/health/service/{self.service}").json())
+
+    def wait_role(self, agent: Agent, role: str, count: int = 1) -> None:
+        """Return when this many instances tell of an item with this role."""
+        until(
+            lambda: sum(role in each["Service"]["Meta"] for each in self.instances(agent)) == count,
+            f"{count} {role} in the catalog",
+        )
+
+    def members(self, node: Supervisor) -> tuple[str, dict[str, Any]]:
+        """Return what ``members`` prints for a person, and the item that it prints for a program."""
+        words = ("members", self.name, "--config", str(node.folder / "config.yaml"))
+        page = command(*words, environ={"COLUMNS": "500"}).stdout
+        (item,) = json.loads(command(*words, "--json").stdout)["items"]
+        return page, item
+
+
+@pytest.fixture
+def scene_class() -> type[Scene]:
+    """Return the class of which scenes are made."""
+    return PresentScene
+
+
+@pytest.fixture
+def present(shared_fleet: Fleet, make_scene: Any) -> Iterator[PresentScene]:
+    """Return a scene on agents that no test stops."""
+    with make_scene(shared_fleet.server) as scene:
+        yield scene
+
+
+def operate(node: Supervisor, *words: str) -> None:
+    """Run a command on this node."""
+    done = command(*words, "--socket", str(node.folder / "control.sock"))
+    assert done.returncode == 0, done
+
+
+def warnings(node: Supervisor) -> list[str]:
+    """Return the warnings of the status that are about no item."""
+    told = command("status", "--json", "--socket", str(node.folder / "control.sock")).stdout
+    return list(json.loads(told)["warnings"])
+
+
+def test_members_lists_each_node_with_its_role(present: PresentScene, shared_fleet: Fleet) -> None:
+    """Their session names are only a variable, so nothing but the catalog shows who waits."""
+    server = shared_fleet.server
+    a = present.at("a", shared_fleet.agent("a"))
+    present.wait_role(server, "holding")
+    b, c = (present.at(node, shared_fleet.agent(node)) for node in "bc")
+    present.wait_role(server, "waiting", 2)
+    operate(c, "pause", present.name, "--reason", "its disk; is full")
+    present.wait_role(server, "paused")
+    page, item = present.members(a)
+    assert page.startswith(f"{present.name}: election {present.key}, 1 holder, 1 candidate known\n")
+    assert [line.split()[0] for line in page.splitlines()[3:6]] in (ROWS, [*ROWS[:1], *ROWS[:0:-1]])
+    assert "paused by root (its disk, is full) since 20" in page
+    nodes = {each["role"]: each for each in item["nodes"]}
+    assert sorted(nodes) == ["holding", "paused", "waiting"] and len(item["members"]) == 1
+    assert nodes["holding"]["session"] == item["members"][0]["session"] and not nodes["paused"]["session"]
+    assert nodes["holding"]["detail"].startswith("token ") and nodes["holding"]["status"] == "passing"
+    everything = command("status", "--cluster", "--config", str(a.folder / "config.yaml")).stdout
+    assert "paused" in everything and "waiting" in everything
+    assert a.stop() == 0
+    b.wait_line("role", role="holding")
+    until(lambda: len(present.instances(server)) == 2, "who stops in order goes at once")
+    present.wait_role(server, "holding")
+
+
+@pytest.mark.long
+def test_a_node_that_was_killed_is_shown_as_silent(present: PresentScene, shared_fleet: Fleet) -> None:
+    server = shared_fleet.server
+    a = present.at("a", shared_fleet.agent("a"))
+    present.wait_role(server, "holding")
+    b = present.at("b", shared_fleet.agent("b"))
+    present.wait_role(server, "waiting")
+    present.kill("b")
+    until(
+        lambda: "critical" in [c["Status"] for each in present.instances(server) for c in each["Checks"]],
+        "its check is critical",
+        60.0,
+    )
+    page, item = present.members(a)
+    (silent,) = (each for each in item["nodes"] if each["status"] == "critical")
+    assert silent["role"] == "waiting" and "does not answer (TTL expired" in page
+    assert [line.split()[0] for line in page.splitlines()[3:5]] == ["holder", "silent"]
+    present.restarts = True
+    b.start()
+    until(
+        lambda: "critical" not in present.members(a)[0] and "silent" not in present.members(a)[0],
+        "it is back",
+    )
+
+
+def test_a_node_that_is_not_healthy_is_shown_as_such(present: PresentScene, shared_fleet: Fleet) -> None:
+    agent = shared_fleet.agent("a")
+    failing = [present.hook("a", "lose", "exit 1")]
+    a = present.at("a", agent, on_lose=failing, candidate_check=None)
+    a.wait_line("role", role="holding")
+    command("step-down", present.name, "--socket", str(a.folder / "control.sock"))
+    a.wait_line("role", role="stuck")
+    until(lambda: "is not healthy" in present.members(a)[0], "its check warns")
+    page, item = present.members(a)
+    assert item["nodes"][0]["role"] == "stuck" and "stuck on_lose[0] failed" in page
+    operate(a, "recover", present.name)
+    until(lambda: "is not healthy" not in present.members(a)[0], "its check passes")
+
+
+def test_an_instance_of_another_program_is_left_alone(present: PresentScene, shared_fleet: Fleet) -> None:
+    agent, present.restarts = shared_fleet.agent("a"), True
+    a = present.at("a", agent)
+    present.wait_role(shared_fleet.server, "holding")
+    theirs = present.instances(shared_fleet.server)[0]["Service"]["ID"]
+    assert a.stop() == 0
+    agent.call("PUT", "/agent/service/register", {"ID": theirs, "Name": "theirs", "Port": 1})
+    a.start()
+    assert f"consul services deregister -id={theirs}" in a.wait_line("presence")["why"]
+    assert theirs in warnings(a)[0]
+    assert a.stop() == 0
+    assert agent.call("GET", f"/agent/service/{theirs}").json()["Service"] == "theirs"
+    agent.call("PUT", f"/agent/service/deregister/{theirs}")
+
+
+def test_a_reload_moves_the_instance(present: PresentScene, shared_fleet: Fleet) -> None:
+    a = present.at("a", shared_fleet.agent("a"))
+    present.wait_role(shared_fleet.server, "holding")
+    config = yaml.safe_load(a.config_path.read_text())
+    a.rewrite({**config, "fleet": {"service": f"{present.service}2"}, "http": {"listen": "127.0.0.1:0"}})
+    operate(a, "reload")
+    until(lambda: not present.instances(shared_fleet.server), "the former service is gone")
+    found = f"/health/service/{present.service}2"
+    until(lambda: shared_fleet.server.call("GET", found).json(), "the new one is there")
+    a.rewrite({name: section for name, section in config.items() if name != "fleet"})
+    operate(a, "reload")
+    until(lambda: not shared_fleet.server.call("GET", found).json(), "no instance is left")
+
+
+@pytest.mark.long
+def test_the_instance_comes_back_when_the_agent_has_lost_it(fleet: Fleet, make_scene: Any) -> None:
+    with make_scene(fleet.server) as scene:
+        agent = fleet.agent("a")
+        scene.at("a", agent, session={"ttl": "5s", "lock_delay": "20s"}, environ={})
+        scene.wait_role(fleet.server, "holding")
+        agent.kill()
+        for path in (agent.folder / "data" / "services", agent.folder / "data" / "checks"):
+            for file in path.rglob("*"):
+                file.unlink()
+        agent.start()
+        scene.wait_role(fleet.server, "holding", 0)
+        scene.wait_role(fleet.server, "holding", 1)
+        assert scene.calls("a") == ["acquire acquired"]
+
+
+def test_without_the_right_elections_go_on(guarded: Guarded, make_scene: Any) -> None:
+    with make_scene(guarded) as scene:
+        rules = write(scene.key) + 'session_prefix "" { policy = "write" }'
+        made = guarded.token_of(rules)
+        a = scene.at("a", guarded, made.secret)
+        a.wait_line("role", role="holding")
+        rule = f'service "{scene.service}" {{ policy = "write" }}'
+        assert rule in a.wait_line("presence")["why"]
+        assert rule in warnings(a)[0]
+        checked = command("check", str(a.folder / "config.yaml"), "--connect", environ={"WHO": "me"}).stdout
+        assert f"give the token: {rule}" in checked, checked
+        assert f'give the token: service "{scene.service}" {{ policy = "read" }}' in checked
+        page, _ = scene.members(a)
+        assert f"Consul shows no node as the service {scene.service}" in page and "holder" in page
+        guarded.change(made, f'{rules} {rule} node_prefix "" {{ policy = "read" }}')
+        scene.wait_role(guarded, "holding")
+        until(lambda: not warnings(a), "the warning is over")
+        assert [line["level"] for line in a.lines("presence")] == ["warning", "info"]
+
+
+# --- what it costs ---------------------------------------------------------------------------------
+
+
+class Told:
+    """A status of one item, as the test changes it, and a client that counts."""
+
+    def __init__(self, agent: Agent, unique: str, items: int = 1) -> None:
+        self.agent, self.service, self.items_ = agent, unique.replace("_", "-")[:50], items
+        self.role, self.writes = Role.WAITING, 0
+        consul = ConsulSettings(agent.url)
+        self.config = Config(consul, LogSettings(), (), "/", fleet=FleetSettings(self.service, "p", 3600.0))
+
+    def problems(self) -> list[str]:
+        """Return no problem."""
+        return []
+
+    def items(self) -> dict[str, Any]:
+        """Return nothing that the output of the check tells of."""
+        return {}
+
+    def parts(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the items."""
+        for number in range(self.items_):
+            yield f"item-{number}-{'x' * 50}", self.role, f"by root (kernel {'é' * 300}) since noon"
+
+    async def ask(self, request: Request) -> Outcome:
+        """Send a request, and count it."""
+        self.writes += isinstance(request, RegisterPresence)
+        return await self.client.ask(request)
+
+    async def run(self, flaps: int, within_s: float) -> int:
+        """Let the role flap. Return how often the catalog has changed, as far as 100 looks a second show."""
+        self.client = ConsulClient(self.config, lambda *said: None, boottime)
+        presence = Presence(self.config, "vm1", cast(Status, self), self.ask, self.report, boottime)
+        running, indexes = asyncio.create_task(presence.run()), set()
+        for number in range(flaps):
+            self.role = Role.HOLDING if number % 2 else Role.WAITING
+            presence.on_step(Tick(), [RoleChanged("item", self.role)])
+            await asyncio.sleep(within_s / flaps)
+            if number % 5 == 0:
+                indexes |= {each["ModifyIndex"] for each in self.found()}
+        self.index = self.agent.call("GET", "/catalog/nodes").index
+        until_registered = asyncio.get_running_loop().time() + 5 * WRITE_S
+        while str(self.role) not in (self.found() or [{"ServiceMeta": {}}])[0]["ServiceMeta"]:
+            assert asyncio.get_running_loop().time() < until_registered, "the last role is told"
+            await asyncio.sleep(0.05)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await self.client.close()
+        return len(indexes)
+
+    def report(self, why: str) -> None:
+        """Take no fault."""
+        assert not why
+
+    def found(self) -> list[dict[str, Any]]:
+        """Return the instances in the catalog."""
+        return list(self.agent.call("GET", f"/catalog/service/{self.service}").json())
+
+
+@pytest.mark.long
+def test_roles_that_flap_cost_one_write_in_two_seconds(either_agent: Agent, unique: str) -> None:
+    told = Told(either_agent, unique)
+    changes = asyncio.run(told.run(FLAPS, FLAPS_S))
+    assert 2 <= changes <= told.writes <= 2 + FLAPS_S / WRITE_S
+
+
+def test_passes_of_the_check_cost_the_servers_nothing(shared_fleet: Fleet, unique: str) -> None:
+    """The agent may defer a change of the output; there is none here, and it would pass it on at once."""
+    agent, config = shared_fleet.agent("a"), Told(shared_fleet.agent("a"), unique).config
+    of = ServiceSettings(unique, unique.replace("_", "-")[:50])
+
+    async def passes() -> list[Any]:
+        client = ConsulClient(config, lambda *said: None, boottime)
+        frame = ("", boottime(), 60.0, of)
+        assert await client.ask(RegisterPresence(*frame, 30.0, True, 3600.0)) == Done()
+        assert await client.ask(TellPresence(*frame, True, "vm1: healthy")) == Done()
+        seen = []
+        for _ in range(SEVERAL):
+            await asyncio.sleep(0.1)
+            seen.append(agent.call("GET", f"/health/checks/{of.name}").json())
+            assert await client.ask(TellPresence(*frame, True, "vm1: healthy")) == Done()
+        await client.close()
+        return seen
+
+    seen = asyncio.run(passes())
+    assert {check["ModifyIndex"] for checks in seen[3:] for check in checks} == {seen[-1][0]["ModifyIndex"]}
+    agent.call("PUT", f"/agent/service/deregister/{unique}")
+
+
+def test_the_meta_of_two_hundred_items_is_cut_and_says_so(shared_agent: Agent, unique: str) -> None:
+    told = Told(shared_agent, unique, items=200)
+    asyncio.run(told.run(1, 0.1))
+    (entry,) = told.found()
+    meta = entry["ServiceMeta"]
+    assert len(meta) <= 64 and all(len(value.encode()) <= 512 for value in meta.values())
+    listed = sum(value.count("item-") for value in meta.values())
+    assert 0 < listed < 200 and meta["left-out"] == str(200 - listed)
