@@ -76,7 +76,7 @@ def changes_of(running: Config, config: Config) -> Iterator[str]:
         ("log.format", running.log.format, config.log.format),
         ("http.listen", running.http, config.http),
         ("fleet.prefix", running.fleet and running.fleet.prefix, config.fleet and config.fleet.prefix),
-        ("fleet", running.fleet and running.fleet.service, config.fleet and config.fleet.service),
+        ("fleet.service", running.fleet and running.fleet.service, config.fleet and config.fleet.service),
         ("consul.token_file", running.consul.token_file, config.consul.token_file),
     )
     for name, before, after in shown:

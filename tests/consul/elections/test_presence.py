@@ -207,6 +207,7 @@ def test_the_instance_comes_back_when_the_agent_has_lost_it(fleet: Fleet, make_s
 def test_without_the_right_elections_go_on(guarded: Guarded, make_scene: Any) -> None:
     with make_scene(guarded) as scene:
         rules = write(scene.key) + 'session_prefix "" { policy = "write" }'
+        rules += 'key_prefix "consul-supervisor/history/" { policy = "write" }'
         made = guarded.token_of(rules)
         a = scene.at("a", guarded, made.secret)
         a.wait_line("role", role="holding")
