@@ -164,7 +164,8 @@ def _arrived(world: World) -> bool:
         return True  # an operator must end it, while this process goes on
     if world.contender.winding_up:
         return role is a.Role.STOPPED
-    if world.contender.paused and world.contender.tenure is None:
+    awaits_word = settings.manual and not world.contender.allowed
+    if (world.contender.paused or awaits_word) and world.contender.tenure is None:
         return True
     if not settings.contend:
         return world.contender.lock.watch.pending is not None

@@ -74,8 +74,8 @@ def test_names_come_from_the_configuration_that_the_line_names(
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("consul-supervisor wait --for ", "holding\nleader\nfree\n"),
-        ("sudo consul-supervisor wait app --for=h", "holding\nleader\nfree\n"),
+        ("consul-supervisor wait --for ", "holding\nleader\ncandidate\nfree\n"),
+        ("sudo consul-supervisor wait app --for=h", "holding\nleader\ncandidate\nfree\n"),
         ("lock --on-lost K", "TERM\nKILL\n"),
         ("step-down app --to ", ""),
         ("lock -n ", ""),

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from supervisor.adapters.consul.presence import LEFT_OUT, Present
+from supervisor.adapters.consul.presence import LEFT_OUT, MANUAL, Present
 from supervisor.adapters.consul.query import NotReadable, OneOffClient
 from supervisor.config import ConsulSettings
 from supervisor.config.environment import ANY_TEXT
@@ -50,6 +50,11 @@ class Member:
         """The node's own name, which is ``Node`` of a value in JSON. Blank: there is none."""
         return holder_node(self.value)[:NODE_CHARS_MAX]
 
+    @property
+    def consul_node(self) -> str:
+        """The node of its session. Blank: the list does not show the session."""
+        return "" if self.listed is None else self.listed.node
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -64,6 +69,15 @@ class Node:
     def waits(self) -> bool:
         """Whether it waits, with a session that only its own word shows."""
         return self.member is None and self.role == Role.WAITING and self.of.status != "critical"
+
+    @property
+    def consul_node(self) -> str:
+        return self.of.consul_node
+
+    @property
+    def is_manual(self) -> bool:
+        """Whether it waits for an operator's word, so that it takes over from nobody."""
+        return self.role == Role.WAITING and self.detail == MANUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +103,13 @@ class Members:
 
     def of_part(self, part: Part) -> tuple[Member, ...]:
         return tuple(member for member in self.members if member.part is part)
+
+    @property
+    def heirs(self) -> tuple[Member | Node, ...]:
+        """Those that may take over: the candidates, without nodes that wait for an operator's word."""
+        manual = [node.member for node in self.nodes if node.is_manual]
+        candidates = (each for each in self.of_part(Part.CANDIDATE) if each not in manual)
+        return (*candidates, *(node for node in self.nodes if node.waits and not node.is_manual))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ VALUE_BYTES_MAX = 512  # Consul's own limit of a value in a meta
 PAIRS_MAX = 16  # with items, of Consul's 64 pairs, because each server keeps those of all nodes
 DETAIL_BYTES_MAX = 160  # about one item; `status` of its node has the whole text
 LEFT_OUT = "left-out"
+MANUAL = (
+    "contend is manual"  # what a node tells of an item for which it waits, and which it takes by word alone
+)
 # The roles whose items are told first, because they need somebody; then those of which nothing is to be done.
 _ORDER = (Role.STUCK, Role.HOLDING, Role.ACQUIRING, Role.LOSING, Role.PAUSED, Role.INELIGIBLE, Role.RESTING)
 ROLES = (*_ORDER, Role.WAITING, Role.STOPPED, Role.OBSERVER)

@@ -7,7 +7,6 @@ from functools import partial
 from supervisor.adapters.consul.endpoints import READS_SESSIONS
 from supervisor.adapters.consul.members import (
     Cluster,
-    Part,
     SupervisorSession,
     cluster_now,
     consequences,
@@ -28,7 +27,7 @@ from supervisor.commands.cli.display.members import (
 from supervisor.commands.cli.display.text import escape, wrapped
 from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.commands.cli.terminal import columns, confirm, fail, run_async
-from supervisor.config import Config, ConsulSettings
+from supervisor.config import Config
 from supervisor.config.environment import EVERY_ITEM
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
@@ -123,7 +122,7 @@ def wait(options: argparse.Namespace) -> int:
     if options.state == "leader" and item.kind != "election":
         return fail(USAGE, f"cannot wait for a leader of {options.name}: a semaphore has holders, not one")
     if options.state == "candidate":
-        if run_async(_has_candidate(config.consul, item, options.timeout_s)):
+        if run_async(_has_candidate(config, item, options.timeout_s)):
             return DONE
         return fail(NEGATIVE, f"{options.name}: no node waits for it, also after {options.timeout_s:g} s")
     condition = has_leader if options.state == "leader" else partial(is_free, limit=limit)
@@ -132,8 +131,8 @@ def wait(options: argparse.Namespace) -> int:
     return DONE if met else fail(NEGATIVE, f"{options.name}: {what}, also after {options.timeout_s:g} s")
 
 
-async def _has_candidate(settings: ConsulSettings, item: ItemSettings, timeout_s: float) -> bool:
-    """Return whether a node waits for the item, within the time.
+async def _has_candidate(config: Config, item: ItemSettings, timeout_s: float) -> bool:
+    """Return whether a node waits for the item that may take over without a word, within the time.
 
     The list of sessions is read again and again, because no query waits for the name of a session. Raises as
     ``cluster_now`` does, at the end of the time where Consul did not answer.
@@ -143,11 +142,11 @@ async def _has_candidate(settings: ConsulSettings, item: ItemSettings, timeout_s
     while True:
         left_s = deadline - clock()
         try:
-            [members] = (await cluster_now(settings, [item])).items
+            [members] = (await cluster_now(config.consul, [item], _service(config))).items
         except LookupFailed as error:
             if left_s <= 0.0 or isinstance(error, NotReadable):
                 raise
         else:
-            if members.of_part(Part.CANDIDATE) or left_s <= 0.0:
-                return bool(members.of_part(Part.CANDIDATE))
+            if members.heirs or left_s <= 0.0:
+                return bool(members.heirs)
         await asyncio.sleep(max(0.0, min(CANDIDATE_EVERY_S, left_s)))

@@ -130,7 +130,8 @@ def _refusal(options: argparse.Namespace, status: Mapping[str, Any]) -> str:
     items = [item for item in config.items if item.name in held]
     if missing := sorted(held - {item.name for item in items}):
         return f"{file} does not declare {', '.join(missing)}, so Consul cannot be asked who would take over"
-    found = run_async(cluster_now(config.consul, items)).items
+    service = None if config.fleet is None else config.fleet.service
+    found = run_async(cluster_now(config.consul, items, service)).items
     alone = [each.settings.name for each in found if not _has_heir(each)]
     return alone and f"as far as Consul shows, no other node would take over {', '.join(alone)}" or ""
 
@@ -142,6 +143,5 @@ def _has_heir(members: Members) -> bool:
     """
     holders = members.of_part(Part.HOLDER)
     ours = {each.listed.node for each in holders if each.listed is not None}
-    waits = members.of_part(Part.CANDIDATE)
-    elsewhere = any(each.listed is None or each.listed.node not in ours for each in waits)
+    elsewhere = any(each.consul_node not in ours for each in members.heirs)
     return elsewhere or (members.settings.kind == "semaphore" and len(holders) > 1)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from supervisor.adapters.consul.presence import MANUAL
 from supervisor.config.formats.durations import format_duration
 from supervisor.core.actions import Fault, Holder, Reason, Role
 from supervisor.core.contender.state import Contender
@@ -336,7 +337,7 @@ def _in_short(
     elif contender.role is Role.STUCK:
         words.append(history.why_stuck)
     elif contender.settings.manual and contender.role is Role.WAITING and not contender.allowed:
-        words.append("contend is manual")
+        words.append(MANUAL)
     return " ".join(filter(None, words))
 
 

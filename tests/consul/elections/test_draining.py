@@ -165,9 +165,11 @@ def test_a_manual_node_leads_by_an_operators_word_alone(scene: Scene) -> None:
     scene.wait_leader(but="a")
     a.start()
     until(lambda: len(scene.sessions()) == 2, "its session")
+    former = held_by(scene)
     assert operate(b, "step-down", scene.name, "--for", "0s")[0] == 0
     b.wait_line("role", role="waiting", former_role="losing")
-    to = until(lambda: own(b)["session"], "its next session")
+    to = until(lambda: own(b)["session"] not in (former, None, "") and own(b)["session"], "its next session")
     until(lambda: to in {each["ID"] for each in scene.sessions()}, "that session")
-    assert operate(a, "step-down", scene.name, "--to", str(to))[0] == 0
+    until(lambda: own(a)["role"] == "holding", "a holds")
+    assert operate(a, "step-down", scene.name, "--to", str(to))[:3:2] == (0, "")
     scene.wait_leader(but="a")
