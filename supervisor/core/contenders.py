@@ -23,6 +23,7 @@ from supervisor.core.events import (
     HooksChecked,
     ItemRemoved,
     PauseAsked,
+    PauseOver,
     RecordWritten,
     RecoverAsked,
     ResumeAsked,
@@ -195,7 +196,7 @@ class Contenders:
             former = [leaving[each] for each in after] + ([not_begun[name]] if name in not_begun else [])
             contender = inherit(
                 replace(contender_of(wanted, instance=event.instance, now=now), record_keeper=RecordKeeper()),
-                paused_until=max((each.paused_until for each in former), default=LONG_AGO),
+                paused_until=not_begun[name].paused_until if name in not_begun else LONG_AGO,
                 rejoin_at=now + wanted.delay_s,
                 rests_until=max((each.rests_until for each in former), default=LONG_AGO),
             )
@@ -208,14 +209,12 @@ class Contenders:
     def _succeed(self, predecessor: Contender) -> None:
         """Begin each successor that waited only for this predecessor.
 
-        A successor inherits the rest and the delay of its predecessor, and the pause of a predecessor with
-        its own name.
+        A successor inherits the rest, the delay and the pause of each predecessor, as they are by then.
         """
         for name, successor in tuple(self._successors.items()):
             after, heir = successor.after - {predecessor.settings.name}, successor.contender
             if predecessor.settings.name in successor.after:
-                own = name == predecessor.settings.name
-                paused_until = predecessor.paused_until if own else heir.paused_until
+                paused_until = max(heir.paused_until, predecessor.paused_until)
                 rejoin_at = max(heir.rejoin_at, predecessor.rejoin_at)
                 rests_until = max(heir.rests_until, predecessor.rests_until)
                 heir = inherit(heir, paused_until=paused_until, rejoin_at=rejoin_at, rests_until=rests_until)
@@ -235,9 +234,11 @@ class Contenders:
                 settings = () if contender is None else (contender.settings, contender.next_settings)
                 ours = any(write.settings is each for each in settings)
                 return (write.item,) if ours else ()  # else the record's contender has wound up
-            case RecoverAsked(name) | PauseAsked(name) | ResumeAsked(name) | StepDownAsked(name):
+            case RecoverAsked(name) | PauseAsked(name) | PauseOver(name) | ResumeAsked(name):
                 return self._known(name)
-            case ConfirmOffAsked(name) | SettingsChanged(name) | ItemRemoved(name) | HooksChecked(name):
+            case StepDownAsked(name) | ConfirmOffAsked(name) | HooksChecked(name):
+                return self._known(name)
+            case SettingsChanged(name) | ItemRemoved(name):
                 return self._known(name)
             case ConfigLoaded():
                 raise AssertionError("a file concerns all contenders")

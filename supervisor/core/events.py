@@ -104,9 +104,9 @@ class RecoverAsked:
 
 @dataclass(frozen=True, slots=True)
 class PauseAsked:
-    """Do not contend until ``ResumeAsked``, not even after a restart; a tenure goes on.
+    """Do not contend until ``ResumeAsked`` or ``PauseOver``, not even after a restart; a tenure goes on.
 
-    ``until``: the Unix time at which the shell sends that. NEVER: only an operator ends the pause.
+    ``until``: the Unix time at which the shell sends the latter. NEVER: only an operator ends the pause.
     """
 
     item: str
@@ -114,10 +114,18 @@ class PauseAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseOver:
+    """The time of a pause is over; a rest goes on, and nothing is allowed that the file forbids."""
+
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResumeAsked:
     """Contend again: end a pause, and a rest after a step-down."""
 
     item: str
+    by_name: bool = True  # the operator named this item, so that it may try although its file says manual
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,7 @@ Event = (
     | StopAsked
     | RecoverAsked
     | PauseAsked
+    | PauseOver
     | ResumeAsked
     | StepDownAsked
     | ConfirmOffAsked

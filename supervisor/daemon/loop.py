@@ -49,7 +49,7 @@ from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Release, Request, TakeSlot
 from supervisor.core.settings import ItemSettings, Place
 from supervisor.daemon.events import Events
-from supervisor.daemon.fleet.history import TenureHistory
+from supervisor.daemon.fleet.history import CLOSE_S, TenureHistory
 from supervisor.daemon.fleet.presence import Presence
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
@@ -230,8 +230,7 @@ class Daemon:
             self._background.start(self._reload_until_good())
         await self._ended.wait()
         self._notify_observers()
-        if not self._interrupted:
-            await self._tenures.close()
+        await self._tenures.close(0.0 if self._interrupted else CLOSE_S)
         if not (self._interrupted or self._only_wind_up):
             await self._presence.leave()
         await self._close()

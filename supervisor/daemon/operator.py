@@ -39,7 +39,6 @@ NEXT_TENURE = ", but in force only with its next tenure, because its watchdog ch
 IN_FORCE_S = 5.0  # with 3 s for the disk within TimeoutStartSec=, which ends `systemctl reload`
 _EVENTS: dict[Verb, Callable[[str], Event]] = {
     Verb.RECOVER: RecoverAsked,
-    Verb.RESUME: ResumeAsked,
     Verb.CONFIRM_OFF: ConfirmOffAsked,
 }
 
@@ -105,12 +104,17 @@ class Operator:
         until = NEVER if command.pause_s is None else self._wall() + command.pause_s
         if command.name is None:
             until = max(until, before.paused_until)  # a command for all does not shorten another's pause
-        self._dispatch(PauseAsked(name, until) if verb is Verb.PAUSE else _EVENTS[verb](name))
+        events: dict[Verb, Event] = {
+            Verb.PAUSE: PauseAsked(name, until),
+            Verb.RESUME: ResumeAsked(name, by_name=command.name is not None),
+        }
+        self._dispatch(events.get(verb) or _EVENTS[verb](name))
+        done = _what_came_of(verb, before, until, by_name=command.name is not None)
         after = self._contenders.by_name.get(name)
         kept = None if after is None else after.record_keeper.kept
         if after is not None and (kept is None or paused_until(kept) != after.paused_until):
             return _cannot(verb, name, _forgotten(", because it cannot be recorded (see the log)"))
-        return Reply(Result.DONE, "", (f"{name}: {_what_came_of(verb, before, until)}",))
+        return Reply(Result.DONE, "", (f"{name}: {done}",))
 
     # --- commands that take time -----------------------------------------------------------------
 
@@ -283,7 +287,7 @@ def _obstacle(verb: Verb, contender: Contender) -> str:
     return "" if contender.settings.contend else "it only observes (contend: false)"
 
 
-def _what_came_of(verb: Verb, before: Contender, until: float) -> str:
+def _what_came_of(verb: Verb, before: Contender, until: float, *, by_name: bool) -> str:
     """Return the effect of a command that takes no time."""
     rests = before.role is Role.RESTING
     if verb is Verb.RECOVER:
@@ -296,8 +300,8 @@ def _what_came_of(verb: Verb, before: Contender, until: float) -> str:
         return f"paused until {ends}" + ("; it holds until step-down or a loss" if holds else "")
     if rests:
         return "its rest after step-down has ended"
-    if before.settings.manual:
-        return "it tries until the end of its next tenure, or until pause"
+    if before.settings.manual and by_name:
+        return "it tries until the end of its next tenure, a pause, or a restart of this daemon"
     return "its pause has ended" if before.paused else "it was neither paused nor resting"
 
 

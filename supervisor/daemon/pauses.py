@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from supervisor.core.actions import Action
+from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import ConfigLoaded, Event, PauseAsked, ResumeAsked
+from supervisor.core.events import ConfigLoaded, Event, PauseAsked, PauseOver
 from supervisor.core.times import LONG_AGO, NEVER
 
 LOOK_EVERY_S = 60.0  # because a clock may be set, and an item may not have begun yet
@@ -41,7 +42,7 @@ class Pauses:
         """Look when the next pause is over. Nothing is armed while no pause has an end."""
         self.close()
         known = (self._contenders.not_begun | self._contenders.by_name).values()
-        ends = [each.paused_until for each in known if LONG_AGO < each.paused_until < NEVER]
+        ends = [each.paused_until for each in known if _has_end(each)]
         if ends:
             delay_s = min(max(min(ends) - self._wall(), LOOK_AGAIN_S), LOOK_EVERY_S)
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._end)
@@ -49,11 +50,16 @@ class Pauses:
     def _end(self) -> None:
         now = self._wall()
         for name, contender in tuple(self._contenders.by_name.items()):
-            if LONG_AGO < contender.paused_until <= now:
+            if _has_end(contender) and contender.paused_until <= now:
                 self._ended(name)
-                self._dispatch(ResumeAsked(name))
+                self._dispatch(PauseOver(name))
         self.look_again()
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+
+def _has_end(contender: Contender) -> bool:
+    """Return whether its pause ends by itself. What winds up contends no more; the next process ends it."""
+    return LONG_AGO < contender.paused_until < NEVER and not contender.winding_up

@@ -14,7 +14,7 @@ from supervisor.core.contender.creation import contender_of, new_contender
 from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Successor
-from supervisor.core.machines.record import is_adoptable, paused_until
+from supervisor.core.machines.record import is_adoptable
 from supervisor.core.reload import blockers_of
 from supervisor.core.settings import ItemSettings, Wanted
 
@@ -69,9 +69,7 @@ def restore(
         state = EMPTY_RECORD if record is None else _state(record, origin)
         after = blockers_of(settings, departing)
         if settings.name in departing:
-            state = replace(EMPTY_RECORD, paused=state.paused, pause_ends_at=state.pause_ends_at)
-        longest = max((state, *(departing[name].record for name in after)), key=paused_until)
-        state = replace(state, paused=longest.paused, pause_ends_at=longest.pause_ends_at)
+            state = EMPTY_RECORD  # it gets the pause once the departing one has ended
         recorded = None if record is None else record.settings
         contender = contender_of(
             each, instance=origin.instance, record=state, recorded=recorded, now=origin.now

@@ -39,6 +39,7 @@ CASES = [
     ("check", 78, "{denied} --connect"),
     ("policy", 0, "{good}"),
     ("policy", 0, "{denied} --for observer"),
+    ("policy", 69, "{unreachable}"),
     ("policy", 78, "{bad}"),
     ("plan", 0, "--failover 50s --on-lose 5s"),
     ("plan", 1, "--failover 20s --on-lose 5s"),

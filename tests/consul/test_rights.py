@@ -18,7 +18,7 @@ from supervisor.core.outcomes import Denied, InMaintenance
 from supervisor.core.requests import ReadKey, ReadSlots
 from tests.consul.elections.test_fence import GUARDED_FLAGS, LOST
 from tests.consul.elections.test_maintenance import WHY, maint, outcome
-from tests.support.consul import Client, free_ports
+from tests.support.consul import Client
 from tests.support.guarded import EACH_WAY, Guarded, guarded_agent
 from tests.support.pages import DOCS, SECURITY, Shown
 from tests.support.supervisor import Supervisor, command, until
@@ -136,29 +136,20 @@ def test_every_block_of_the_page_has_a_test() -> None:
 
 
 def test_the_page_shows_what_the_command_prints(tmp_path: Path) -> None:
-    """Nothing tells the name of the node, so the page has its place-holder, and the output a comment."""
     file, *outputs, piped = RIGHTS
     (tmp_path / "c.yaml").write_text(file.text)
-    (port,) = free_ports(1)
     for purpose, shown in zip(("daemon", "operator", "observer"), outputs, strict=True):
-        environ = {"CONSUL_HTTP_ADDR": f"127.0.0.1:{port}"}
-        done = command("policy", str(tmp_path / "c.yaml"), "--for", purpose, environ=environ)
-        comment = done.stdout.startswith(f"# replace {NODE}, see `consul members`; it is not known here: ")
-        assert (done.returncode, comment) == (0, purpose == "daemon"), done
-        assert done.stdout.partition("\n" if comment else "#")[2 if comment else 0] == shown.text
-    assert piped.text.startswith(
-        "consul-supervisor policy /etc/consul-supervisor | consul acl policy create "
-    )
+        done = command("policy", str(tmp_path / "c.yaml"), "--for", purpose, "--node", NODE)
+        assert (done.returncode, done.stdout) == (0, shown.text), done
+    assert piped.text.startswith("consul-supervisor policy /etc/consul-supervisor --node node1 >rules.hcl\n")
 
 
-def test_a_policy_is_printed_for_a_token_that_does_not_exist_yet(guarded: Guarded, tmp_path: Path) -> None:
-    """A client agent forgets after a moment that it knew none."""
-    (tmp_path / "c.yaml").write_text(f"consul: {{address: '{guarded.url}'}}\nelections: {{app: {{}}}}\n")
-    done = command("policy", str(tmp_path / "c.yaml"))
-    assert done.returncode == 0 and f'session "{NODE}"' in done.stdout and "403" in done.stdout
-    (tmp_path / "c.yaml").write_text("consul: {token_file: /nowhere}\nelections: {app: {}}\n")
-    done = command("policy", str(tmp_path / "c.yaml"))
-    assert done.returncode == 0 and "/nowhere" in done.stdout.splitlines()[0]
+def test_no_policy_is_printed_without_the_name_of_the_node(guarded: Guarded, tmp_path: Path) -> None:
+    """What is printed goes into Consul, which would take a place-holder for a name."""
+    for consul in (f"{{address: '{guarded.url}'}}", "{token_file: /nowhere}"):
+        (tmp_path / "c.yaml").write_text(f"consul: {consul}\nelections: {{app: {{}}}}\n")
+        done = command("policy", str(tmp_path / "c.yaml"))
+        assert (done.returncode, done.stdout) == (69, "") and "--node names it" in done.stderr
 
 
 def test_the_rules_for_contending_for_an_election_are_enough_and_needed(

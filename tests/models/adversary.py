@@ -107,7 +107,7 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         yield from (_tried(name if monitor.arm is not None else "", why_not) for why_not in ("", "gone"))
         if monitor.arm is not None:
             return
-    for operator in (e.PauseAsked, e.ResumeAsked, e.RecoverAsked, e.ConfirmOffAsked):
+    for operator in (e.PauseAsked, e.PauseOver, e.ResumeAsked, e.RecoverAsked, e.ConfirmOffAsked):
         if operator in hostile:
             yield operator(name)
     yield from _another_file(world.contender, hostile)

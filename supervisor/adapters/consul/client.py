@@ -62,6 +62,7 @@ HOLDING_CONCURRENT_MAX = 16  # of those that keep or give back a lock, which nev
 LARGE_CONCURRENT_MAX = 2  # of reads of keys whose values were too large for a list: they wait for each other
 SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
 SERVICE_CONCURRENT_MAX = 8  # of requests about services and history, which no other request waits for
+HISTORY_CONCURRENT_MAX = 2  # because a failover of many elections is a time of many others
 READ_BYTES_MAX = 256 << 10  # of a list that holders repeat each few seconds; its decoding stops the loop
 LARGE_S = 60.0  # how long a list that was too large is not read again, and a large key waits for others
 LARGE_BYTES = 128 << 10  # of the answer for one key; a holder's own value has at most 64 KiB
@@ -135,6 +136,7 @@ class ConsulClient:
         self._permits = Limiter(CONCURRENT_MAX)
         self._holding_permits = Limiter(HOLDING_CONCURRENT_MAX)
         self._service_permits = Limiter(SERVICE_CONCURRENT_MAX)
+        self._history_permits = Limiter(HISTORY_CONCURRENT_MAX)
         self._large_permits = Limiter(LARGE_CONCURRENT_MAX)
         self._large_until: dict[str, float] = {}  # by prefix whose list, or by key whose value, was too large
         self._rates: dict[str, RateLimit] = {}  # by item, for its watch
@@ -183,7 +185,9 @@ class ConsulClient:
         return self._queued(request, deliver)
 
     def _permits_of(self, request: Request | ListQuery) -> Limiter:
-        if isinstance(request, ServiceRequest | ReadHistory | WriteHistory):
+        if isinstance(request, ReadHistory | WriteHistory):
+            return self._history_permits
+        if isinstance(request, ServiceRequest):
             return self._service_permits
         if isinstance(request, ReadKey) and self._was_too_large(request.key):
             return self._large_permits

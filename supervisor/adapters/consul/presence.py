@@ -100,8 +100,9 @@ def meta_of(facts: Mapping[str, str], parts: Iterable[tuple[str, str, str]]) -> 
 
 def cut(text: str, bytes_max: int) -> str:
     """Return the beginning of the text, of at most so many bytes."""
-    encoded = text.encode()
-    return text if len(encoded) <= bytes_max else encoded[: bytes_max - 3].decode(errors="ignore") + "…"
+    encoded = text.encode(errors="replace")
+    whole = len(encoded) <= bytes_max
+    return encoded.decode() if whole else encoded[: bytes_max - 3].decode(errors="ignore") + "…"
 
 
 def parts_of(meta: Mapping[str, str]) -> dict[str, tuple[str, str]]:

@@ -182,9 +182,9 @@ def policy(options: argparse.Namespace) -> int:
 
     config = load(options.path, os.environ, socket.gethostname())
     if NODE in (rules := policy_for(config, options.purpose)):
-        node, why = run_async(agents_node(config.consul))
-        rules = rules.replace(NODE, node or NODE)
+        node, why = (options.node, "") if options.node else run_async(agents_node(config.consul))
         if why:
-            print(f"# replace {NODE}, see `consul members`; it is not known here: {escape(why)}")
+            return fail(UNREACHABLE, f"cannot name the agent's node, --node names it: {escape(why)}")
+        rules = rules.replace(NODE, node)
     print(rules, end="")
     return DONE

@@ -178,15 +178,21 @@ COMMANDS = {
         "policy /etc/consul-supervisor --for operator",
         "checking:policy",
         {
-            DONE: "the rules were printed; where the agent does not tell its node, a comment says "
-            "so, and NAME-OF-THE-AGENTS-NODE stands for it",
+            DONE: "the rules were printed",
+            UNREACHABLE: "the agent does not tell the name of its node, which the rules need: give --node",
             CONFIGURATION: "the configuration is invalid",
         },
         _argument("PATH", _PATH, Path),
         _argument(
+            "--node NAME",
+            "the agent's node, as Consul names it (default: the agent is asked, which needs the right "
+            "to read it)",
+            values.node,
+        ),
+        _argument(
             "--for PURPOSE",
             "daemon: what run needs; observer: members, leader, wait, sessions, status --cluster and verify; "
-            "operator: these, and sessions destroy, limit, drain, step-down (default: %(default)s)",
+            "operator: these, and sessions destroy, limit, drain (default: %(default)s)",
             dest="purpose",
             choices=list(POLICY_PURPOSES),
             default=POLICY_PURPOSES[0],

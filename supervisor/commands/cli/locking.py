@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr, suppress
 from typing import TextIO, cast
 
 from supervisor.commands.cli.display.text import escape
-from supervisor.commands.cli.exit_codes import NEGATIVE, NOT_EXECUTABLE, NOT_FOUND, USAGE
+from supervisor.commands.cli.exit_codes import CONFIGURATION, NEGATIVE, NOT_EXECUTABLE, NOT_FOUND, USAGE
 from supervisor.commands.cli.terminal import collect_rarely, fail, report, run_async
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.errors import CommandError
@@ -74,7 +74,9 @@ def _hold(options: argparse.Namespace) -> int:
         from supervisor.adapters.journal.identity import place_here
         from supervisor.commands.lock_command.period import Period
 
-        period = Period(options.every_s, place_here().boot, hostname)
+        if not (boot := place_here().boot):
+            return fail(CONFIGURATION, "cannot use --every: this process may not read the kernel's boot_id")
+        period = Period(options.every_s, boot, hostname)
         wait_s = None if wait_s is None else max(wait_s, WAIT_MIN_S)
     manner = Manner(wait_s, kills, _say, _say if options.verbose else lambda text: None)
     environ = {**os.environ, "CONSUL_LOCK_HELD": "true"}  # as `consul lock` sets it

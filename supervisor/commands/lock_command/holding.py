@@ -94,6 +94,7 @@ class Holding:
     _how_ended = ""  # of the command
     _why_not: CommandError | None = None
     _judged_at = LONG_AGO  # when it was decided last whether the command is due
+    _judged_value: bytes | None = None  # what was to be acquired with, by that decision
     _not_due = ""  # why the command is not due; the lock is then held only to note that
     _hindrance = ""  # why Consul did not answer, or made no session; blank: it does
 
@@ -217,7 +218,7 @@ class Holding:
             return
         else:
             judged, self._judged_at = period.judge(view.value, now, time.time()), now
-            self._not_due = judged.why_not
+            self._not_due, self._judged_value = judged.why_not, judged.value
             if judged.value is None:
                 self._give_up(NotAcquired(f"cannot lock {settings.key}: {judged.why_not}"))
                 return
@@ -245,6 +246,9 @@ class Holding:
         self._begun, self._pgid = True, pgid
 
     def _start_run(self, action: StartRun) -> None:
+        tenure = self._contender.tenure
+        if self._period is not None and tenure is not None and tenure.leader != self._judged_value:
+            self._not_due = self._not_due or "an earlier try was applied late"  # and its value is another
         if self._not_due:
             asyncio.get_running_loop().call_soon(self._leave, action)
         else:

@@ -235,6 +235,7 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
         contender,
         settings=settings,
         next_settings=None,
+        allowed=contender.allowed and settings.manual,
         retry_settings_at=LONG_AGO,
         lock=lock,
         lease=lease,
@@ -261,10 +262,13 @@ def step_down(
     return replace(contender, tenure=tenure, rest_s=for_s, session=session)
 
 
-def resume(contender: Contender, now: float) -> Contender:
-    """Contend again at once: end a pause and a rest, and cancel the rest after a tenure that steps down."""
-    rests = now < contender.rests_until
-    contender = replace(contender, paused_until=LONG_AGO, rest_s=0.0, rests_until=LONG_AGO, allowed=True)
+def resume(contender: Contender, now: float, *, by_name: bool) -> Contender:
+    """Contend again at once: end a pause and a rest, and cancel the rest after a tenure that steps down.
+
+    A manual node may try from now on if the operator named it.
+    """
+    rests, allowed = now < contender.rests_until, contender.allowed or (by_name and contender.settings.manual)
+    contender = replace(contender, paused_until=LONG_AGO, rest_s=0.0, rests_until=LONG_AGO, allowed=allowed)
     if not rests or contender.session.stage is not Stage.ABSENT:
         return contender
     return want_session_anew(contender)

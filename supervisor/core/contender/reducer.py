@@ -30,6 +30,7 @@ from supervisor.core.events import (
     HooksChecked,
     ItemRemoved,
     PauseAsked,
+    PauseOver,
     RecordWritten,
     RecoverAsked,
     ResumeAsked,
@@ -70,6 +71,7 @@ from supervisor.core.requests import (
     ServiceRequest,
     WatchTenure,
 )
+from supervisor.core.times import LONG_AGO
 
 REPAIR_S = 60.0  # between two repairs of a value, so that two programs do not write in turns
 REWRITE_DELAYED_S = 5.0  # a server that has just restarted delays even the holder, by up to a minute
@@ -112,8 +114,10 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
             return replace(contender, paused_until=until, allowed=False)
         case ConfirmOffAsked():
             return confirm_off(contender)
-        case ResumeAsked():
-            return resume(contender, now)
+        case PauseOver():
+            return replace(contender, paused_until=LONG_AGO)
+        case ResumeAsked(by_name=by_name):
+            return resume(contender, now, by_name=by_name)
 
 
 def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender:

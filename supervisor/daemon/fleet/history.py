@@ -160,12 +160,14 @@ class TenureHistory:
     async def _tell_all(self, item: str, untold: _Untold) -> None:
         """Write until nothing is left to tell. While the process ends, try once."""
         retry_s, wait_s = RETRY_S[0], SETTLE_S
-        while untold.tenures:
+        while untold.tenures and self._untold.get(item) is untold:
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(wait_s, untold.next_at - self._clock())):
                     await self._closing.wait()
             told, missed = tuple(untold.tenures.values()), untold.missed
             why_not = await self._write(item, untold, told, missed)
+            if self._untold.get(item) is not untold:
+                break  # the file has the election no more
             if why_not:
                 self._history.untold[item] = why_not
                 self._log.failed("history-failed", item, why_not)
@@ -192,10 +194,9 @@ class TenureHistory:
             if not isinstance(found, KeyView):
                 return str(getattr(found, "why", found))
             try:
-                document = document_of(found)
+                value = with_tenures(document_of(found), told, missed)
             except ForeignHistory as error:
                 return f"{key} is left alone: {error}; delete it, or give fleet another prefix"
-            value = with_tenures(document, told, missed)
             if value == found.value:
                 return ""
             untold.next_at = self._clock() + EVERY_S
@@ -206,11 +207,11 @@ class TenureHistory:
                 return str(getattr(done, "why", done))
         return f"other nodes changed {key} at each attempt"
 
-    async def close(self) -> None:
-        """Tell what is still to be told, within CLOSE_S, because the process ends."""
+    async def close(self, within_s: float = CLOSE_S) -> None:
+        """Tell what is still to be told, within this time, because the process ends."""
         self._closing.set()
         with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_S):
+            async with asyncio.timeout(within_s):
                 await self._background.ended()
         self._background.cancel()
         await self._background.ended()

@@ -19,6 +19,7 @@ VERSION = 1  # of the document; fields may be added, and none changes its meanin
 TENURES_MAX = 50
 BYTES_MAX = 64 * 1024
 TEXT_CHARS_MAX = 200
+INDEX_MAX = 2**63
 SILENT = "ended without a word"
 FIELDS = ("token", "node", "session", "from", "to", "why", "by", "note", "guard")
 _TEXTS = ("node", "session", "from")  # each tenure has them
@@ -38,8 +39,8 @@ def document_of(key: KeyView) -> dict[str, Any]:
     if key.foreign_flags or key.is_marked:
         raise ForeignHistory("its flags are not 0, so it is another program's")
     try:
-        found: Any = json.loads(key.value) if len(key.value) <= BYTES_MAX else None
-        is_ours = found["version"] == VERSION and type(found["count"]) is int
+        found: Any = json.loads(key.value.decode()) if len(key.value) <= BYTES_MAX else None
+        is_ours = found["version"] == VERSION and _is_index(found["count"])
         is_ours = is_ours and not is_deeper(found, DEPTH_MAX)
         if is_ours and len(found["tenures"]) <= TENURES_MAX and all(map(_is_tenure, found["tenures"])):
             return dict(found)
@@ -51,11 +52,17 @@ def document_of(key: KeyView) -> dict[str, Any]:
 def _is_tenure(found: Any) -> bool:
     texts = all(isinstance(found[name], str) for name in _TEXTS)
     others = (found.get(name) for name in FIELDS if name not in (*_TEXTS, "token"))
-    return texts and type(found["token"]) is int and all(isinstance(each, str | None) for each in others)
+    return texts and _is_index(found["token"]) and all(isinstance(each, str | None) for each in others)
+
+
+def _is_index(found: Any) -> bool:
+    return type(found) is int and 0 <= found < INDEX_MAX
 
 
 def with_tenures(document: Mapping[str, Any], told: Iterable[Mapping[str, Any]], missed: int = 0) -> bytes:
     """Return the document with these tenures, the oldest first. An older one without an end gets one.
+
+    Raises ForeignHistory for a document that has no room for any tenure.
 
     missed: how many further tenures there were, of which nothing else is known any more.
     """
@@ -69,6 +76,8 @@ def with_tenures(document: Mapping[str, Any], told: Iterable[Mapping[str, Any]],
             count += _insert(tenures, tenure)
     del tenures[TENURES_MAX:]
     while len(value := _encoded({**document, "count": count, "tenures": tenures})) > BYTES_MAX:
+        if not tenures:
+            raise ForeignHistory("what else is in its value leaves no room for a tenure")
         tenures.pop()
     return value
 
@@ -87,7 +96,9 @@ def _insert(tenures: list[Tenure], told: Mapping[str, Any]) -> int:
 
     A token tells what is older, but Consul's indexes begin anew when its data is lost.
     """
-    is_older = (each["token"] < told["token"] or each["from"] < told["from"] for each in tenures)
+    # A smaller token is newer only where Consul's indexes began anew; a clock may be ahead.
+    anew = all(2 * told["token"] < each["token"] and each["from"] < told["from"] for each in tenures)
+    is_older = (anew or each["token"] < told["token"] for each in tenures)
     place = next((at for at, older in enumerate(is_older) if older), len(tenures))
     if place >= TENURES_MAX:
         return 0

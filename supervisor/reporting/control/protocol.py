@@ -103,8 +103,9 @@ def command_of(path: str, body: bytes = b"") -> OperatorCommand | None:
             if verb is Verb.PAUSE:
                 return command._replace(pause_s=_for_s(body, None, PAUSE_S_MAX))
             if verb is Verb.STEP_DOWN:
-                rest_s, to = _for_s(body, REST_S, REST_S_MAX), "" if is_for_all else _to(body)
-                return command._replace(rest_s=rest_s, to=to)
+                if is_for_all and _to(body):
+                    raise InvalidCommand("to needs the name of the election that the node is to take over")
+                return command._replace(rest_s=_for_s(body, REST_S, REST_S_MAX), to=_to(body))
             return command
     return None
 

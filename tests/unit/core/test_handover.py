@@ -280,3 +280,27 @@ def test_a_pause_takes_back_that_a_manual_node_may_try() -> None:
     play.happens(1.0, e.ResumeAsked("n"))
     play.happens(1.1, e.PauseAsked("n"))
     assert not play.contender.allowed and play.contender.paused
+
+
+def test_the_end_of_a_pause_allows_nothing_and_ends_no_rest() -> None:
+    play = p.holding()
+    play.happens(2.0, e.StepDownAsked("n", 600.0))
+    play.happens(2.1, e.PauseAsked("n", 60.0))
+    play.happens(2.2, e.PauseOver("n"))
+    play.happens(2.3, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.on(2.4, p.RELEASE, o.Done())
+    assert not play.contender.allowed and not play.contender.paused
+    assert play.contender.rests_until > 600.0
+    play = p.behind(manual=True)
+    play.happens(2.0, e.PauseAsked("n", 60.0))
+    play.happens(2.1, e.PauseOver("n"))
+    assert not play.contender.allowed and not play.contender.paused
+
+
+def test_a_word_for_all_items_or_for_one_that_is_not_manual_allows_nothing() -> None:
+    play = p.behind(manual=True)
+    play.happens(1.0, e.ResumeAsked("n", by_name=False))
+    assert not play.contender.allowed
+    play = p.behind()
+    play.happens(1.0, e.ResumeAsked("n"))
+    assert not play.contender.allowed

@@ -456,11 +456,14 @@ def test_a_renamed_item_begins_when_the_former_one_has_ended() -> None:
 
 
 def test_a_paused_item_stays_paused_under_another_key() -> None:
-    made = node(named("one"))
-    made.step(e.PauseAsked("one"), 1.0)
-    made.step(loaded(named("one", key="other")), 2.0)
-    waiting = {**made.by_name, **made.not_begun}
-    assert all(contender.paused for contender in waiting.values())
+    made = Contenders([holder().contender])
+    settings = made.by_name["n"].settings
+    ended(made, made.step(e.PauseAsked("n", 5000.0), 3.0), 3.0)
+    begun = made.step(loaded(replace(settings, key="other")), 3.5)
+    assert made.by_name["n"].paused and not made.not_begun["n"].paused
+    ended(made, begun, 4.0)
+    ended(made, made.step(e.Tick(), 5.0), 5.0)
+    assert made.by_name["n"].settings.key == "other" and made.by_name["n"].paused_until == 5000.0
 
 
 def test_a_change_of_key_role_or_session_restarts_an_item_without_a_session() -> None:

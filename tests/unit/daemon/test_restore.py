@@ -122,7 +122,7 @@ def test_a_recorded_on_lose_that_runs_means_losing_at_any_recorded_step() -> Non
 
 def test_a_pause_is_kept_over_another_key() -> None:
     found = begun(replace(SETTINGS, key="other"), record(Point.SESSION, state={"paused": True}))
-    assert found.successors[0].contender.paused
+    assert found.contenders[0].paused, "whose successor gets its pause"
 
 
 def test_a_pause_alone_fits_any_key() -> None:
@@ -144,7 +144,7 @@ def test_an_unreadable_record_is_wound_up_by_the_last_readable_settings() -> Non
 
 def test_a_renamed_election_inherits_the_pause_of_its_key() -> None:
     found = restore([RENAMED], {"n": record(Point.SESSION, state={"paused": True})}, ORIGIN)
-    assert found.successors[0].contender.paused
+    assert found.contenders[0].paused, "whose successor gets its pause"
 
 
 def test_a_recorded_holder_does_not_wait_for_another_election_of_its_key() -> None:

@@ -139,6 +139,24 @@ def test_damage_and_foreign_content_are_refused(value: bytes) -> None:
         document_of(key(value))
 
 
+def test_a_document_that_cannot_be_written_again_is_refused() -> None:
+    """An exception would end each daemon that tells a tenure."""
+    base = {"version": 1, "count": 0, "tenures": []}
+    for bad in ({"count": 10**4299}, {"count": -1}, {"tenures": [tenure(10**4299)]}):
+        with pytest.raises(ForeignHistory):
+            document_of(key(json.dumps({**base, **bad}).encode()))
+    with pytest.raises(ForeignHistory):
+        document_of(key(json.dumps(base).encode("utf-16")))
+    grows = b'{"version":1,"count":0,"tenures":[],"x":[' + b",".join([b"1e15"] * 12_000) + b"]}"
+    with pytest.raises(ForeignHistory):
+        told(tenure(1), after=grows)
+
+
+def test_a_tenure_told_late_by_a_clock_ahead_ends_no_later_one() -> None:
+    value = told(tenure(15), tenure(10, **{"from": at(16), "to": at(17)}))
+    assert ends(value) == [(15, None, None), (10, at(17), None)]
+
+
 @pytest.mark.parametrize("flags", [{"foreign_flags": 42}, {"is_marked": True}])
 def test_a_key_with_flags_is_foreign(flags: dict[str, Any]) -> None:
     with pytest.raises(ForeignHistory, match="flags are not 0"):

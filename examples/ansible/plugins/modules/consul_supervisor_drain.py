@@ -100,7 +100,8 @@ def is_done(status, wanted, waits):
         return False
     items = contenders(status).values()
     if wanted == "drained":
-        return all(item["paused"] and item["role"] not in HOLDS for item in items)
+        lasts = all(item["paused"] and item["paused_until"] is None for item in items)
+        return lasts and all(item["role"] not in HOLDS for item in items)
     if any(item["paused"] or item["role"] == "resting" for item in items):
         return False
     ready = all(item["role"] == "holding" or item["role"] == "waiting" and item["session"] for item in items)

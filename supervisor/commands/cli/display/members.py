@@ -180,7 +180,7 @@ def _node(node: Node) -> dict[str, object]:
         "changed": meta.get("at"),
         "version": meta.get("version"),
         "page": meta.get("page"),
-        "left_out": int(meta[LEFT_OUT]) if meta.get(LEFT_OUT, "").isdigit() else 0,
+        "left_out": int(meta[LEFT_OUT]) if meta.get(LEFT_OUT, "").isdecimal() else 0,
         "session": None if node.member is None else node.member.session,
     }
 
