@@ -133,7 +133,9 @@ def _available(rule: Rule) -> bool:
 def kind_of(rule: Rule) -> str:
     """Return the values that the rule allows, as Markdown."""
     if "enum" in rule:
-        return ", ".join(f"`{value}`" for value in rule["enum"])
+        return ", ".join(
+            f"`{value if isinstance(value, str) else json.dumps(value)}`" for value in rule["enum"]
+        )
     if "durationMinimum" in rule:
         none = ", or `none`" if "none" in rule["pattern"] else ""
         return f"duration, {rule['durationMinimum']} to {rule['durationMaximum']}{none}"
