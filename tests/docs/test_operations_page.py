@@ -82,7 +82,10 @@ class Nodes:
         semaphore = {"prefix": self.prefix, "limit": 2, "prune_delay": "20s", "session": session}
         return {
             "consul": self._consul,
-            "fleet": {"prefix": f"{self._key}-fleet"},
+            "fleet": {
+                "prefix": f"{self._key}-fleet",
+                "service": re.sub("[^a-z0-9]", "-", self._key)[-40:].strip("-"),
+            },
             "log": {"format": "json"},
             "elections": {"app": election},
             "semaphores": {"rebuild": {**semaphore, "on_acquire": [HOOK]}},

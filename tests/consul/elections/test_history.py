@@ -170,7 +170,7 @@ def test_without_the_right_elections_go_on_and_status_says_what_is_missing(
     guarded: Guarded, make_scene: MakeScene[Fleet]
 ) -> None:
     with make_scene(guarded) as scene:
-        own = write(scene.key) + guarded.sessions_rule()
+        own = write(scene.key) + guarded.sessions_rule() + 'service "consul-supervisor" { policy = "write" }'
         made = guarded.token_of(own)
         a = scene.led_by("a", consul={"token": made.secret})
         rule = f'key_prefix "{scene.name}-fleet/history/" {{ policy = "write" }}'

@@ -12,7 +12,7 @@ from tests.support.consul import Agent
 from tests.support.supervisor import Supervisor, until
 
 ITEMS, NODES = 40, ("a", "b", "c", "d")
-SESSION = {"ttl": "10s", "lock_delay": "5s"}
+SESSION = {"ttl": "10s", "lock_delay": "15s"}
 
 
 class Fleet:
@@ -28,7 +28,7 @@ class Fleet:
             "key": f"{self._unique}/${{EACH}}/leader",
             "value": name,
             "session": {**SESSION, "name": f"{self._unique}-{name}"},
-            "busy_delay": "300ms",
+            "busy_delay": "1s",  # longer than what a loaded machine needs for one try
         }
         return {"consul": {"address": self._agent.url}, "elections": {"e-${EACH}": election}}
 
@@ -38,7 +38,7 @@ class Fleet:
         return Counter(entry["Value"].decode() for entry in entries if entry["Session"])
 
     def wait_all_led(self) -> Counter[str]:
-        until(lambda: self.held().total() == ITEMS, "each election is led", 60.0)
+        until(lambda: self.held().total() == ITEMS, "each election is led", 120.0)
         return self.held()
 
     def start(self, name: str) -> None:
@@ -81,7 +81,7 @@ def test_forty_elections_spread_over_four_nodes(fleet: Fleet) -> None:
     held = fleet.roll()
     assert max(held.values()) <= 12, held
     fleet.nodes["d"].kill()
-    until(lambda: set(fleet.held()) == set("abc") and fleet.held().total() == ITEMS, "the rest leads", 60.0)
+    until(lambda: set(fleet.held()) == set("abc") and fleet.held().total() == ITEMS, "the rest leads", 120.0)
     assert max(fleet.held().values()) <= ITEMS // 3 + 1, (held, fleet.held())
     for node in fleet.nodes.values():
         node.assert_no_fault()
