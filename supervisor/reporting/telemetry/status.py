@@ -333,9 +333,11 @@ def _in_short(
     elif contender.role is Role.RESTING:
         words.append(f"after step-down{_by(given)}")
     elif contender.role is Role.INELIGIBLE:
-        # No word of a hook: more people may read the catalog than this status.
+        # No output of a hook: more people may read the catalog than this status.
         words.append("" if contender.health.fit else "candidate_check fails")
         words.append(bounded(history.ineligible) if contender.ineligible else "")
+    elif contender.role is Role.STUCK:
+        words.append(history.why_stuck)
     elif contender.settings.manual and contender.role is Role.WAITING and not contender.allowed:
         words.append(MANUAL)
     return " ".join(filter(None, words))

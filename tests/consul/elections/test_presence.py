@@ -267,7 +267,7 @@ class Told:
             if number % 5 == 0:
                 indexes |= {each["ModifyIndex"] for each in self.found()}
         self.index = self.agent.call("GET", "/catalog/nodes").index
-        until_registered = asyncio.get_running_loop().time() + 5 * WRITE_S
+        until_registered = asyncio.get_running_loop().time() + 30 * WRITE_S
         while str(self.role) not in (self.found() or [{"ServiceMeta": {}}])[0]["ServiceMeta"]:
             assert asyncio.get_running_loop().time() < until_registered, "the last role is told"
             await asyncio.sleep(0.05)
@@ -288,8 +288,10 @@ class Told:
 @pytest.mark.long
 def test_roles_that_flap_cost_one_write_in_two_seconds(either_agent: Agent, unique: str) -> None:
     told = Told(either_agent, unique)
+    began_at = boottime()
     changes = asyncio.run(told.run(FLAPS, FLAPS_S))
-    assert 2 <= changes <= told.writes <= 2 + FLAPS_S / WRITE_S
+    lasted_s = boottime() - began_at  # more than FLAPS_S on a loaded machine
+    assert 2 <= changes <= told.writes <= 2 + lasted_s / WRITE_S
 
 
 def test_passes_of_the_check_cost_the_servers_nothing(shared_fleet: Fleet, unique: str) -> None:
