@@ -209,6 +209,14 @@ def test_a_successor_inherits_a_pause_of_its_departing_predecessor() -> None:
     assert not node.by_name["m"].paused
 
 
+def test_a_pause_of_any_predecessor_is_kept() -> None:
+    node = two_keys(paused=False)
+    node.step(e.PauseAsked("n"), 1.0)
+    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
+    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "m"), ok=True), 5.0), 5.0), 5.1)
+    assert node.by_name["new"].paused
+
+
 def started(node: Contenders, name: str) -> a.StartHook:
     """Return the start of this election's on_lose, which has just begun."""
     node.step(e.Tick(), 1.0)
