@@ -120,6 +120,8 @@ def test_the_target_of_a_hand_over_does_not_wait() -> None:
     node = leading(item("two"))
     node.waits("two", replace(p.FREE, value=hint_for("s-two")))
     assert node.tried() == ["one", "two"]
+    lock = node.lock("two")
+    assert lock.beside(5, "s-two").try_at == lock.try_at < lock.beside(5, "another").try_at
 
 
 def test_without_a_busy_delay_nothing_waits() -> None:
