@@ -100,7 +100,7 @@ def is_done(status, wanted, waits):
         return False
     items = contenders(status).values()
     if wanted == "drained":
-        lasts = all(item["paused"] and item["paused_until"] is None for item in items)
+        lasts = all(item["paused"] and item.get("paused_until") is None for item in items)
         return lasts and all(item["role"] not in HOLDS for item in items)
     if any(item["paused"] or item["role"] == "resting" for item in items):
         return False
