@@ -174,8 +174,7 @@ def _type_remedy(found: Deviation, what: str) -> str:
     if wanted == "boolean" and isinstance(value, str):
         return "must be true or false, without quotes"
     if "enum" in found.rule:
-        options = [_kind(each) if isinstance(each, bool) else each for each in found.rule["enum"]]
-        return f"must be {_alternatives(options)}"
+        return f"must be {_alternatives(_options(found.rule['enum']))}"
     if "string" in ([wanted] if isinstance(wanted, str) else wanted) and scalar:
         pattern = found.rule.get("pattern", "")
         if re.search(pattern, json.dumps(value)) is None:  # with quotes it would be refused again
@@ -212,15 +211,11 @@ def _kind(value: Any) -> str:
 def _enum(found: Deviation) -> str:
     if not isinstance(found.value, str):
         return ""  # its type is refused already
-    options = [_kind(each) if isinstance(each, bool) else each for each in found.demand]
+    options = _options(found.demand)
     match = nearest(found.value, options)
-    hint = (
-        ", without quotes"
-        if found.value in ("true", "false")
-        else f", did you mean {match}?"
-        if match
-        else ""
-    )
+    hint = f", did you mean {match}?" if match else ""
+    if found.value in ("true", "false"):
+        hint = ", without quotes"
     return f"cannot be {quoted(found.value)}: must be {_alternatives(options)}{hint}"
 
 
@@ -243,6 +238,11 @@ def _one_of(found: Deviation) -> str:
     if given:
         return f"cannot have {' and '.join(given)} at once: keep exactly one of {_alternatives(names)}"
     return f"cannot run anything: give exactly one of {_alternatives(names)}{''.join(instead)}"
+
+
+def _options(enum: list[str | bool]) -> list[str]:
+    """Return the values of an enum as a file has them."""
+    return [_kind(each) if isinstance(each, bool) else each for each in enum]
 
 
 def _alternatives(names: list[str]) -> str:

@@ -144,7 +144,7 @@ class Contenders:
         """Return the contender that knows how many other locks of its group this node holds."""
         held, name = self._held[contender.settings.group], contender.settings.name
         lock = contender.lock.beside(len(held) - (name in held), contender.session.id)
-        return replace(contender, lock=lock)
+        return contender if lock is contender.lock else replace(contender, lock=lock)
 
     def _count(self, contender: Contender, former_group: str) -> None:
         """Note whether this contender holds, in its group and in that of its former settings."""

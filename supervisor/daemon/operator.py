@@ -37,10 +37,6 @@ TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that 
 RELEASED_S = 600.0  # for an on_lose with all its retries, and for Consul to come back
 NEXT_TENURE = ", but in force only with its next tenure, because its watchdog changes"
 IN_FORCE_S = 5.0  # with 3 s for the disk within TimeoutStartSec=, which ends `systemctl reload`
-_EVENTS: dict[Verb, Callable[[str], Event]] = {
-    Verb.RECOVER: RecoverAsked,
-    Verb.CONFIRM_OFF: ConfirmOffAsked,
-}
 
 
 class Operator:
@@ -105,10 +101,12 @@ class Operator:
         if command.name is None:
             until = max(until, before.paused_until)  # a command for all does not shorten another's pause
         events: dict[Verb, Event] = {
+            Verb.RECOVER: RecoverAsked(name),
+            Verb.CONFIRM_OFF: ConfirmOffAsked(name),
             Verb.PAUSE: PauseAsked(name, until),
             Verb.RESUME: ResumeAsked(name, by_name=command.name is not None),
         }
-        self._dispatch(events.get(verb) or _EVENTS[verb](name))
+        self._dispatch(events[verb])
         done = _what_came_of(verb, before, until, by_name=command.name is not None)
         after = self._contenders.by_name.get(name)
         kept = None if after is None else after.record_keeper.kept

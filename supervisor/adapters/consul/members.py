@@ -21,11 +21,10 @@ from supervisor.core.outcomes import KeyView, ListedSession, SessionsView, Slots
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 
 DEFAULT_NAMES = "consul-supervisor:"  # how the default of session.name begins
-_NO_SESSION = (Role.PAUSED, Role.INELIGIBLE, Role.RESTING, Role.OBSERVER, Role.STOPPED)
 AGAIN_MAX = 2  # readings when a holder has no listed session, because another node may just have taken over
 NODE_CHARS_MAX = 256  # of the name that a node gives itself in its value
-
 NOT_RECOGNISED = "session.name is only a variable, so the sessions of waiting nodes cannot be recognised"
+_NO_SESSION = (Role.PAUSED, Role.INELIGIBLE, Role.RESTING, Role.OBSERVER, Role.STOPPED)
 
 
 class Part(StrEnum):
@@ -94,7 +93,7 @@ class Members:
     # holder's session counts.
     lockout_s: float | None = None
     is_readable: bool = True  # whether the token may read the keys
-    nodes: tuple["Node", ...] = ()  # the daemons of Consul's catalog that have, or may have, this item
+    nodes: tuple[Node, ...] = ()  # the daemons of Consul's catalog that have, or may have, this item
 
     @property
     def is_empty(self) -> bool:

@@ -1,4 +1,4 @@
-"""Who is here: each daemon as an instance of one service in Consul's catalog.
+"""Encodes and decodes each daemon as an instance of one service in Consul's catalog.
 
 The meta of an instance says what its daemon is and which part it has in each item, because Consul tells a
 change of meta at once, and defers the output of a check. A pair for each role lists items, separated by

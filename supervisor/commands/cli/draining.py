@@ -52,7 +52,7 @@ def drain(options: argparse.Namespace) -> int:
             handed_over &= _carried_out(options, reply) or not lacks_holder
         if holds and reply.outcome is not Result.DONE:
             return NEGATIVE
-        if reply.outcome is Result.DONE and holds:  # it was lost meanwhile, and its on_lose runs
+        if holds:  # it was lost meanwhile, and its on_lose runs
             signal.sigtimedwait((), DAEMON_EVERY_S)
     if stuck := [item["name"] for item in _items(path, (*HOLDS, Role.LOSING, Role.STUCK))]:
         return fail(NEGATIVE, f"cannot drain: this node still has a part in {', '.join(stuck)}, see `status`")

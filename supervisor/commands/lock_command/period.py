@@ -1,4 +1,4 @@
-"""Whether the command of ``lock --every`` is due. Nothing here reads a clock.
+"""Decides whether the command of ``lock --every`` is due. Nothing here reads a clock.
 
 The value of the key says when the command started last. How long ago that was, no machine can tell from it,
 because the clock of the other one may be hours off. So each machine counts from the moment at which it first
@@ -30,14 +30,13 @@ class Start:
     """The newest start of the command, as the key's value has it."""
 
     at_s: float  # by the wall clock of the machine that ran it
-    seen: Mapping[
-        str, float
-    ]  # when each machine saw it first, on its own CLOCK_BOOTTIME, by the id of its boot
+    # When each machine saw it first, on its own CLOCK_BOOTTIME, by the id of its boot.
+    seen: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Whether the command is due."""
+    """The decision whether the command is due."""
 
     value: bytes | None  # the value to acquire the key with. None: there is nothing to note
     why_not: str  # why the command is not due. Blank: it is

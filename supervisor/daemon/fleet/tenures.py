@@ -94,9 +94,9 @@ def _complete(known: Tenure, told: Mapping[str, Any]) -> None:
 def _insert(tenures: list[Tenure], told: Mapping[str, Any]) -> int:
     """Insert a tenure above the older ones, and return 1; return 0 if there is no room for one so old.
 
-    A token tells what is older, but Consul's indexes begin anew when its data is lost.
+    A token tells what is older. A smaller one is newer only where Consul's indexes began anew, because its
+    data was lost; a clock alone proves nothing, because it may be ahead.
     """
-    # A smaller token is newer only where Consul's indexes began anew; a clock may be ahead.
     anew = all(2 * told["token"] < each["token"] and each["from"] < told["from"] for each in tenures)
     is_older = (anew or each["token"] < told["token"] for each in tenures)
     place = next((at for at, older in enumerate(is_older) if older), len(tenures))
