@@ -60,6 +60,7 @@ def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> St
         "since": _ago(now, since_s),
         "holds": role == "holding",
         "paused": False,
+        "paused_until": None,
         "service": None,
         "service_registered": False,
         "leader": None,

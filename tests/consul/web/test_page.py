@@ -6,10 +6,12 @@ The tests with a browser are in tests/system/programs/page.
 import base64
 import hashlib
 import re
+from datetime import UTC, datetime
 from importlib import resources
 
 import pytest
 
+from docs.page import status
 from supervisor.reporting.telemetry.item_history import TRANSITIONS_MAX
 from tests.consul.elections.scene import Scene
 from tests.consul.web.reader import Reader
@@ -78,3 +80,15 @@ def test_the_figures_in_the_docs_are_those_of_the_page(constant: str, words: str
 
 def test_the_docs_have_the_number_of_transitions_that_are_kept() -> None:
     assert f"the last {TRANSITIONS_MAX} transitions of each item" in ABOUT
+
+
+def test_the_made_up_status_has_the_shape_of_a_real_one(scene: Scene) -> None:
+    """Otherwise the pictures, and the tests in a browser with that status, would show nothing."""
+    real, made = Reader(scene.leader("a")).status(), status(datetime.now(UTC))
+    assert set(real) == set(made)
+    for part in ("daemon", "consul"):
+        assert set(real[part]) == set(made[part])
+    assert set(real["items"][0]) == set(made["items"][0])
+    assert set(real["items"][0]["last_hook"]) == set(made["items"][0]["last_hook"])
+    (ours, theirs) = (each["items"][0]["transitions"][0] for each in (real, made))
+    assert set(ours) == set(theirs) and set(ours["hooks"][0]) == set(theirs["hooks"][0])
