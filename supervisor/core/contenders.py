@@ -22,6 +22,7 @@ from supervisor.core.events import (
     HookEnded,
     HooksChecked,
     ItemRemoved,
+    OrderSeen,
     PauseAsked,
     PauseOver,
     RecordWritten,
@@ -112,16 +113,21 @@ class Contenders:
             return
         if isinstance(event, StopAsked):
             self._successors.clear()
-        if isinstance(event, HooksChecked) and event.item in self._successors:
+        if isinstance(event, HooksChecked | OrderSeen) and event.item in self._successors:
             self._look_ahead(event)
             return
         for name in self._recipients(event, now):
             yield from self._decide_one(name, event, now)
 
-    def _look_ahead(self, event: HooksChecked) -> None:
-        """Note which hooks of an item that has not begun yet cannot start."""
+    def _look_ahead(self, event: HooksChecked | OrderSeen) -> None:
+        """Note what is known of an item that has not begun yet."""
         successor = self._successors[event.item]
-        heir = replace(successor.contender, faults=event.faults)
+        heir = successor.contender
+        match event:
+            case HooksChecked(faults=faults):
+                heir = replace(heir, faults=faults)
+            case OrderSeen(withheld=withheld):
+                heir = replace(heir, withheld=withheld)
         self._successors[event.item] = Successor(heir, successor.after)
 
     def _decide_one(self, name: str, event: Event, now: float) -> Iterator[Action]:
@@ -234,7 +240,9 @@ class Contenders:
                 settings = () if contender is None else (contender.settings, contender.next_settings)
                 ours = any(write.settings is each for each in settings)
                 return (write.item,) if ours else ()  # else the record's contender has wound up
-            case RecoverAsked(name) | PauseAsked(name) | PauseOver(name) | ResumeAsked(name):
+            case (
+                RecoverAsked(name) | PauseAsked(name) | PauseOver(name) | ResumeAsked(name) | OrderSeen(name)
+            ):
                 return self._known(name)
             case StepDownAsked(name) | ConfirmOffAsked(name) | HooksChecked(name):
                 return self._known(name)

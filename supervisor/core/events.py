@@ -129,6 +129,14 @@ class ResumeAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderSeen:
+    """What an operator has ordered for the whole fleet has been read: whether no node is to try for now."""
+
+    item: str
+    withheld: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StepDownAsked:
     """Give up the tenure in order, and do not contend for ``for_s`` seconds after that."""
 
@@ -136,6 +144,7 @@ class StepDownAsked:
     for_s: float
     handover_to: str | None = None  # the session to which an election's key is handed over. None: any
     note: str = ""  # the operator's reason, which the hooks receive. Blank: none was given
+    session: str = ""  # whose tenure is meant, so that no other one ends. Blank: the one that there is
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +192,7 @@ Event = (
     | PauseAsked
     | PauseOver
     | ResumeAsked
+    | OrderSeen
     | StepDownAsked
     | ConfirmOffAsked
     | ConfigLoaded

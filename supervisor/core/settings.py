@@ -260,3 +260,5 @@ class Wanted:
     delay_s: float = 0.0  # how long the first session waits, so that a thousand do not begin at once
     unchecked: bool = False  # whether its hooks can start here is not known yet: ``HooksChecked`` follows
     place: Place = NOWHERE  # where this process runs
+    # Whether an order of an operator withholds the tries of all nodes. None: ``OrderSeen`` will tell.
+    withheld: bool | None = False

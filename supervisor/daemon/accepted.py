@@ -17,10 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from supervisor.adapters.filesystem.children import WITHIN_S
-from supervisor.adapters.filesystem.forked import forked, write
 from supervisor.adapters.journal import identity_here
-from supervisor.adapters.journal.copies import ACCEPTED, folder_of
+from supervisor.adapters.journal.copies import ACCEPTED, folder_of, newest
 from supervisor.adapters.journal.serialize import from_plain, to_plain
 from supervisor.config import Config, ConfigError
 from supervisor.config.cross_checks import check_item
@@ -48,7 +46,6 @@ _UNUSABLE = (
     *(OSError, ConfigError, RecursionError),
     *(KeyError, ValueError, TypeError, AttributeError, StopIteration),  # of from_plain
 )
-BYTES_MAX = 64 * 1024 * 1024  # two thousand elections with all hooks that fit into a file take less
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +78,8 @@ def find(state_dirs: Iterable[str], runtime: str, path: Path) -> Accepted | None
     """
     for state_dir in state_dirs:
         with suppress(*_UNUSABLE):
-            return _accepted(_newest(state_dir, runtime), path)
+            return _accepted(newest(state_dir, folder_of(runtime, state_dir), ACCEPTED), path)
     return None
-
-
-def _newest(state_dir: str, runtime: str) -> bytes:
-    """Return the newer one of the copies in memory and on disk, read by a child because the disk may hang."""
-    memory, disk = folder_of(runtime, state_dir) / ACCEPTED, Path(state_dir) / ACCEPTED
-    newest = b""
-    with suppress(OSError):  # the disk fails, or no child can be started
-        child = forked(state_dir, lambda out: write(out, _read_newest(memory, disk)), WITHIN_S)
-        try:
-            newest = child.result() if child.within(WITHIN_S) else b""
-        finally:
-            child.close()
-    return newest or (b"" if memory == disk else _read_newest(memory))
-
-
-def _read_newest(*copies: Path) -> bytes:
-    newest = max((each for each in copies if each.exists()), key=lambda each: each.stat().st_mtime_ns)
-    with newest.open("rb") as file:
-        return file.read(BYTES_MAX)
 
 
 def _accepted(copy: bytes, path: Path) -> Accepted:

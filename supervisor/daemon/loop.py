@@ -49,8 +49,8 @@ from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Release, Request, TakeSlot
 from supervisor.core.settings import ItemSettings, Place
 from supervisor.daemon.events import Events
-from supervisor.daemon.fleet.history import CLOSE_S, TenureHistory
-from supervisor.daemon.fleet.presence import Presence
+from supervisor.daemon.fleet.fleet import Fleet
+from supervisor.daemon.fleet.shared import Shared
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
 from supervisor.daemon.pauses import Pauses
@@ -147,23 +147,22 @@ class Daemon:
             history,
             lambda: (*contenders.by_name, *contenders.not_begun),
         )
-        self._tenures = TenureHistory(
-            config,
+        shared = Shared(
             node_name,
             contenders,
-            self._client.ask,
+            self.dispatch,
+            self._client,
+            self._listeners.status,
             history,
             log,
             self._on_unhandled_exception,
             boottime,
             time.time,
         )
-        told = log.on_step, history.on_step, metrics.counters.on_step, self._tenures.on_step
+        self._fleet = Fleet(config, shared, self._records.orders, self._records.keep_orders)
+        told = log.on_step, history.on_step, metrics.counters.on_step, self._fleet.on_facts
         facts = Facts(lambda: self._step_at, *told)
-        self._presence = Presence(
-            config, node_name, self._listeners.status, self._client.ask, self._log_absent, boottime
-        )
-        observers = (facts, self._operator, self._notifier, self._pauses, self._presence)
+        observers = (facts, self._operator, self._notifier, self._pauses, self._fleet)
         self._observers = tuple(each.on_step for each in observers)  # see every step
         self._background = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
@@ -224,15 +223,14 @@ class Daemon:
             self.dispatch(StopAsked())
         else:  # after the first step, so that no adoption waits for the monitor
             loop.call_soon(self._start_monitor)
-            self._background.start(self._presence.run())
+            self._fleet.begin(self._background)
         self._background.start(self._events.restore())
         if self._reads_again:
             self._background.start(self._reload_until_good())
         await self._ended.wait()
         self._notify_observers()
-        await self._tenures.close(0.0 if self._interrupted else CLOSE_S)
-        if not (self._interrupted or self._only_wind_up):
-            await self._presence.leave()
+        leaves = not (self._interrupted or self._only_wind_up)
+        await self._fleet.close(in_haste=self._interrupted, leaves=leaves)
         await self._close()
         clean = self._clean and not self._interrupted
         self._log.line("info", "stopped", clean=clean)
@@ -439,8 +437,7 @@ class Daemon:
         if self._listeners.follow(config, {*contenders.by_name, *wanted}):
             self._background.start(self._listeners.move())
         self._client.follow(config)
-        self._tenures.follow(config)
-        self._presence.follow(config)
+        self._fleet.follow(config)
         going_on = [
             name
             for name, effect in effects.items()
@@ -457,13 +454,6 @@ class Daemon:
             if (warning.path, warning.message) not in said:
                 level: Level = "info" if warning.path.endswith(DELIBERATE) else "warning"
                 self._log.line(level, "configuration", why=str(warning))
-
-    def _log_absent(self, why: str) -> None:
-        """Note why Consul's catalog does not show this node. Log that it begins, and that it is over."""
-        history = self._listeners.history
-        if bool(why) != bool(history.absent):
-            self._log.line("warning" if why else "info", "presence", why=why)
-        history.absent = why
 
     def _inherited(self) -> dict[str, str]:
         """Return the part of our environment that hooks may see."""

@@ -133,15 +133,18 @@ class Operator:
         """Give the lock up. Return the reply when another node holds it, or when none took it in time."""
         name = command.name
         assert name is not None, "step-down has the name of an item"
+        before, target = self._contenders.by_name.get(name), None
         try:
-            target = await self._target(name, command.to) if command.to else None
+            if command.to and before is not None and before.tenure is not None:
+                target = await self._target(name, command.to)
         except NoTarget as error:
             return _cannot(Verb.STEP_DOWN, name, str(error))
         before = self._contenders.by_name.get(name)
         tenure = None if before is None else before.tenure
         if before is None or tenure is None or not tenure.believes:
             role = Role.WAITING if before is None else before.role
-            return _cannot(Verb.STEP_DOWN, name, f"this node does not hold it (role: {role})")
+            outcome = Result.ELSEWHERE if tenure is None else Result.IMPOSSIBLE
+            return _cannot(Verb.STEP_DOWN, name, f"this node does not hold it (role: {role})", outcome)
         holding = self._holders(name)
         handover_to = None if target is None else target.id
         self._dispatch(StepDownAsked(name, command.rest_s, handover_to=handover_to, note=command.note))
@@ -300,7 +303,8 @@ def _what_came_of(verb: Verb, before: Contender, until: float, *, by_name: bool)
         return "its rest after step-down has ended"
     if before.settings.manual and by_name:
         return "it tries until the end of its next tenure, a pause, or a restart of this daemon"
-    return "its pause has ended" if before.paused else "it was neither paused nor resting"
+    still = "; it stays paused everywhere until `resume --everywhere`" if before.withheld else ""
+    return ("its pause has ended" if before.paused else "it was neither paused nor resting") + still
 
 
 def _forgotten(why: str) -> str:

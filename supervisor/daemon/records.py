@@ -19,7 +19,15 @@ from supervisor.adapters.journal import (
     Recorded,
     UnreadableRecord,
 )
-from supervisor.adapters.journal.copies import ACCEPTED, SUFFIX, Copies, JournalBusy, folder_of
+from supervisor.adapters.journal.copies import (
+    ACCEPTED,
+    ORDERS,
+    SUFFIX,
+    Copies,
+    JournalBusy,
+    folder_of,
+    newest,
+)
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import LOSE_SIDE, Point, Reason, StartHook, StartRun, WriteRecord
 from supervisor.core.settings import Wanted
@@ -55,6 +63,7 @@ class Records:
         self.made = self._copies.made  # returns blank once all is on disk, or why it is not
         self.told: Callable[[str], None] = lambda why: None  # receives why copies fail. Blank: they do not
         self._groups: dict[Started, Group] = {}
+        self.orders = newest(config.state_dir, folder, ORDERS) if config.fleet else b""
 
     @property
     def machine(self) -> str:
@@ -68,8 +77,9 @@ class Records:
         records = dict(self._journal.recorded())
         for name in records:
             self._copies.want(f"{name}{SUFFIX}")
-        if Path(self.folder, ACCEPTED).exists():
-            self._copies.want(ACCEPTED)
+        for name in (ACCEPTED, ORDERS):
+            if Path(self.folder, name).exists():
+                self._copies.want(name)
         self._kill_leftovers(records)
         self.withheld |= {name for record in records.values() for name in record.withheld}
         for name, record in records.items():
@@ -138,6 +148,10 @@ class Records:
         """Keep the configuration that this process goes by from now on, for a start that cannot read it."""
         if accepted:
             self._copies.put(ACCEPTED, accepted)
+
+    def keep_orders(self, seen: bytes) -> None:
+        """Keep which orders for the whole fleet this node has seen."""
+        self._copies.put(ORDERS, seen)
 
     def follow(self, config: Config) -> None:
         """Use another configuration.

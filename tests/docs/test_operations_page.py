@@ -1,7 +1,9 @@
 """docs/operations.md is true: supervisors run its commands, and the code has its quotations."""
 
 import ast
+import getpass
 import re
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -62,7 +64,7 @@ class Nodes:
         shell = Shell(folder, folder, {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"})
         place = f"--config {node.config_path}", f"--socket {node.folder}/control.sock"
         asks_consul = "history*|leader*|limit*|members*|sessions*|'status --cluster'"
-        both = f"drain*) echo {' '.join(place)} ;;"
+        both = f"drain*|pause*|resume*|step-down*) echo {' '.join(place)} ;;"
         cases = f"check*) ;; {both} {asks_consul}) echo {place[0]} ;; *) echo {place[1]} ;;"
         chosen = f'$(case "$1 $2" in {cases} esac)'
         shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {chosen}')
@@ -161,6 +163,23 @@ def test_a_node_tells_who_led(typed_there: str, printed: str, nodes: Nodes) -> N
     assert head.split() == printed.splitlines()[0].split()
     shown = printed.splitlines()[1].split()
     assert [len(cell) for cell in first.split()[2:]] == [len(cell) for cell in shown[2:]]
+
+
+@pytest.mark.long
+@SHOWN.by(OPERATIONS, "Orders to all nodes", "sh", "orders")
+def test_orders_reach_all_nodes(orders: str, nodes: Nodes) -> None:
+    nodes.start()
+    pause, resume, step_down = typed(orders)
+    run_all(nodes, [pause])
+    for node in nodes.nodes:
+        assert node.wait_line("ordered", item="app", user=f"{getpass.getuser()}@{socket.gethostname()}")
+    run_all(nodes, [resume])
+    nodes.nodes[1].wait_line("order-over")
+    assert "node2 holds it" in run_all(nodes, [step_down])
+    run_all(nodes, ["consul-supervisor resume app"])
+    nodes.first.wait_line("role", item="app", role="waiting")
+    printed = run_all(nodes, [step_down])
+    assert "node2 is asked to step down" in printed and "node1 holds it" in printed
 
 
 @pytest.mark.long

@@ -110,6 +110,8 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
     for operator in (e.PauseAsked, e.PauseOver, e.ResumeAsked, e.RecoverAsked, e.ConfirmOffAsked):
         if operator in hostile:
             yield operator(name)
+    if e.OrderSeen in hostile:
+        yield from (e.OrderSeen(name, withheld) for withheld in (True, False))
     yield from _another_file(world.contender, hostile)
     if e.HooksChecked in hostile:
         yield e.HooksChecked(name, ())
@@ -117,6 +119,7 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
     if e.StepDownAsked in hostile:
         yield e.StepDownAsked(name, 2.0)
         yield e.StepDownAsked(name, 2.0, "other")
+        yield e.StepDownAsked(name, 2.0, session="of another tenure")
     if e.Stalled in hostile:
         yield e.Stalled(GRID_S)
     for request in monitor.pending:

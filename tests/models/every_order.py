@@ -74,7 +74,8 @@ class _EveryOrder:
     def begin(self) -> Moves[World]:
         """Return the first state, or the holder that it becomes while no exchange is hostile yet."""
         unchecked = e.HooksChecked in self.walk.hostile
-        wanted = Wanted(self.walk.settings, spread=0.0, unchecked=unchecked, place=HERE)
+        withheld = None if e.OrderSeen in self.walk.hostile else False
+        wanted = Wanted(self.walk.settings, spread=0.0, unchecked=unchecked, place=HERE, withheld=withheld)
         election = contender_of(wanted, instance="i", record=self.walk.record, now=0.0)
         world = World(election, monitor_of(self.walk.record))
         told: list[str] = []
@@ -165,7 +166,8 @@ def _arrived(world: World) -> bool:
     if world.contender.winding_up:
         return role is a.Role.STOPPED
     awaits_word = settings.manual and not world.contender.allowed
-    if (world.contender.paused or awaits_word) and world.contender.tenure is None:
+    is_paused = world.contender.paused or world.contender.withheld is not False
+    if (is_paused or awaits_word) and world.contender.tenure is None:
         return True
     if not settings.contend:
         return world.contender.lock.watch.pending is not None

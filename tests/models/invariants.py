@@ -345,6 +345,7 @@ def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -
         assert rank > 1 or monitor.kept.session == request.session, "an acquire that is not on record"
         assert rank > 1 or monitor.verified == request.session, "an acquire with a session not looked at"
         assert rank > 1 or after.may_come_to_hold, "an acquire while paused or unfit"
+        assert rank > 1 or after.withheld is False, "an acquire against an order, or before one is known"
         has_word = after.allowed or after.lock.is_handed_to(request.session)
         assert rank > 1 or has_word or not after.settings.manual, "an acquire without a word"
         assert rank > 1 or after.faults == (), "an acquire while a hook may be unable to start"
@@ -380,7 +381,7 @@ def _ends_belief_with_reason(
     match event:
         case (
             e.StopAsked()
-            | e.StepDownAsked()
+            | e.StepDownAsked(session="")
             | e.ItemRemoved()
             | e.RunEnded()
             | e.RecordWritten(why_not="full")

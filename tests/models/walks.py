@@ -163,6 +163,8 @@ WALKS = (
     walk("a node that may try by word alone", r.ReadKey, r.Acquire, e.PauseAsked, e.PauseOver, e.ResumeAsked,
          **HOOKS, manual=True, stop=False,
          shows=(e.PauseOver, e.ResumeAsked, r.Acquire, Role.WAITING, Role.HOLDING)),
+    walk("orders for the whole fleet", r.ReadKey, r.Acquire, e.OrderSeen, **HOOKS, stop=False,
+         shows=(e.OrderSeen, r.Acquire, Role.WAITING, Role.PAUSED, Role.HOLDING)),
     walk("recoveries", a.StartHook, r.ReadKey, e.RecoverAsked, **HOOKS,
          shows=(e.RecoverAsked, (Phase.STUCK, Phase.LOST))),
     walk("another file", e.SettingsChanged, r.Rewrite, **HOOKS, stop=False,

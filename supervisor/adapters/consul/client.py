@@ -203,6 +203,10 @@ class ConsulClient:
         await self._queued(request, answers.append)
         return answers[0].outcome
 
+    async def list_keys(self, query: ListQuery) -> Listing | Unknown | Denied | None:
+        """Send a query for all keys below a prefix that no contender waits for. None: Consul refuses it."""
+        return await self._listed(query)
+
     async def close(self) -> None:
         for query in (*self._watchers.values(), *self._readers.values()):
             await query.close()
@@ -376,6 +380,7 @@ def wanted_of(config: Config, going_on: Collection[str] = (), place: Place = NOW
             delay_s=0.0 if settings.name in going_on else START_SPACING_S * next(starts),
             unchecked=settings.contend,
             place=place,
+            withheld=None if config.fleet else False,  # what is ordered for it is not read yet
         )
         for settings in config.items
     )

@@ -10,11 +10,20 @@ from typing import Any, Literal
 
 import requests
 
-from supervisor.adapters.consul import history_requests, keys, maintenance, presence, services, sessions
+from supervisor.adapters.consul import (
+    history_requests,
+    keys,
+    maintenance,
+    order_requests,
+    presence,
+    services,
+    sessions,
+)
 from supervisor.adapters.consul import semaphore as slots
 from supervisor.adapters.consul.calls import Call, get, put
 from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory
+from supervisor.adapters.consul.order_requests import ReadOrder, WriteOrder
 from supervisor.adapters.consul.presence import RegisterPresence, TellPresence
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
 from supervisor.core.frozen import dataclass
@@ -142,6 +151,10 @@ def _writes_history(request: ReadHistory | WriteHistory) -> str:
     return _rule("key_prefix", f"{request.key.rpartition('/')[0]}/", "write")
 
 
+def _orders(policy: str) -> Callable[[ReadOrder | WriteOrder], str]:
+    return lambda request: _rule("key_prefix", f"{request.key.rpartition('/orders/')[0]}/orders/", policy)
+
+
 # --- the table -----------------------------------------------------------------------------------
 
 _LOCK = {200: keys.won, 400: keys.refused, 409: keys.not_locked, 500: keys.not_locked}
@@ -248,5 +261,12 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
         history_requests.write,
         {200: history_requests.written, 400: keys.refused, 413: keys.refused},
         _writes_history,
+    ),
+    ReadOrder: ApiEndpoint("read", keys.read, _KEY, _orders("read")),
+    WriteOrder: ApiEndpoint(
+        "write",
+        order_requests.write,
+        {200: history_requests.written, 400: keys.refused, 413: keys.refused},
+        _orders("write"),
     ),
 }

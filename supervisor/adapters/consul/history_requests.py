@@ -31,7 +31,7 @@ def write(request: WriteHistory) -> Call:
     return Call("PUT", key_path(request.key), {"cas": str(request.index)}, request.value, RAW)
 
 
-def written(request: WriteHistory, response: requests.Response) -> Outcome:
+def written(request: Request, response: requests.Response) -> Outcome:
     """Return LostRace when the key has changed since it was read."""
     if (answer := response.content.strip()) not in (b"true", b"false"):
         raise MalformedResponse("neither true nor false")

@@ -30,8 +30,8 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-from supervisor.adapters.filesystem.children import Child, NoAnswer, spawn
-from supervisor.adapters.filesystem.forked import forked
+from supervisor.adapters.filesystem.children import WITHIN_S, Child, NoAnswer, spawn
+from supervisor.adapters.filesystem.forked import forked, write
 from supervisor.adapters.filesystem.mounts import is_local
 from supervisor.adapters.journal.format import UnreadableRecord
 from supervisor.adapters.journal.record_file import read_content
@@ -40,12 +40,14 @@ from supervisor.errors import NotPossible
 SUFFIX = ".journal"
 EVENTS = ("events.1", "events")  # copied with each record
 ACCEPTED = "accepted.json"  # the last accepted configuration
+ORDERS = "orders.json"  # which orders for the whole fleet this node has seen, and when
 NOTE = ".copied"  # behind the name of a record: a copy of it was made
 COMPLETE = "complete"
 DELAY_S = 0.05  # the hook that waits for the record begins first, and one child serves several records
 HUNG_S = 10.0  # after which a disk that does not answer is reported
 TRIES = 5  # at once, because a record that ends while it is copied fails a try
 RETRY_S = 10.0  # after that many failures in a row, such as on a full disk
+BYTES_MAX = 64 * 1024 * 1024  # two thousand elections with all hooks that fit into a file take less
 END_WITHIN_S = 2.0  # at an orderly stop, when everything else has ended
 KEPT_WITHIN_S = 3.0  # how long a command waits for its effect to be on disk
 # A copy takes the place of the former one when it is whole and on disk. A record that is gone has no copy.
@@ -92,6 +94,30 @@ def folder_of(runtime: str, state_dir: str) -> Path:
     return Path(runtime, f"records.{sha256(os.fsencode(place)).hexdigest()[:16]}")
 
 
+def newest(state_dir: str, folder: Path, name: str) -> bytes:
+    """Return the newer one of this file in memory and its copy on disk. Blank: there is none.
+
+    A child reads them, because the disk may hang.
+    """
+    memory, disk = folder / name, Path(state_dir) / name
+    found = b""
+    with suppress(OSError):  # the disk fails, or no child can be started
+        child = forked(state_dir, lambda out: write(out, _read_newest(memory, disk)), WITHIN_S)
+        try:
+            found = child.result() if child.within(WITHIN_S) else b""
+        finally:
+            child.close()
+    return found or (b"" if memory == disk else _read_newest(memory))
+
+
+def _read_newest(*copies: Path) -> bytes:
+    found = [each for each in copies if each.exists()]
+    if not found:
+        return b""
+    with max(found, key=lambda each: each.stat().st_mtime_ns).open("rb") as file:
+        return file.read(BYTES_MAX)
+
+
 def answers(state_dir: Path, folder: Path, within_s: float) -> bool:
     """Return whether ``take_over`` ends within this time, by a child that tries it."""
     if folder == state_dir and is_local(str(state_dir)):
@@ -123,8 +149,9 @@ def take_over(state_dir: Path, folder: Path) -> int:
             if not (state_dir / note.stem).exists():
                 note.with_suffix("").unlink(missing_ok=True)
                 note.unlink()
-        if _is_newer(state_dir / ACCEPTED, folder):
-            (folder / ACCEPTED).unlink(missing_ok=True)
+        for name in (ACCEPTED, ORDERS):
+            if _is_newer(state_dir / name, folder):
+                (folder / name).unlink(missing_ok=True)
         (folder / COMPLETE).touch()
     except OSError:
         os.close(lock)
@@ -233,7 +260,7 @@ class Copies:
             async with asyncio.timeout(END_WITHIN_S):
                 if self._task is not None:
                     await self._task
-                everything = {ACCEPTED, *(path.name for path in self._folder.glob(f"*{SUFFIX}"))}
+                everything = {ACCEPTED, ORDERS, *(path.name for path in self._folder.glob(f"*{SUFFIX}"))}
                 if self._folder != self._state_dir and not await self._copy(everything):
                     (self._folder / COMPLETE).unlink()  # first, because from now on the copies count
                     shutil.rmtree(self._folder, ignore_errors=True)

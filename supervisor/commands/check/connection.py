@@ -20,6 +20,7 @@ from supervisor.adapters.consul import permissions
 from supervisor.adapters.consul.codec import TOKEN
 from supervisor.adapters.consul.command_requests import ReadSessions
 from supervisor.adapters.consul.history_requests import history_key
+from supervisor.adapters.consul.order_requests import ReadOrder, orders_folder
 from supervisor.adapters.consul.query import OneOffClient
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, json_of, why
 from supervisor.adapters.consul.sessions import NO_PATH
@@ -95,6 +96,8 @@ class _Checker:
             found.append(findings.of_sessions(listed, self._holders, facts))
             if fleet is not None:
                 found.append(await self._history(fleet.prefix))
+                orders = orders_folder(fleet.prefix)
+                found.append(findings.of_orders(orders, await self._outcome(ReadOrder(*_COMMAND, orders))))
                 said = await self._writes_service(fleet.service)
                 found += findings.of_fleet(fleet.service, said, await self._consul.present(fleet.service))
             if fenced := tuple(settings for settings in items if settings.fence is not None):

@@ -364,6 +364,16 @@ def of_history(prefix: str, read: Outcome, why: str) -> Finding:
     return Finding("history", Level.UNTOLD, f"whether it may write below {prefix}: Consul answers {answers}")
 
 
+def of_orders(place: str, read: Outcome) -> Finding:
+    """Return the finding about orders for the whole fleet, which no election depends on."""
+    if isinstance(read, KeyView):
+        return Finding("orders", Level.OK, f"may read {place}")
+    if isinstance(read, Denied):
+        rule = f'give the token: key_prefix "{place}" {{ policy = "read" }}'
+        return Finding("orders", Level.WARNING, f"may not read {place}, so this node follows no orders", rule)
+    return Finding("orders", Level.UNTOLD, f"whether it may read {place}: Consul answers {_said(read)}")
+
+
 def of_fleet(service: str, said: str, present: Sequence[object] | str) -> Iterator[Finding]:
     """Yield the findings about ``fleet``; neither is an error, because no election depends on it.
 

@@ -13,6 +13,7 @@
     consul_commands.py  leader, verify, limit: requests to Consul
     cluster_commands.py members, sessions, wait, status --cluster: requests about all nodes
     history_command.py  history: who led, as the daemons have told Consul
+    ordering.py         pause and resume --everywhere, step-down on any node
     daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon
     without_daemon.py   what is known while no daemon answers
     event_commands.py   events: what happened on this node, also from before a restart

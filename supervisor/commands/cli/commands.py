@@ -129,7 +129,18 @@ _PAUSE_FOR = _argument(
     values.pause_s,
     dest="pause_s",
 )
-_NO_PAUSE = "this node only observes, the item has ended, or the change cannot be recorded"
+_EVERYWHERE = _flag(
+    "--everywhere",
+    "on all nodes, by an order in Consul: needs the section fleet and the right to write below its prefix",
+)
+_ORDERED = {
+    UNREACHABLE: "the daemon, or with --everywhere Consul, is unreachable or did not answer, or refuses it",
+    CONFIGURATION: f"{_NO_PLACE}; with --everywhere: it cannot be used, or has no section fleet",
+}
+_NO_PAUSE = (
+    "this node only observes, the item has ended, or the change cannot be recorded; with --everywhere: "
+    "another operator has changed it at the same time"
+)
 
 COMMANDS = {
     "run": CommandSpec(
@@ -589,26 +600,35 @@ COMMANDS = {
             DONE: "this node does not contend until resume or the end of --for",
             NEGATIVE: _NO_PAUSE,
             **_ASKS_FOR_ITEM,
+            **_ORDERED,
         },
         _NAME_OR_ALL,
         _PAUSE_FOR,
+        _EVERYWHERE,
         *_ORDER,
     ),
     "resume": CommandSpec(
         "contend again at once: end a pause, or the rest after step-down",
         "resume namenode",
         "daemon_commands:operate",
-        {DONE: "the pause or the rest is over, if there was one", NEGATIVE: _NO_PAUSE, **_ASKS_FOR_ITEM},
+        {
+            DONE: "the pause or the rest is over, if there was one",
+            NEGATIVE: _NO_PAUSE,
+            **_ASKS_FOR_ITEM,
+            **_ORDERED,
+        },
         _NAME_OR_ALL,
+        _EVERYWHERE,
         *_ORDER,
     ),
     "step-down": CommandSpec(
-        "hand over the lock, and return when another node holds it",
+        "hand over the lock, and return when another node holds it; with fleet also on any other node",
         "step-down namenode --for 5m",
         "daemon_commands:operate",
         {
-            DONE: "this node has released it, and another node holds it; with --to, the node that was named",
+            DONE: "the holder has released it, and another node holds it; with --to, the node that was named",
             NEGATIVE: "no other node took over in time, or this node does not hold it, or cannot release it; "
+            "with fleet, where another node holds it: it did not follow the order in time; "
             "with --to also: NODE is not exactly one waiting node, or another node took over; with --all: of "
             "one at least",
             **_ASKS_FOR_ITEM,

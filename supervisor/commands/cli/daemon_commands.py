@@ -31,9 +31,19 @@ def operate(options: argparse.Namespace) -> int:
     note, to = getattr(options, "note", ""), getattr(options, "to", None) or ""
     if to and name is None:
         return fail(USAGE, "cannot use --to with --all: name the election that NODE is to take over")
+    if getattr(options, "everywhere", False):
+        from supervisor.commands.cli.ordering import everywhere
+
+        return everywhere(options)
     pause_s = getattr(options, "pause_s", None)
     command = OperatorCommand(Verb(options.command), name, rest_s, note, to, pause_s)
     reply = ask(socket_path(options.socket, options.config), command)
+    knows_fleet = options.socket is None or options.config is not None
+    if reply.outcome is Result.ELSEWHERE and name is not None and knows_fleet:
+        from supervisor.commands.cli.ordering import step_down
+
+        if (code := step_down(options, reply.error)) is not None:
+            return code
     done = reply.outcome is Result.DONE
     for line in () if done and options.quiet else reply.lines:
         print(escape(line), file=sys.stdout if done else sys.stderr)

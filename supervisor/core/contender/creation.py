@@ -88,7 +88,7 @@ def contender_of(
         place=wanted.place,
     )
     faults = None if wanted.unchecked and wanted.settings.contend else ()
-    contender = replace(contender, read_offset=wanted.read_offset, faults=faults)
+    contender = replace(contender, read_offset=wanted.read_offset, faults=faults, withheld=wanted.withheld)
     if not wanted.delay_s or record.step is not Point.NONE:
         return contender
     return want_session_anew(replace(contender, rejoin_at=now + wanted.delay_s))

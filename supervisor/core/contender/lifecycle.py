@@ -9,6 +9,7 @@ when a contender is born. No function here sends a request or starts a hook.
 from supervisor.core.actions import Previous, Reason
 from supervisor.core.beside import candidate_check as healths
 from supervisor.core.contender.state import Contender
+from supervisor.core.events import StepDownAsked
 from supervisor.core.frozen import replace
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.lock.base import Observation
@@ -246,20 +247,14 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
     )
 
 
-def step_down(
-    contender: Contender, for_s: float, now: float, *, handover_to: str | None, note: str
-) -> Contender:
-    """Give up the tenure, and rest after that; change nothing without a tenure that believes.
-
-    ``handover_to``: the session to which the release hands the lock over. None: any session may take it.
-    ``note``: the operator's reason, which the hooks receive. Blank: none was given.
-    """
+def step_down(contender: Contender, asked: StepDownAsked, now: float) -> Contender:
+    """Give up the tenure, and rest after that; change nothing without a tenure that believes and is meant."""
     tenure = contender.tenure
-    if tenure is None or not tenure.believes:
+    if tenure is None or not tenure.believes or asked.session not in ("", tenure.session):
         return contender
-    session = replace(contender.session, handover_to=handover_to)
-    tenure = replace(tenure.lose(Reason.STEP_DOWN, now), note=note)
-    return replace(contender, tenure=tenure, rest_s=for_s, session=session)
+    session = replace(contender.session, handover_to=asked.handover_to)
+    tenure = replace(tenure.lose(Reason.STEP_DOWN, now), note=asked.note)
+    return replace(contender, tenure=tenure, rest_s=asked.for_s, session=session)
 
 
 def resume(contender: Contender, now: float, *, by_name: bool) -> Contender:

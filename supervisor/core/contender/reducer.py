@@ -29,6 +29,7 @@ from supervisor.core.events import (
     HookEnded,
     HooksChecked,
     ItemRemoved,
+    OrderSeen,
     PauseAsked,
     PauseOver,
     RecordWritten,
@@ -99,8 +100,8 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
             return _stalled(contender, now)
         case StopAsked(reason):
             return stop(contender, reason, now)
-        case StepDownAsked(for_s=for_s, handover_to=handover_to, note=note):
-            return step_down(contender, for_s, now, handover_to=handover_to, note=note)
+        case StepDownAsked():
+            return step_down(contender, event, now)
         case SettingsChanged(settings=settings, unchecked=unchecked):
             return change_settings(contender, settings, now, unchecked=unchecked)
         case ItemRemoved():
@@ -114,6 +115,8 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
             return replace(contender, paused_until=until, allowed=False)
         case ConfirmOffAsked():
             return confirm_off(contender)
+        case OrderSeen(withheld=withheld):
+            return replace(contender, withheld=withheld)
         case PauseOver():
             return replace(contender, paused_until=LONG_AGO)
         case ResumeAsked(by_name=by_name):

@@ -59,6 +59,8 @@ class Contender:
     rest_s: float = 0.0  # the rest that follows this tenure, because the contender steps down
     rests_until: float = LONG_AGO  # no session is wanted before this time. LONG_AGO: there is no rest
     paused_until: float = LONG_AGO  # Unix time, for the shell. NEVER: until resume. LONG_AGO: no pause
+    # An order for the whole fleet withholds the tries. None: not known yet, so nothing is tried meanwhile.
+    withheld: bool | None = False
     allowed: bool = False  # an operator lets this node try once more, although its file says that it must not
     record_keeper: RecordKeeper = RecordKeeper()  # the newest record of this contender in the journal
     told_notice: str = ""  # the notice that was reported last
@@ -203,7 +205,8 @@ class Contender:
     @property
     def may_come_to_hold(self) -> bool:
         """Whether a node without a tenure is to have a session, at once or after its delay or its rest."""
-        return self.settings.contend and self.is_fit and not self.paused and not self.winding_up
+        may = self.settings.contend and self.is_fit and not self.paused and not self.winding_up
+        return may and not self.withheld
 
     @property
     def rests(self) -> bool:
@@ -248,7 +251,7 @@ class Contender:
         session = self.session
         if self.tenure is not None or self.winding_up or not self.lock.is_free:
             return False
-        if self.settings.fence is not None and session.look_at != NEVER:
+        if self.withheld is not False or (self.settings.fence is not None and session.look_at != NEVER):
             return False
         if self.settings.manual and not self.allowed and not self.lock.is_handed_to(session.id):
             return False
@@ -334,7 +337,7 @@ ROLE_OF_PHASE: Mapping[Phase, Role] = {
 }
 ROLES_WITHOUT_TENURE: tuple[tuple[Role, Callable[[Contender], bool]], ...] = (
     (Role.OBSERVER, lambda contender: not contender.settings.contend),
-    (Role.PAUSED, lambda contender: contender.paused),
+    (Role.PAUSED, lambda contender: contender.paused or contender.withheld is True),
     (Role.INELIGIBLE, lambda contender: contender.ineligible or not contender.is_fit),
     (Role.RESTING, lambda contender: contender.rests),
     (Role.WAITING, lambda contender: True),

@@ -3,6 +3,10 @@
     presence.py   this node in Consul's catalog, kept as this process is
     tenures.py    the tenures of an election as Consul keeps them: a document and a tenure in, a document out
     history.py    tells Consul of each tenure, after everything urgent
+    order.py      orders for the whole fleet as keys of Consul, and what a node has seen of them
+    orders.py     follows what an operator orders for the whole fleet
+    shared.py     what these parts use of the daemon
+    fleet.py      these parts as one
 
 Nothing here may grant a try or prolong a belief.
 """

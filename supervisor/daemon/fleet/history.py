@@ -8,22 +8,22 @@ tenure whose end could not be told counts as ended without a word.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from random import uniform
 
 from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory, history_key
-from supervisor.adapters.runtime.background import Background, Report
+from supervisor.adapters.runtime.background import Background
 from supervisor.config import Config
 from supervisor.config.formats.json_values import holder_node
 from supervisor.core.actions import Action, Reason, Role
-from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event
-from supervisor.core.outcomes import Done, KeyView, LostRace, Outcome
-from supervisor.core.requests import ReadKey, Request, WatchKey
+from supervisor.core.outcomes import Done, KeyView, LostRace
+from supervisor.core.requests import ReadKey, WatchKey
 from supervisor.core.settings import ElectionSettings
+from supervisor.daemon.fleet.shared import Shared
 from supervisor.daemon.fleet.tenures import (
     GONE,
     TENURES_MAX,
@@ -34,8 +34,6 @@ from supervisor.daemon.fleet.tenures import (
 )
 from supervisor.reporting.telemetry.facts import Fact
 from supervisor.reporting.telemetry.formatting import when
-from supervisor.reporting.telemetry.history import History
-from supervisor.reporting.telemetry.log import Log
 
 SETTLE_S = 0.5  # from the end of a hand-over to the write, which is not to delay the next holder
 EVERY_S = 2.0  # between two writes of one election by this node
@@ -57,24 +55,14 @@ class _Untold:
 
 
 class TenureHistory:
-    """The tenures of one node. ``clock`` returns seconds, ``wall`` Unix time."""
+    """The tenures of one node."""
 
-    def __init__(
-        self,
-        config: Config,
-        node: str,
-        contenders: Contenders,
-        ask: Callable[[Request], Awaitable[Outcome]],
-        history: History,
-        log: Log,
-        report: Report,
-        clock: Callable[[], float],
-        wall: Callable[[], float],
-    ) -> None:
-        self._node, self._contenders, self._ask = node, contenders, ask
-        self._history, self._log, self._clock, self._wall = history, log, clock, wall
+    def __init__(self, config: Config, shared: Shared) -> None:
+        self._node, self._contenders, self._ask = shared.node, shared.contenders, shared.client.ask
+        self._history, self._log = shared.history, shared.log
+        self._clock, self._wall = shared.clock, shared.wall
         self._prefix = config.fleet.prefix if config.fleet else ""  # blank: nothing is told
-        self._background = Background(report)
+        self._background = Background(shared.report)
         self._closing = asyncio.Event()
         self._untold: dict[str, _Untold] = {}
         self._tenures: dict[str, Tenure] = {}  # by election, that of this node

@@ -9,7 +9,7 @@ write of the servers. The instance is registered anew with each new token: see `
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from zlib import crc32
 
@@ -17,13 +17,13 @@ from supervisor import __version__
 from supervisor.adapters.consul.presence import RegisterPresence, TellPresence, cut, meta_of
 from supervisor.config import Config
 from supervisor.core.actions import Action, RoleChanged
-from supervisor.core.events import Event, PauseAsked, ResumeAsked
+from supervisor.core.events import Event, OrderSeen, PauseAsked, ResumeAsked
 from supervisor.core.frozen import replace
 from supervisor.core.outcomes import Done, Instance, Outcome
-from supervisor.core.requests import DeregisterService, ReadService, Request, ServiceRequest
+from supervisor.core.requests import DeregisterService, ReadService, ServiceRequest
 from supervisor.core.settings import ServiceSettings
+from supervisor.daemon.fleet.shared import Shared
 from supervisor.reporting.telemetry.formatting import when
-from supervisor.reporting.telemetry.status import Status
 from supervisor.reporting.telemetry.systemd import status_line
 
 PASS_S = 10.0  # between two looks
@@ -39,18 +39,9 @@ OUTPUT_BYTES_MAX = 512
 class Presence:
     """This node in Consul's catalog."""
 
-    def __init__(
-        self,
-        config: Config,
-        node: str,
-        status: Status,
-        ask: Callable[[Request], Awaitable[Outcome]],
-        report: Callable[[str], None],
-        clock: Callable[[], float],
-    ) -> None:
-        """Make the parts. ``report``: takes why the catalog does not show this node; blank when it does."""
-        self._config, self._node, self._status = config, node, status
-        self._ask, self._report, self._clock = ask, report, clock
+    def __init__(self, config: Config, shared: Shared) -> None:
+        self._config, self._node, self._status = config, shared.node, shared.status
+        self._ask, self._clock, self._shared = shared.client.ask, shared.clock, shared
         self._turning = asyncio.Lock()
         self._changed = asyncio.Event()
         self._of: ServiceSettings | None = None  # the instance that the agent has, or may have
@@ -61,7 +52,9 @@ class Presence:
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """Note that a step has changed what this node tells."""
-        if isinstance(event, PauseAsked | ResumeAsked) or any(isinstance(a, RoleChanged) for a in actions):
+        if isinstance(event, PauseAsked | ResumeAsked | OrderSeen) or any(
+            isinstance(a, RoleChanged) for a in actions
+        ):
             self._changed.set()
 
     def follow(self, config: Config) -> None:
@@ -120,6 +113,13 @@ class Presence:
             self._told, self._passed, self._is_due = told, passing, False
         self._report(_why_absent(found, of))
         return writes
+
+    def _report(self, why: str) -> None:
+        """Note why Consul's catalog does not show this node. Log that it begins, and that it is over."""
+        history = self._shared.history
+        if bool(why) != bool(history.absent):
+            self._shared.log.line("warning" if why else "info", "presence", why=why)
+        history.absent = why
 
     def _wanted(self) -> ServiceSettings | None:
         """Return the instance as it is to be. None: the configuration has no ``fleet``.

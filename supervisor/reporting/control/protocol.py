@@ -56,12 +56,16 @@ class OperatorCommand(NamedTuple):
 
 
 class Result(StrEnum):
-    """The end of a command. FAULTY: the configuration cannot be used."""
+    """The end of a command.
+
+    FAULTY: the configuration cannot be used. ELSEWHERE: another node holds what this one is to give up.
+    """
 
     DONE = "done"
     UNKNOWN = "unknown"
     IMPOSSIBLE = "impossible"
     FAULTY = "faulty"
+    ELSEWHERE = "elsewhere"
 
 
 class Reply(NamedTuple):
@@ -73,7 +77,13 @@ class Reply(NamedTuple):
 
 
 DONE = Reply(Result.DONE)
-STATUSES = {Result.DONE: 200, Result.UNKNOWN: 404, Result.IMPOSSIBLE: 409, Result.FAULTY: 422}
+STATUSES = {
+    Result.DONE: 200,
+    Result.UNKNOWN: 404,
+    Result.IMPOSSIBLE: 409,
+    Result.ELSEWHERE: 421,
+    Result.FAULTY: 422,
+}
 _OUTCOMES = {status: outcome for outcome, status in STATUSES.items()}
 
 

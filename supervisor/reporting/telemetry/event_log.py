@@ -42,7 +42,7 @@ class EventLog:
         self._texts.append(text)
         self._bytes += len(text)
         self._drop_oldest()
-        if event["event"] == "command-received":
+        if event["event"] in ("command-received", "ordered"):
             self._keep_command(event)
 
     def prepend(self, earlier: "EventLog") -> None:

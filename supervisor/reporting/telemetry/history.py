@@ -61,6 +61,9 @@ class History:
         self.refused = ""  # why this process does not run by the present files. Blank: it does
         self.uncopied = ""  # why the records are not on disk. Blank: they are
         self.untold: dict[str, str] = {}  # by election: why Consul is not told of its tenures
+        self.paused_everywhere: dict[str, str] = {}  # by item: who pauses it on all nodes, and until when
+        self.foreign_orders: dict[str, str] = {}  # by key in Consul that is no order: why
+        self.orders_fault = ""  # why others may be there that this node does not know. Blank: there are none
         self.absent = ""  # why Consul's catalog does not show this node. Blank: it does, or is not to
         self.events = EventLog(wall)  # the events of this node
         self.leaders = Leaders(wall)

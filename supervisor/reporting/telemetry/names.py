@@ -36,6 +36,8 @@ Name = Literal[
     # this node's part in an election or semaphore
     "role",
     "pause-over",
+    "ordered",
+    "order-over",
     "leader-changed",
     "notice",
     "notice-over",
@@ -82,6 +84,8 @@ Name = Literal[
     "events-recovered",
     "history-failed",
     "history-recovered",
+    "orders-failed",
+    "orders-recovered",
     "leftover-process",
     # the log itself
     "log-lines-dropped",

@@ -47,6 +47,8 @@ SENTENCES: dict[Name, str] = {
     # this node's part in an election or semaphore
     "role": "{item}: {role}[ ({reason})][, was {former_role}][: {why}][: {note}][; {remedy}]",
     "pause-over": "{item}: its pause is over",
+    "ordered": "{item}: {verb} was ordered by {user}[ until {until}][: {note}]",
+    "order-over": "{item}: its pause everywhere is over",
     "leader-changed": "{item}: {to} leads[, after {from} since {since}]",
     "notice": "{item}: {why}",
     "notice-over": "{item}: the notice is over",
@@ -93,6 +95,8 @@ SENTENCES: dict[Name, str] = {
     "events-recovered": f"[{{items_named}}: ]events can be written{_WORKS}",
     "history-failed": f"[{{items_named}}: ]the history in Consul cannot be written{_FAILS}",
     "history-recovered": f"[{{items_named}}: ]the history in Consul can be written{_WORKS}",
+    "orders-failed": f"[{{items_named}}: ]orders for the whole fleet cannot be read{_FAILS}",
+    "orders-recovered": f"[{{items_named}}: ]orders for the whole fleet can be read{_WORKS}",
     "leftover-process": "Left behind by a crash: {why}",
     # the log itself
     "log-lines-dropped": "Dropped {count} lines of the log",

@@ -7,7 +7,7 @@ most of a page: without that text a page of a thousand items with full histories
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from supervisor.reporting.telemetry.item_history import Attempt, ItemHistory, La
 from supervisor.reporting.telemetry.stuck_texts import remedy
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
+FOREIGN_MAX = 5  # keys that are no orders; more would hide the rest
 _FORGETS = "a boot of this machine forgets what changes now (pauses, stuck items, tenures, the configuration)"
 VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
 
@@ -140,24 +141,30 @@ class Status:
             "daemon": self._daemon(),
             "healthy": not troubles,
             "troubles": troubles,
-            "warnings": list(self._own_warnings()),
+            "warnings": self.own_warnings(),
             "consul": self._consul(now),
             "last_event": self._history.events.newest_at,
         }
         listed = ",\n".join(self._item(name, contender, now) for name, contender in items.items())
         return f'{_json(head)[:-1]},"items":[\n{listed}]}}\n'.encode()
 
+    def own_warnings(self) -> list[str]:
+        """Return each warning that is not about a single item."""
+        return list(self._own_warnings())
+
     def _own_warnings(self) -> Iterator[str]:
-        """Yield each warning that is not about a single item."""
         if why := self._history.uncopied:
             yield f"{_FORGETS}: {bounded(why)}"
         if why := self._history.absent:
             yield f"other nodes do not see this one as it is (fleet): {bounded(why)}"
-        untold = self._history.untold
-        for why in dict.fromkeys(untold.values()):
-            first, *more = (item for item, each in untold.items() if each == why)
-            others = f" and {len(more)} more" if more else ""
-            yield f"cannot write the history of {first}{others}: {bounded(why)}"
+        if why := self._history.orders_fault:
+            yield f"cannot read all orders for the whole fleet: {bounded(why)}"
+        for key, why in sorted(self._history.foreign_orders.items())[:FOREIGN_MAX]:
+            yield f"{bounded(key)} is ignored: {why}; delete it"
+        for items, order in _by_text(self._history.paused_everywhere):
+            yield f"{items} {order}"
+        for items, why in _by_text(self._history.untold):
+            yield f"cannot write the history of {items}: {bounded(why)}"
 
     def parts(self) -> Iterator[tuple[str, str, str]]:
         """Yield of each item its name, its role, and what other nodes should know of it in short.
@@ -165,7 +172,9 @@ class Status:
         No text changes while nothing happens, because Consul's servers write each change.
         """
         for name, contender in self.items().items():
-            yield name, contender.role, _in_short(contender, self._history.of(name), self._command)
+            words = _in_short(contender, self._history.of(name), self._command)
+            order = self._history.paused_everywhere.get(name)
+            yield name, contender.role, words if order is None else f"{words} {order}".strip()
 
     def events(self, newest: int) -> bytes:
         return self._history.events.body(newest)
@@ -193,6 +202,7 @@ class Status:
         history = self._history.of(name)
         after = frozenset() if name in self._contenders.by_name else self._contenders.begins_after(name)
         led = self._history.leaders.of(name, contender.settings.key)
+        order = self._history.paused_everywhere.get(name)
         left_s, reset_in_s = lease_left_s(contender, now), self.reset_in_s(name)
         fields = {
             "name": name,
@@ -202,6 +212,7 @@ class Status:
             "reset_in_s": _rounded(reset_in_s),
             **_fields(contender, self.view(contender)),
             "leader_unknown_since": self._unknown_since(contender, history, now),
+            "paused_everywhere": order,
             "last_leader": None if led is None else {"node": led.name, "since": led.since},
             "lease_runs_out": lease_runs_out(contender, now),
             "warnings": list(self._warnings(contender, history, after, now)),
@@ -268,6 +279,9 @@ class Status:
                 " when the tenure ends"
             )
         given = self._command(contender.settings.name, contender)
+        if order := self._history.paused_everywhere.get(contender.settings.name):
+            ends = f"`consul-supervisor resume {contender.settings.name} --everywhere`"
+            yield f"{order}; {ends} ends that"
         if contender.paused:
             since = "" if given is None else f"{_by(given)} since {given['time']}"
             over_at = contender.paused_until
@@ -284,6 +298,13 @@ class Status:
             at = when(self._wall() + contender.rejoin_at - now)
             lost = next((f" ({each.reason})" for each in history.transitions if each.event == "lose"), "")
             yield f"does not contend before {at}, because it ended the last tenure itself{lost}"
+
+
+def _by_text(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each text once, with the items that have it in short."""
+    for text in dict.fromkeys(texts.values()):
+        first, *more = (item for item, each in texts.items() if each == text)
+        yield (f"{first} and {len(more)} more" if more else first), text
 
 
 def _waits(contender: Contender, guard: Guard, wall: float) -> str:

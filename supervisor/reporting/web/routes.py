@@ -95,7 +95,8 @@ class Routes:
 
     def _health(self) -> HttpAnswer:
         troubles = self._status.problems()
-        body = json.dumps({"healthy": not troubles, "troubles": troubles}).encode() + b"\n"
+        told = {"healthy": not troubles, "troubles": troubles, "warnings": self._status.own_warnings()}
+        body = json.dumps(told).encode() + b"\n"
         return HttpAnswer(503 if troubles else 200, body, (JSON, NO_STORE))
 
 

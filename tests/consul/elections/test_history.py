@@ -175,6 +175,9 @@ def test_without_the_right_elections_go_on_and_status_says_what_is_missing(
         a = scene.led_by("a", consul={"token": made.secret})
         rule = f'key_prefix "{scene.name}-fleet/history/" {{ policy = "write" }}'
         assert rule in a.wait_line("history-failed", item=scene.name)["why"]
+        own += f'key_prefix "{scene.name}-fleet/orders/" {{ policy = "read" }}'
+        guarded.change(made, own)
+        a.wait_line("orders-recovered")
         (warning,) = status(a)["warnings"]
         assert warning.startswith(f"cannot write the history of {scene.name}: ") and rule in warning
         assert status(a)["healthy"] and status(a)["items"][0]["holds"]

@@ -3,7 +3,8 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -18,7 +19,6 @@ from supervisor.core.outcomes import Done, Outcome
 from supervisor.core.requests import Request
 from supervisor.core.settings import ServiceSettings
 from supervisor.daemon.fleet.presence import WRITE_S, Presence
-from supervisor.reporting.telemetry.status import Status
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_service import Fleet, fleet, shared_fleet
 from tests.support.consul import Agent
@@ -208,6 +208,7 @@ def test_without_the_right_elections_go_on(guarded: Guarded, make_scene: Any) ->
     with make_scene(guarded) as scene:
         rules = write(scene.key) + 'session_prefix "" { policy = "write" }'
         rules += 'key_prefix "consul-supervisor/history/" { policy = "write" }'
+        rules += 'key_prefix "consul-supervisor/orders/" { policy = "read" }'
         made = guarded.token_of(rules)
         a = scene.at("a", guarded, made.secret)
         a.wait_line("role", role="holding")
@@ -258,7 +259,11 @@ class Told:
     async def run(self, flaps: int, within_s: float) -> int:
         """Let the role flap. Return how often the catalog has changed, as far as 100 looks a second show."""
         self.client = ConsulClient(self.config, lambda *said: None, boottime)
-        presence = Presence(self.config, "vm1", cast(Status, self), self.ask, self.report, boottime)
+        told: Any = SimpleNamespace(
+            node="vm1", status=self, client=SimpleNamespace(ask=self.ask), clock=boottime
+        )
+        told.history, told.log = SimpleNamespace(absent=""), self
+        presence = Presence(self.config, told)
         running, indexes = asyncio.create_task(presence.run()), set()
         for number in range(flaps):
             self.role = Role.HOLDING if number % 2 else Role.WAITING
@@ -276,7 +281,7 @@ class Told:
         await self.client.close()
         return len(indexes)
 
-    def report(self, why: str) -> None:
+    def line(self, level: str, event: str, why: str) -> None:
         """Take no fault."""
         assert not why
 

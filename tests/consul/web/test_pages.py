@@ -78,6 +78,7 @@ def paused() -> Iterator[dict[str, Any]]:
     for until, about in ((NEVER, {"user": "root", "note": "disk swap"}), (1e9, dict[str, str]())):
         stage = Stage()
         stage.change(paused_until=until)
+        stage.history.paused_everywhere["n"] = "paused everywhere by ann@n1"
         stage.history.events.add("command-received", {"verb": "pause", "item": "n", "uid": 0, **about})
         yield stage.told
 

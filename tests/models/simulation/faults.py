@@ -7,7 +7,14 @@ a little later. No fault lasts into the calm at the end.
 import random
 from collections.abc import Callable
 
-from supervisor.core.events import ConfigLoaded, PauseAsked, RecoverAsked, ResumeAsked, StepDownAsked
+from supervisor.core.events import (
+    ConfigLoaded,
+    OrderSeen,
+    PauseAsked,
+    RecoverAsked,
+    ResumeAsked,
+    StepDownAsked,
+)
 from supervisor.core.settings import Wanted
 from tests.models.simulation.cluster import Cluster
 from tests.models.simulation.figures import Figures
@@ -102,6 +109,7 @@ class Faults:
             "run exits": self._run_exits,
             "unfit": self._unfit,
             "paused": self._paused,
+            "ordered": self._ordered,
             **self._hands.kinds,
         }
 
@@ -256,8 +264,9 @@ class Faults:
         if machine.supervisor is None or machine.supervisor.stopping:
             return False
         machine.note("reloads")
+        known = machine.supervisor.contender.withheld
         machine.supervisor.deliver(
-            ConfigLoaded((Wanted(machine.settings, dice.random()),), f"r{dice.random()}")
+            ConfigLoaded((Wanted(machine.settings, dice.random(), withheld=known),), f"r{dice.random()}")
         )
         if dice.random() < 0.3:
             self._schedule.after(self._lasts(dice, 0.01, 3.0), self._next_file, machine, dice)
@@ -304,6 +313,32 @@ class Faults:
             self._schedule.after(AGAIN_AFTER_S, self._resume, machine)
         else:
             machine.supervisor.deliver(ResumeAsked(ITEM))
+
+    # --- orders for the whole fleet -------------------------------------------------------------------------
+
+    def _ordered(self, machine: Machine, dice: random.Random) -> bool:
+        """Order a pause or a step-down. It reaches each node late, twice, long after its end, or never."""
+        if dice.random() < 0.5:
+            session = dice.choice(tuple(each.session or "dead" for each in self._machines))
+            self._spread(StepDownAsked(ITEM, dice.uniform(0.0, 20.0), session=session), dice, 30.0)
+            return True
+        for_s = self._lasts(dice, 5.0, 40.0)
+        self._spread(OrderSeen(ITEM, withheld=True), dice, for_s)
+        for each in self._machines:  # a node learns of the end sooner or later, and then as often as it asks
+            self._schedule.after(for_s, self._follow, each, OrderSeen(ITEM, withheld=False), True)
+        return True
+
+    def _spread(self, order: OrderSeen | StepDownAsked, dice: random.Random, within_s: float) -> None:
+        for each in self._machines:
+            for _ in range(dice.choice((0, 1, 1, 2))):
+                self._schedule.after(self._lasts(dice, 0.0, within_s), self._follow, each, order, False)
+
+    def _follow(self, machine: Machine, order: OrderSeen | StepDownAsked, again: bool) -> None:
+        if machine.supervisor is not None:
+            machine.note(f"FAULT sees an order: {order}")
+            machine.supervisor.deliver(order)
+        elif again:
+            self._schedule.after(AGAIN_AFTER_S, self._follow, machine, order, again)
 
 
 class Operator:

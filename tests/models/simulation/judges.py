@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from supervisor.core.actions import Action, HookContext, Point, StartHook, StartRun
-from supervisor.core.events import Answered, Event, HookEnded, RecordWritten
+from supervisor.core.events import Answered, Event, HookEnded, OrderSeen, RecordWritten
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.outcomes import Done, KeyView, SlotsView, SlotWritten, Won
 from supervisor.core.requests import (
@@ -340,6 +340,23 @@ class BeliefHasRoom(Judge):
         self.require(supervisor.now() - contact <= fresh_s, f"{began} on news older than {fresh_s:.2f} s")
         moved_at = machine.clock.local(machine.moved_at)
         self.require(contact >= moved_at, f"{began} on news from before it stood still")
+
+
+class FollowsOrders(Judge):
+    """No process tries while it knows of an order to pause."""
+
+    def __init__(self) -> None:
+        self._withheld: dict[str, object] = {}  # by machine, the process that knows of the order
+
+    def saw(self, machine: Machine, event: Event) -> None:
+        """Note what an order says."""
+        if isinstance(event, OrderSeen):
+            self._withheld[machine.name] = machine.supervisor if event.withheld else None
+
+    def did(self, machine: Machine, action: Action) -> None:
+        """Check a try."""
+        withheld = isinstance(action, Try) and machine.supervisor is self._withheld.get(machine.name)
+        self.require(not withheld, f"{machine.name} tries against an order")
 
 
 class OnRecordFirst(Judge):

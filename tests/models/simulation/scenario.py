@@ -51,7 +51,7 @@ KINDS = {
     "disk full": 5,
     "session destroyed": 4,
 }
-KINDS_OF_ELECTIONS = {**KINDS, "key released": 1, "key deleted": 1, "paused": 2}
+KINDS_OF_ELECTIONS = {**KINDS, "key released": 1, "key deleted": 1, "paused": 2, "ordered": 2}
 KINDS_OF_SEMAPHORES = {
     **KINDS,
     "limit changed": 5,
@@ -59,6 +59,7 @@ KINDS_OF_SEMAPHORES = {
     "record deleted": 2,
     "contender deleted": 2,
     "paused": 2,
+    "ordered": 2,
 }
 
 

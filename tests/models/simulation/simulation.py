@@ -11,6 +11,7 @@ from tests.models.simulation.faults import Faults, Operator
 from tests.models.simulation.figures import Figures
 from tests.models.simulation.judges import (
     BeliefHasRoom,
+    FollowsOrders,
     Gentle,
     Judge,
     Judges,
@@ -59,6 +60,7 @@ class Simulation:
                 Gentle(),
                 BeliefHasRoom(),
                 OnRecordFirst(),
+                FollowsOrders(),
                 Calls(operator),
             )
         )

@@ -41,6 +41,8 @@ KEPT: tuple[Name, ...] = (
     "reloaded",
     "reload-refused",
     "role",
+    "ordered",
+    "order-over",
     "leader-changed",
     "notice",
     "hook-succeeded",

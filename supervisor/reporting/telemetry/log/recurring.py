@@ -49,6 +49,7 @@ KINDS: dict[Name, Kind] = {
     "copies-failed": Kind("warning", "copies-recovered"),
     "events-failed": Kind("warning", "events-recovered"),
     "history-failed": Kind("warning", "history-recovered"),
+    "orders-failed": Kind("warning", "orders-recovered"),
 }
 
 

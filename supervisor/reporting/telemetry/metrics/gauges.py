@@ -94,6 +94,11 @@ _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
     ),
     ("paused", "1 while this node does not contend because of `pause`.", lambda each, now: each.paused),
     (
+        "paused_everywhere",
+        "1 while `pause --everywhere` keeps all nodes from contending.",
+        lambda each, now: each.withheld is True,
+    ),
+    (
         "notice",
         "1 while the log and status have a notice about the item.",
         lambda each, now: bool(each.told_notice),

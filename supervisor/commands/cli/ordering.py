@@ -1,0 +1,206 @@
+"""Commands that order something in Consul for the whole fleet, whose daemons follow it.
+
+``pause`` and ``resume`` with --everywhere, and ``step-down`` on a node that does not hold the election.
+"""
+
+import argparse
+import asyncio
+import os
+import socket
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+from supervisor.adapters.consul.candidates import NoTarget, target_of
+from supervisor.adapters.consul.order_requests import ReadOrder, WriteOrder, orders_folder
+from supervisor.adapters.consul.query import LOOKUP_S, LookupFailed, OneOffClient, key_view
+from supervisor.commands.cli.commands import DEFAULT_CONFIG
+from supervisor.commands.cli.consul_commands import item_of, load_for
+from supervisor.commands.cli.display.text import escape
+from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
+from supervisor.commands.cli.terminal import fail, progress, run_async
+from supervisor.config import Config
+from supervisor.config.environment import EVERY_ITEM
+from supervisor.config.formats.json_values import holder_node
+from supervisor.core.actions import Role
+from supervisor.core.frozen import replace
+from supervisor.core.outcomes import Denied, Done, KeyView, LostRace, Outcome
+from supervisor.core.settings import ItemSettings
+from supervisor.daemon.fleet.order import Order, encoded, order_of, pause_key, step_down_key
+from supervisor.reporting.control.users import user_name
+from supervisor.reporting.telemetry.formatting import when
+
+FOLLOWED_S = 30.0  # in which a daemon follows an order, unless it is cut off or does not know of it
+DONE_S = 660.0  # on_lose with its retries takes shorter
+TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
+LOOK_EVERY_S = 0.5
+
+
+class _Refused(Exception):
+    """What cannot be ordered. The text says why."""
+
+
+def everywhere(options: argparse.Namespace) -> int:
+    """Pause the items on all nodes, or end that, and return the exit code."""
+    config = load_for(options.name or EVERY_ITEM, options.config)
+    items = config.items if options.name is None else (item_of(config, options.config, options.name),)
+    if config.fleet is None:
+        return fail(CONFIGURATION, f"cannot {options.command} {_lacks_fleet(options)}")
+    contending = [item for item in items if item.contend]
+    return run_async(_everywhere(options, config, config.fleet.prefix, contending))
+
+
+def _lacks_fleet(options: argparse.Namespace) -> str:
+    why = f"{options.config or DEFAULT_CONFIG} has no section fleet, so no daemon follows orders"
+    return f"{options.name or 'all'} everywhere: {why}; add `fleet: {{}}` to it on all nodes, and reload them"
+
+
+async def _everywhere(
+    options: argparse.Namespace, config: Config, prefix: str, items: list[ItemSettings]
+) -> int:
+    code, resumes = DONE, options.command == "resume"
+    async with OneOffClient(config.consul) as consul:
+        for item in items:
+            key = pause_key(prefix, item.name)
+            order = None if resumes else _order(item.name, options.note, options.pause_s)
+            try:
+                former = await _write(consul, key, order)
+            except _Refused as error:
+                code = fail(NEGATIVE, f"cannot {options.command} {item.name} everywhere: {error}")
+                continue
+            if not options.quiet:
+                print(escape(f"{item.name}: {_done(order, former)}"), flush=True)
+    return code
+
+
+def _done(order: Order | None, former: Order | str | None) -> str:
+    of = f" of {former.who} of {former.at}" if isinstance(former, Order) else ""
+    if order is None:
+        return f"the pause everywhere{of} has ended" if former else "it was not paused everywhere"
+    lasts = "until `resume --everywhere`" if order.for_s is None else f"for {order.for_s:g} s"
+    replaces = f", in place of the order{of}" if former else ""
+    return f"paused everywhere {lasts}{replaces}; who holds goes on until step-down or a loss"
+
+
+def _order(item: str, why: str, for_s: float | None, to: str = "") -> Order:
+    who = f"{user_name(os.getuid()) or os.getuid()}@{socket.gethostname()}"
+    return Order(item, who[:200], when(time.time()), why, for_s, to)
+
+
+async def _write(consul: OneOffClient, key: str, order: Order | None) -> Order | str | None:
+    """Write this order into the key, or delete it, and return what was there. None: nothing was.
+
+    Raises _Refused when another operator changes the key meanwhile, and LookupFailed.
+    """
+    read = await consul.ask(ReadOrder("", 0.0, LOOKUP_S, key))
+    shown = key_view(key, read)
+    former = order_of(shown) if shown.present else None
+    if former is None and order is None:
+        return None
+    value = None if order is None else encoded(order)
+    done = await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, value, shown.modify_index))
+    if isinstance(done, LostRace):
+        raise _Refused("another operator has changed it at this moment; look at `status`, and try again")
+    if not isinstance(done, Done):
+        raise LookupFailed(_cannot_write(key, done))
+    return former
+
+
+async def _withdraw(consul: OneOffClient, key: str, order: Order) -> None:
+    """Delete the key of this order, unless another operator has written it anew. Raises LookupFailed."""
+    shown = key_view(key, await consul.ask(ReadOrder("", 0.0, LOOKUP_S, key)))
+    if order_of(shown) == replace(order, index=shown.modify_index):
+        await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, None, shown.modify_index))
+
+
+def _cannot_write(key: str, outcome: Outcome) -> str:
+    remedy = f'; give the token: key_prefix "{key.partition("/orders/")[0]}/orders/" {{ policy = "write" }}'
+    why = str(getattr(outcome, "why", outcome))
+    return f"cannot write {key}: Consul answers {why}{remedy * isinstance(outcome, Denied)}"
+
+
+# --- step-down from any node -----------------------------------------------------------------------
+
+
+class _Holder(NamedTuple):
+    """Who holds an election now."""
+
+    session: str  # blank: nobody
+    name: str
+
+
+def step_down(options: argparse.Namespace, refused: str) -> int | None:
+    """Order the step-down of the node that holds the election, and return the exit code once it is done.
+
+    None: nobody can order it by this configuration, because it has no fleet.
+    refused: why the daemon of this node cannot do it.
+    """
+    config = load_for(options.name, options.config)
+    if config.fleet is None:
+        return None
+    item = item_of(config, options.config, options.name)
+    if item.kind != "election":
+        return fail(NEGATIVE, f"{refused}; a slot is given up on the node that has it")
+    try:
+        line = run_async(_step_down(options, config, config.fleet.prefix, item))
+    except (_Refused, NoTarget) as error:
+        return fail(NEGATIVE, f"cannot step-down {item.name}: {error}")
+    if not options.quiet:
+        print(escape(line))
+    return DONE
+
+
+async def _step_down(options: argparse.Namespace, config: Config, prefix: str, item: ItemSettings) -> str:
+    """Return what has come of it. Raises _Refused, NoTarget and LookupFailed."""
+    async with OneOffClient(config.consul) as consul:
+        holder, to = await _holder(consul, item), ""
+        if not holder.session:
+            raise _Refused("nobody holds it")
+        if options.to:
+            seen, hostname = await consul.sessions(), socket.gethostname()
+            to = target_of(options.to, item, seen, ours=holder.session, hostname=hostname).id
+        order = _order(item.name, options.note, options.rest_s, to)
+        key = step_down_key(prefix, holder.session)
+        await _write(consul, key, order)
+        try:
+            progress(escape(f"{item.name}: {holder.name} is asked to step down"))
+            return await _taken_over(consul, config, item, holder, orders_folder(prefix))
+        finally:  # a key that stays means nothing once the session has ended
+            with suppress(LookupFailed):
+                await _withdraw(consul, key, order)
+
+
+async def _taken_over(
+    consul: OneOffClient, config: Config, item: ItemSettings, former: _Holder, place: str
+) -> str:
+    """Wait until another session holds the key, and return who. Raises _Refused."""
+    began = free_since = time.monotonic()
+    while True:
+        holder, now = await _holder(consul, item), time.monotonic()
+        if holder.session not in ("", former.session):
+            return f"{item.name}: {holder.name} holds it, {now - began:.1f} s after the order"
+        free_since = now if holder.session else free_since
+        if now - free_since > TAKEN_OVER_S:
+            raise _Refused(f"{former.name} has released it, but nobody took over within {TAKEN_OVER_S:g} s")
+        if holder.session and now - began > DONE_S:
+            raise _Refused(f"{former.name} still holds it; see `status` there")
+        if holder.session and now - began > FOLLOWED_S and not await _loses(consul, config, item):
+            unknown = f"is it up, does its file have fleet, and may its token read {place}?"
+            raise _Refused(f"{former.name} has not followed the order within {FOLLOWED_S:g} s: {unknown}")
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+async def _holder(consul: OneOffClient, item: ItemSettings) -> _Holder:
+    view = await consul.item(item)
+    if not isinstance(view, KeyView) or not view.session:
+        return _Holder("", "")
+    value = view.value.decode(errors="replace")
+    return _Holder(view.session, (holder_node(view.value) or value)[:200] or view.session)
+
+
+async def _loses(consul: OneOffClient, config: Config, item: ItemSettings) -> bool:
+    """Return whether a node is in the middle of on_lose, as far as Consul's catalog shows."""
+    present = await consul.present(config.fleet.service) if config.fleet else ""
+    if isinstance(present, str):
+        return True
+    return any(each.parts.get(item.name, ("",))[0] in (Role.LOSING, Role.STUCK) for each in present)

@@ -1,0 +1,148 @@
+"""What an operator orders for the whole fleet, and what a node has seen of it. Pure functions.
+
+    <prefix>/orders/pause/<item>          no node tries while this key is there and its time is not over
+    <prefix>/orders/step-down/<session>   the holder whose session this is steps down; nobody else does
+
+Commands write these keys, daemons only read them. So an order is a state, and none is applied twice. A value
+is a document of JSON:
+``{"version": 1, "item": "db", "who": "ann@n1", "why": "…", "at": "2026-11-27T10:00:00Z", "for_s": 7200}``.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from supervisor.adapters.consul.order_requests import orders_folder
+from supervisor.adapters.consul.shared.listing import Listing
+from supervisor.adapters.journal.serialize import from_plain, to_plain
+from supervisor.core.frozen import dataclass, replace
+from supervisor.core.outcomes import KeyView, Unknown
+from supervisor.core.times import NEVER
+from supervisor.reporting.telemetry.formatting import bounded, unix_time, when
+
+VERSION = 1  # of the value; fields may be added, and none changes its meaning or is removed
+BYTES_MAX = 4096  # of a value
+LISTED_MAX = 10_000  # more than one file can have items
+LATE_S = 3600.0  # how far clocks may differ: an order whose own time ended longer ago is over for everybody
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One order. ``at`` is by the clock of the machine on which the command ran, as in status."""
+
+    item: str
+    who: str
+    at: str
+    why: str = ""  # blank: no reason was given
+    for_s: float | None = None  # how long a pause lasts for each node that sees it. None: until it is deleted
+    to: str = ""  # the session that is to take over after step-down. Blank: any
+    index: int = 0  # the ModifyIndex of its key
+
+    @property
+    def at_s(self) -> float:
+        """``at`` as Unix time. Raises ValueError."""
+        return unix_time(self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """All orders as one answer shows them."""
+
+    pauses: Mapping[str, Order]  # by item
+    step_downs: Mapping[str, Order]  # by session
+    foreign: Mapping[str, str]  # by key that is no order: why
+
+
+def pause_key(prefix: str, item: str) -> str:
+    return f"{orders_folder(prefix)}pause/{item}"
+
+
+def step_down_key(prefix: str, session: str) -> str:
+    return f"{orders_folder(prefix)}step-down/{session}"
+
+
+def encoded(order: Order) -> bytes:
+    return json.dumps({"version": VERSION, **to_plain(replace(order, index=0))}).encode()
+
+
+def orders_of(listing: Listing, prefix: str) -> Orders:
+    """Return the orders below this prefix. Never raises, whatever is there."""
+    pauses, step_downs, foreign = {}, {}, {}
+    for key in sorted(listing.entries)[:LISTED_MAX]:
+        kind, _, subject = key.removeprefix(orders_folder(prefix)).partition("/")
+        order = order_of(listing.outcome(key))
+        if isinstance(order, str):
+            foreign[key] = order
+        elif kind == "step-down":
+            step_downs[subject] = order
+        elif kind == "pause" and order.item == subject:
+            pauses[subject] = order
+        else:
+            foreign[key] = "its name is not that of such an order"
+    return Orders(pauses, step_downs, foreign)
+
+
+def order_of(shown: KeyView | Unknown) -> Order | str:
+    """Return the order in this key, or why it holds none."""
+    if isinstance(shown, Unknown):
+        return shown.why
+    try:
+        found: Any = json.loads(shown.value.decode()) if len(shown.value) <= BYTES_MAX else {}
+        if found["version"] != VERSION:
+            return f"its value is of version {VERSION + 1} or later, or damaged"
+        order: Order = from_plain(Order, {**found, "index": shown.modify_index})
+        lasts = order.for_s is None or (math.isfinite(order.for_s) and order.for_s > 0)
+        if lasts and math.isfinite(order.at_s):
+            return order
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError, OverflowError):
+        pass
+    return "its value is no order, or a damaged one"
+
+
+# --- what a node has seen -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The order of a pause, as this node knows it. Times are Unix times by its own clock."""
+
+    order: Order
+    seen_at: float  # when it was first seen
+
+    @property
+    def ends_at(self) -> float:
+        """When the pause is over. NEVER: when its key is deleted."""
+        if self.order.for_s is None:
+            return NEVER
+        return min(self.seen_at, self.order.at_s + LATE_S) + self.order.for_s
+
+    @property
+    def until(self) -> str | None:
+        return None if self.ends_at == NEVER else when(self.ends_at)
+
+    def __str__(self) -> str:
+        order, ends = self.order, "" if self.until is None else f" until {self.until}"
+        why = f": {bounded(order.why)}" if order.why else ""
+        return f"paused everywhere by {bounded(order.who)} since {order.at}{ends}{why}"
+
+
+def seen_of(known: Mapping[str, Seen], shown: Mapping[str, Order], now: float) -> dict[str, Seen]:
+    """Return by item the pauses that are shown now; those that are known already keep their time."""
+    return {
+        item: known[item] if item in known and known[item].order == order else Seen(order, now)
+        for item, order in shown.items()
+    }
+
+
+def kept_of(seen: Mapping[str, Seen]) -> bytes:
+    return json.dumps({item: to_plain(each) for item, each in seen.items()}).encode()
+
+
+def seen_in(kept: bytes) -> dict[str, Seen]:
+    """Return what ``kept_of`` has encoded. Damage counts as nothing, because Consul has the orders."""
+    try:
+        seen = {item: from_plain(Seen, plain) for item, plain in json.loads(kept).items()}
+        return seen if all(each.ends_at for each in seen.values()) else {}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}

@@ -1,0 +1,180 @@
+"""Follows what an operator orders for the whole fleet: one blocking query on all orders, which are states.
+
+An order only withholds tries, or asks for the step-down that the operator could have asked for on the node.
+Each node counts the time of a pause from when it first saw that order, whatever the clocks say, and keeps
+that on record. While Consul does not answer, and where it does not show an order that may still be there,
+what was seen last counts.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from random import uniform
+
+from supervisor.adapters.consul.order_requests import ReadOrder, orders_folder
+from supervisor.adapters.consul.shared.listing import Listing
+from supervisor.adapters.consul.shared.query import ListQuery
+from supervisor.adapters.runtime.background import Background
+from supervisor.config import Config
+from supervisor.core.actions import Action, RoleChanged
+from supervisor.core.events import ConfigLoaded, Event, OrderSeen, StepDownAsked
+from supervisor.core.lock.base import WAIT_S, WATCH_S
+from supervisor.core.outcomes import Denied, KeyView
+from supervisor.core.times import NEVER
+from supervisor.daemon.fleet.order import Order, Orders, Seen, kept_of, orders_of, pause_key, seen_in, seen_of
+from supervisor.daemon.fleet.shared import Shared
+from supervisor.reporting.control.protocol import REST_S
+
+NEWS_S = 0.05  # from an answer with news to the next query
+PACE_S = 1.0  # from one without: while there are no orders, Consul answers at each change of any key
+RETRY_S = 5.0
+READ_S = 10.0  # Consul holds a request for 7 s while it has no leader
+TIMER_S_MAX = 60.0  # because a clock may be set
+
+
+class FollowedOrders:
+    """The orders of one fleet, as one node follows them."""
+
+    def __init__(self, config: Config, shared: Shared, kept: bytes, keep: Callable[[bytes], None]) -> None:
+        """Begin with what an earlier process has kept. ``keep``: keeps it for the next one."""
+        self._shared, self._keep = shared, keep
+        self._prefix = config.fleet.prefix if config.fleet else ""  # blank: there are no orders
+        self._pauses = seen_in(kept)
+        self._step_downs: Mapping[str, Order] = {}  # by session
+        self._is_known = False  # the first query has come to its end, well or not
+        self._changed = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._background = Background(shared.report)
+
+    def begin(self) -> None:
+        """Follow the orders, if the configuration has a fleet."""
+        if self._prefix:
+            self._background.start(self._run(self._prefix))
+
+    def follow(self, config: Config) -> None:
+        """Follow the orders below the prefix of this configuration."""
+        former, self._prefix = self._prefix, config.fleet.prefix if config.fleet else ""
+        if former != self._prefix:
+            self._background.cancel()
+            self._pauses, self._step_downs, self._is_known = {}, {}, False
+            self._keep(kept_of({}))
+            self._shared.history.orders_fault, self._shared.history.foreign_orders = "", {}
+            self.begin()
+
+    def on_step(self, event: Event, actions: Sequence[Action]) -> None:
+        """Look again whether an order concerns what a step has changed."""
+        if isinstance(event, ConfigLoaded):
+            asyncio.get_running_loop().call_soon(self._settle)
+        elif self._step_downs and any(isinstance(action, RoleChanged) for action in actions):
+            asyncio.get_running_loop().call_soon(self._step_down)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._background.cancel()
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    async def _run(self, prefix: str) -> None:
+        index, shown = 0, Orders({}, {}, {})
+        while True:
+            timeout_s = WATCH_S if index else READ_S
+            query = ListQuery(orders_folder(prefix), index, WAIT_S, consistent=not index, timeout_s=timeout_s)
+            answer = await self._shared.client.list_keys(query)
+            former, index = index, 0
+            pause_s, fault = uniform(0.5, 1.0) * RETRY_S, str(getattr(answer, "why", ""))
+            if isinstance(answer, Listing):
+                orders = orders_of(answer, prefix)
+                fault = await self._take(orders, prefix)
+                if not fault:
+                    index = answer.index if answer.index >= former else 0
+                    pause_s = PACE_S if former and orders == shown else NEWS_S
+                shown = orders
+            elif answer is None:
+                fault = "it refuses the list, or the list is too large"
+            self._is_known = True
+            self._note(fault)
+            self._settle()
+            await asyncio.sleep(pause_s)
+
+    async def _take(self, orders: Orders, prefix: str) -> str:
+        """Go by these orders from now on. Return why others may be there that Consul does not show.
+
+        A list leaves out what the token may not read, so a key that is missing is read alone.
+        """
+        shown, fault = dict(orders.pauses), ""
+        for item, known in self._pauses.items():
+            if item not in shown and (why := await self._why_not_absent(pause_key(prefix, item))):
+                shown[item], fault = known.order, why
+        if not (shown or orders.step_downs or fault):
+            fault = await self._why_not_absent(orders_folder(prefix))
+        pauses = seen_of(self._pauses, shown, self._shared.wall())
+        if pauses != self._pauses:
+            self._pauses = pauses
+            self._keep(kept_of(pauses))
+        self._step_downs = orders.step_downs
+        self._shared.history.foreign_orders = dict(orders.foreign)
+        return fault
+
+    async def _why_not_absent(self, key: str) -> str:
+        """Return why this key may be there. Blank: Consul says that it is not."""
+        found = await self._shared.client.ask(ReadOrder("", self._shared.clock(), READ_S, key))
+        if isinstance(found, KeyView):
+            return f"the list does not show {key}" if found.present else ""
+        denied = f"the token may not read {key}; " if isinstance(found, Denied) else ""
+        return denied + str(getattr(found, "why", found))
+
+    def _note(self, fault: str) -> None:
+        self._shared.history.orders_fault = fault
+        if fault:
+            self._shared.log.failed("orders-failed", "", fault)
+        else:
+            self._shared.log.recovered("orders-failed", "")
+
+    # --- acting ----------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Tell the core which items are paused everywhere now, and when that changes by itself tell it anew.
+
+        Nothing changes before the first answer, unless the configuration has no fleet.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+        now, ends, contenders = self._shared.wall(), [], self._shared.contenders
+        for name, contender in (contenders.by_name | contenders.not_begun).items():
+            seen = self._pauses.get(name)
+            withheld = seen is not None and now < seen.ends_at
+            if not self._is_known and self._prefix:
+                continue
+            if seen is not None and withheld:
+                ends.append(seen.ends_at)
+                self._shared.history.paused_everywhere[name] = str(seen)
+            else:
+                self._shared.history.paused_everywhere.pop(name, None)
+            if contender.withheld is not withheld:
+                self._log(name, seen, withheld=withheld, was=contender.withheld is True)
+                self._shared.dispatch(OrderSeen(name, withheld))
+        if ends and min(ends) != NEVER:
+            delay_s = min(max(min(ends) - now, PACE_S), TIMER_S_MAX)
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._settle)
+        self._step_down()
+
+    def _log(self, name: str, seen: Seen | None, *, withheld: bool, was: bool) -> None:
+        if seen is not None and withheld:
+            self._ordered(name, "pause everywhere", seen.order, until=seen.until)
+        elif was:
+            self._shared.log.line("info", "order-over", item=name)
+
+    def _ordered(self, item: str, verb: str, order: Order, **more: str | None) -> None:
+        by = {"user": order.who, "note": order.why, **more}
+        self._shared.log.line("warning", "ordered", item=item, verb=verb, **by)
+
+    def _step_down(self) -> None:
+        """Step down from each tenure whose session an order names."""
+        for session, order in self._step_downs.items():
+            contender = self._shared.contenders.by_name.get(order.item)
+            tenure = None if contender is None else contender.tenure
+            if tenure is not None and tenure.session == session and tenure.believes:
+                self._ordered(order.item, "step-down", order)
+                rest_s = REST_S if order.for_s is None else order.for_s
+                asked = StepDownAsked(order.item, rest_s, order.to or None, order.why, session)
+                self._shared.dispatch(asked)

@@ -1,0 +1,28 @@
+"""What the parts of a fleet use of the daemon."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from supervisor.adapters.consul.client import ConsulClient
+from supervisor.adapters.runtime.background import Report
+from supervisor.core.contenders import Contenders
+from supervisor.core.events import Event
+from supervisor.reporting.telemetry.history import History
+from supervisor.reporting.telemetry.log import Log
+from supervisor.reporting.telemetry.status import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The parts of one daemon that it shares with those of its fleet."""
+
+    node: str
+    contenders: Contenders
+    dispatch: Callable[[Event], None]
+    client: ConsulClient
+    status: Status
+    history: History
+    log: Log
+    report: Report  # handles an unhandled exception
+    clock: Callable[[], float]  # the core's, in seconds
+    wall: Callable[[], float]  # Unix time
