@@ -8,10 +8,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+import yaml
 
 from tests.support.supervisor import until
 from tests.support.tenures import most_between
-from tests.system.machine.trio import FAILS, Trio, gaps_s
+from tests.system.machine.node import CONFIG, UNIT
+from tests.system.machine.trio import FAILS, ROLES_S, Trio, gaps_s
 
 HEADINGS = ("step", "led before", "leads after", "nobody led for")
 
@@ -127,3 +129,30 @@ def test_members_names_a_stuck_node_as_holder_and_its_status_says_that_it_is_stu
     show(f"{stuck} is stuck", trio.did(one, "members app"))
     trio.end_by_hand(stuck)
     trio.did(stuck, "recover app")
+
+
+def test_a_node_that_never_led_answers_what_is_asked_at_three_in_the_morning(trio: Trio) -> None:
+    """The leader's machine is gone, and a colleague has paused the node on which the questions are asked."""
+    for machine in trio.machines.values():
+        machine.write(CONFIG, yaml.safe_dump({"fleet": {}, **yaml.safe_load(machine.read(CONFIG))}))
+        machine.did(f"systemctl reload {UNIT}")
+    holder = trio.wait_candidates()
+    heir, here = others(trio, holder)
+    trio.did(here, "pause app --reason 'CHG-1234 disk swap, Bob'")
+    until(lambda: trio.history(here)[:1] == [(holder, None)], "the tenure is told", ROLES_S)
+    trio.lose_machine(holder)
+    until(lambda: trio.history(here)[:1] == [(heir, None)], "the next tenure is told", ROLES_S)
+    until(lambda: trio.nodes(here)[holder]["status"] == "critical", "the lost node is shown as such", ROLES_S)
+    questions = ("status app", "history app", "members app")
+    show("asked on a node that never led", "".join(f"$ {each}\n{trio.did(here, each)}" for each in questions))
+    assert trio.history(here)[:2] == [(heir, None), (holder, "ended without a word")]
+    nodes = trio.nodes(here)
+    assert {name: node["role"] for name, node in nodes.items()} == {
+        holder: "holding",
+        heir: "holding",
+        here: "paused",
+    }
+    assert "by root (CHG-1234 disk swap, Bob) since" in nodes[here]["detail"]
+    assert trio.nodes(heir) == nodes, "every node gives the same answer"
+    trio.machines[holder].boot()
+    trio.did(here, "resume app")

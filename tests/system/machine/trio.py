@@ -4,6 +4,7 @@ All have one file with the election ``app``. Its hooks leave a line with the tim
 """
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -94,6 +95,23 @@ class Trio(Group):
         said = self.run(seen_from, "members app --json").stdout
         listed = json.loads(said)["items"][0]["members"] if said else []
         return {member["consul_node"]: member["part"] for member in listed}
+
+    def history(self, seen_from: str) -> list[tuple[str, str | None]]:
+        """Return who led and why that ended, the newest tenure first; empty: none is known."""
+        said = self.run(seen_from, "history app --json").stdout
+        tenures = json.loads(said)["tenures"] if said else []
+        return [(each["node"], each["why"]) for each in tenures]
+
+    def nodes(self, seen_from: str) -> dict[str, dict[str, Any]]:
+        """Return the daemons in Consul's catalog as ``members`` shows them, by name."""
+        item = json.loads(self.did(seen_from, "members app --json"))["items"][0]
+        return {each["node"]: each for each in item["nodes"]}
+
+    def lose_machine(self, node: str) -> None:
+        """Have this machine lose its power, which ends what its hooks began."""
+        machine = self.machines[node]
+        machine.kill()
+        machine.write(EVENTS, f"{machine.read(EVENTS)}{time.time()} lose power\n")
 
     def role(self, node: str) -> str:
         """Return the role that ``status`` shows on this machine."""
