@@ -41,6 +41,7 @@ _KINDS: dict[str, Any] = {
     "control": ControlSettings | None,
     "http": HttpSettings | None,
     "fleet": FleetSettings | None,
+    "page": str | None,
 }
 _UNUSABLE = (
     *(OSError, ConfigError, RecursionError),
@@ -89,8 +90,9 @@ def _accepted(copy: bytes, path: Path) -> Accepted:
         raise ValueError("it was changed")
     if (kept["path"], kept["machine"], kept["host"]) != (str(path), here.machine, here.host):
         raise ValueError("it is of other files, another machine or another host")
-    # A copy of an earlier release has no fleet.
+    # A copy of an earlier release has neither fleet nor page.
     parts = {name: from_plain(kind, kept.get(name)) for name, kind in _KINDS.items()}
+    parts["page"] = parts["page"] or ""
     parts["consul"] = _with_variables(parts["consul"])
     report = Report(Places(str(path)))
     for settings in parts["items"]:
