@@ -11,6 +11,7 @@
     messages.py     each deviation as a message for the operator
     defaults.py     the hooks of defaults for each item without its own; every default filled in
     build.py        complete values to settings
+    disk_check.py   the command of candidate_check with disk
     cross_checks.py rules between settings, which no schema can express
     lease_checks.py those between times
     hook_checks.py  texts of hooks that probably mean something else

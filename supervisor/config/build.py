@@ -9,6 +9,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
+from supervisor.config import disk_check
 from supervisor.config.environment import Variables
 from supervisor.config.formats import slot_record, templates
 from supervisor.config.formats.durations import parse_duration
@@ -106,7 +107,7 @@ def _run(full: dict[str, Any]) -> Run:
 
 def _check(full: dict[str, Any]) -> CandidateCheck:
     hook = None
-    if "shell" in full or "exec" in full:
+    if full.keys() & {"shell", "exec", "disk"}:
         hook = Hook("candidate_check", _command(full), parse_duration(full["timeout"]))
     return CandidateCheck(hook=hook, **_plain(CandidateCheck, full))
 
@@ -116,7 +117,10 @@ def _fence(full: dict[str, Any]) -> Fence:
 
 
 def _command(full: dict[str, Any]) -> Command:
-    argv = ("/bin/sh", "-c", full["shell"]) if "shell" in full else tuple(full["exec"])
+    if "disk" in full:
+        argv = disk_check.argv_of(full["disk"])
+    else:
+        argv = ("/bin/sh", "-c", full["shell"]) if "shell" in full else tuple(full["exec"])
     return Command(argv=argv, **_plain(Command, full))
 
 

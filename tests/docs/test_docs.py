@@ -18,6 +18,7 @@ import yaml
 from docs import commands, devagent, reference
 from supervisor.adapters.consul import services
 from supervisor.adapters.hooks import output
+from supervisor.adapters.hooks.command import KILL_GRACE_S
 from supervisor.adapters.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
 from supervisor.adapters.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.adapters.runtime import watchdogs
@@ -381,6 +382,17 @@ def test_the_limits_of_facts_in_a_webhook_are_those_of_the_code() -> None:
 
 def test_every_reason_of_a_hook_is_explained() -> None:
     assert sorted(first_codes(HOOKS, "reason")) == sorted(Reason)
+
+
+@SHOWN.by(HOOKS, "A disk that hangs", "yaml")
+def test_the_shown_check_of_a_disk_makes_a_node_unfit_after_the_sum_of_the_page(
+    shown: str, tmp_path: Path
+) -> None:
+    item = {"app": {**yaml.safe_load(shown), "session": {"lock_delay": "45s"}}}
+    check = loaded(tmp_path, yaml.safe_dump({"elections": item})).items[0].candidate_check
+    assert check is not None and check.hook is not None
+    least_s = check.fall * check.interval_s + check.hook.attempt_s + KILL_GRACE_S
+    assert f"and {KILL_GRACE_S:g} s: {least_s:g} s with the defaults" in HOOKS.read_text()
 
 
 @SHOWN.by(HOOKS, "Trying a hook", "sh", "shown")

@@ -72,6 +72,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "`candidate_check`": [
         app(candidate_check={"exec": ["true"]}),
         app(candidate_check={"maintenance": True}),
+        app(candidate_check={"disk": "/srv"}),
     ],
     "`acquire_delay`, `busy_delay`, `group`": [
         app(acquire_delay="2s"),

@@ -50,5 +50,5 @@ def _path_of(path: KeyPath, setting: str, places: Places) -> KeyPath:
     given = (*path, *setting.split("."))
     if setting and places.has_key(given):
         return given
-    named = [(*path, key) for key in ("exec", "shell", "webhook", *setting.split(".")[:1])]
+    named = [(*path, key) for key in ("exec", "shell", "disk", "webhook", *setting.split(".")[:1])]
     return next((each for each in named if places.has_key(each)), path)
