@@ -20,6 +20,7 @@ from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, Supervisor, u
 
 INDEX, MOVING, COMPARISON = FIRST_PAGES
 SHOWN = Shown(*FIRST_PAGES, RECIPES)
+MEASURED = ROOT / "bench" / "measured.md"
 MINIMAL = ROOT / "examples" / "configs" / "minimal.yaml"
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = re.compile(r"\]\(([^)#]+)")
@@ -104,6 +105,18 @@ def test_every_cell_about_another_product_names_its_source() -> None:
     cells = [cell for row in rows[1:] for cell in row.strip("|").split(" | ")[1:]]
     assert len(cells) >= 40
     assert [cell for cell in cells if "](" not in cell] == []
+
+
+def test_the_figures_with_a_fence_beside_pacemaker_are_those_of_the_bench() -> None:
+    table = MEASURED.read_text().partition("\n## pacemaker\n")[2].partition("\n## ")[0]
+    measured = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if "|" in line
+    ]
+    page = COMPARISON.read_text()
+    for loss, shown in (("killed", "killed"), ("paused for 25 s", "paused")):
+        ours, theirs, quick = (f"{row[2]}, {row[3]}" for row in measured if row[1] == f"machine {loss}")
+        row = f"| its machine is {shown}, a fence answers | {theirs}; with `token: 1000` {quick} | {ours} |"
+        assert row in page.splitlines(), row
 
 
 LOCKS = SHOWN.of(MOVING, "From `consul lock`, without a daemon")
