@@ -118,6 +118,7 @@ test-programs: setup
 test-packaging: setup
 	@tests/setup/get_language_server.sh
 	@tests/setup/get_debhelper.sh
+	@[ "$$(id -u)" != 0 ] || tests/setup/get_image_base.sh
 	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist loadfile -o faulthandler_timeout=600 tests/system/packaging tests/system/editors
 
 # Two at a time: each is several servers, and some of them are Java's.
