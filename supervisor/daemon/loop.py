@@ -159,7 +159,9 @@ class Daemon:
             boottime,
             time.time,
         )
-        self._fleet = Fleet(config, shared, self._records.orders, self._records.keep_orders)
+        self._fleet = Fleet(
+            config, shared, self._records.orders() if config.fleet else b"", self._records.keep_orders
+        )
         told = log.on_step, history.on_step, metrics.counters.on_step, self._fleet.on_facts
         facts = Facts(lambda: self._step_at, *told)
         observers = (facts, self._operator, self._notifier, self._pauses, self._fleet)

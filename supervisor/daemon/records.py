@@ -63,7 +63,7 @@ class Records:
         self.made = self._copies.made  # returns blank once all is on disk, or why it is not
         self.told: Callable[[str], None] = lambda why: None  # receives why copies fail. Blank: they do not
         self._groups: dict[Started, Group] = {}
-        self.orders = newest(config.state_dir, folder, ORDERS) if config.fleet else b""
+        self._folders = config.state_dir, folder
 
     @property
     def machine(self) -> str:
@@ -148,6 +148,10 @@ class Records:
         """Keep the configuration that this process goes by from now on, for a start that cannot read it."""
         if accepted:
             self._copies.put(ACCEPTED, accepted)
+
+    def orders(self) -> bytes:
+        """Return which orders an earlier process has seen. The disk may take a second not to answer."""
+        return newest(*self._folders, ORDERS)
 
     def keep_orders(self, seen: bytes) -> None:
         """Keep which orders for the whole fleet this node has seen."""

@@ -107,7 +107,9 @@ def newest(state_dir: str, folder: Path, name: str) -> bytes:
             found = child.result() if child.within(WITHIN_S) else b""
         finally:
             child.close()
-    return found or (b"" if memory == disk else _read_newest(memory))
+    with suppress(OSError):
+        found = found or (b"" if memory == disk else _read_newest(memory))
+    return found
 
 
 def _read_newest(*copies: Path) -> bytes:

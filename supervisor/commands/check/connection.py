@@ -24,6 +24,7 @@ from supervisor.adapters.consul.order_requests import ReadOrder, orders_folder
 from supervisor.adapters.consul.query import OneOffClient
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, json_of, why
 from supervisor.adapters.consul.sessions import NO_PATH
+from supervisor.adapters.consul.shared.query import ListQuery
 from supervisor.adapters.transport import ExchangeFailed, FailureKind
 from supervisor.commands.check import findings
 from supervisor.commands.check.findings import AgentFacts, Finding, Level
@@ -96,8 +97,7 @@ class _Checker:
             found.append(findings.of_sessions(listed, self._holders, facts))
             if fleet is not None:
                 found.append(await self._history(fleet.prefix))
-                orders = orders_folder(fleet.prefix)
-                found.append(findings.of_orders(orders, await self._outcome(ReadOrder(*_COMMAND, orders))))
+                found.append(await self._orders(orders_folder(fleet.prefix)))
                 said = await self._writes_service(fleet.service)
                 found += findings.of_fleet(fleet.service, said, await self._consul.present(fleet.service))
             if fenced := tuple(settings for settings in items if settings.fence is not None):
@@ -183,6 +183,13 @@ class _Checker:
         read = await self._outcome(ReadKey(*_COMMAND, key))
         response = await self._exchange(self._codec.transaction(impossible_write(key)))
         return findings.of_history(history_key(prefix, ""), read, why(response))
+
+    async def _orders(self, place: str) -> Finding:
+        """Return the finding about the orders. A list alone hides what the token may not read."""
+        query = ListQuery(place, None, 0.0, consistent=True, timeout_s=CONNECT_S)
+        listed = await self._exchange(self._codec.encode_list(query))
+        read = await self._outcome(ReadOrder(*_COMMAND, place))
+        return findings.of_orders(place, read, lists=listed.status_code != 403)
 
     async def _writes_service(self, name: str) -> str:
         """Return Consul's answer to another impossible write, of an instance of this service."""

@@ -364,8 +364,14 @@ def of_history(prefix: str, read: Outcome, why: str) -> Finding:
     return Finding("history", Level.UNTOLD, f"whether it may write below {prefix}: Consul answers {answers}")
 
 
-def of_orders(place: str, read: Outcome) -> Finding:
-    """Return the finding about orders for the whole fleet, which no election depends on."""
+def of_orders(place: str, read: Outcome, *, lists: bool) -> Finding:
+    """Return the finding about orders for the whole fleet, which no election depends on.
+
+    lists: whether Consul gives the list; with ``enable_key_list_policy`` that is a right of its own.
+    """
+    if isinstance(read, KeyView) and not lists:
+        rule = f'give the token: key_prefix "{place}" {{ policy = "list" }}'
+        return Finding("orders", Level.WARNING, f"may not list {place}, so this node follows no orders", rule)
     if isinstance(read, KeyView):
         return Finding("orders", Level.OK, f"may read {place}")
     if isinstance(read, Denied):

@@ -34,6 +34,8 @@ def operate(options: argparse.Namespace) -> int:
     if getattr(options, "everywhere", False):
         from supervisor.commands.cli.ordering import everywhere
 
+        if options.socket is not None and options.config is None:
+            return fail(USAGE, "cannot use --everywhere with --socket alone: --config says where orders go")
         return everywhere(options)
     pause_s = getattr(options, "pause_s", None)
     command = OperatorCommand(Verb(options.command), name, rest_s, note, to, pause_s)

@@ -8,25 +8,27 @@ import asyncio
 import os
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
-from supervisor.adapters.consul.order_requests import ReadOrder, WriteOrder, orders_folder
+from supervisor.adapters.consul.order_requests import ReadOrder, WriteOrder
 from supervisor.adapters.consul.query import LOOKUP_S, LookupFailed, OneOffClient, key_view
 from supervisor.commands.cli.commands import DEFAULT_CONFIG
 from supervisor.commands.cli.consul_commands import item_of, load_for
 from supervisor.commands.cli.display.text import escape
 from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
 from supervisor.commands.cli.terminal import fail, progress, run_async
-from supervisor.config import Config
+from supervisor.config import Config, ConfigError
 from supervisor.config.environment import EVERY_ITEM
 from supervisor.config.formats.json_values import holder_node
 from supervisor.core.actions import Role
-from supervisor.core.frozen import replace
-from supervisor.core.outcomes import Denied, Done, KeyView, LostRace, Outcome
+from supervisor.core.lock.handover import HANDOVER_S
+from supervisor.core.outcomes import Denied, Done, KeyView, LostRace, Outcome, Unknown
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.fleet.order import Order, encoded, order_of, pause_key, step_down_key
+from supervisor.reporting.control.protocol import NOTE_CHARS_MAX
 from supervisor.reporting.control.users import user_name
 from supervisor.reporting.telemetry.formatting import when
 
@@ -46,8 +48,7 @@ def everywhere(options: argparse.Namespace) -> int:
     items = config.items if options.name is None else (item_of(config, options.config, options.name),)
     if config.fleet is None:
         return fail(CONFIGURATION, f"cannot {options.command} {_lacks_fleet(options)}")
-    contending = [item for item in items if item.contend]
-    return run_async(_everywhere(options, config, config.fleet.prefix, contending))
+    return run_async(_everywhere(options, config, config.fleet.prefix, items))
 
 
 def _lacks_fleet(options: argparse.Namespace) -> str:
@@ -56,13 +57,13 @@ def _lacks_fleet(options: argparse.Namespace) -> str:
 
 
 async def _everywhere(
-    options: argparse.Namespace, config: Config, prefix: str, items: list[ItemSettings]
+    options: argparse.Namespace, config: Config, prefix: str, items: Sequence[ItemSettings]
 ) -> int:
     code, resumes = DONE, options.command == "resume"
     async with OneOffClient(config.consul) as consul:
         for item in items:
             key = pause_key(prefix, item.name)
-            order = None if resumes else _order(item.name, options.note, options.pause_s)
+            order = None if resumes else _order(item, options.note, options.pause_s)
             try:
                 former = await _write(consul, key, order)
             except _Refused as error:
@@ -82,9 +83,9 @@ def _done(order: Order | None, former: Order | str | None) -> str:
     return f"paused everywhere {lasts}{replaces}; who holds goes on until step-down or a loss"
 
 
-def _order(item: str, why: str, for_s: float | None, to: str = "") -> Order:
+def _order(item: ItemSettings, why: str, for_s: float | None, to: str = "") -> Order:
     who = f"{user_name(os.getuid()) or os.getuid()}@{socket.gethostname()}"
-    return Order(item, who[:200], when(time.time()), why, for_s, to)
+    return Order(item.name, who[:NOTE_CHARS_MAX], when(time.time()), why, for_s, to, item.key)
 
 
 async def _write(consul: OneOffClient, key: str, order: Order | None) -> Order | str | None:
@@ -92,24 +93,40 @@ async def _write(consul: OneOffClient, key: str, order: Order | None) -> Order |
 
     Raises _Refused when another operator changes the key meanwhile, and LookupFailed.
     """
-    read = await consul.ask(ReadOrder("", 0.0, LOOKUP_S, key))
-    shown = key_view(key, read)
+    shown = await _shown(consul, key)
     former = order_of(shown) if shown.present else None
-    if former is None and order is None:
-        return None
-    value = None if order is None else encoded(order)
-    done = await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, value, shown.modify_index))
+    if former is not None or order is not None:
+        await _put(consul, key, None if order is None else encoded(order), shown.modify_index)
+    return former
+
+
+async def _shown(consul: OneOffClient, key: str) -> KeyView:
+    return key_view(key, await consul.ask(ReadOrder("", 0.0, LOOKUP_S, key)))
+
+
+async def _put(consul: OneOffClient, key: str, value: bytes | None, index: int) -> None:
+    """Write or delete the key if its index is still this one.
+
+    A write without a good answer may have been applied, so the key tells. Raises _Refused and LookupFailed.
+    """
+    try:
+        done = await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, value, index))
+    except LookupFailed as error:
+        done = Unknown(str(error))
+    if isinstance(done, Done):
+        return
+    shown = await _shown(consul, key)
+    if (shown.value if shown.present else None) == value:
+        return
     if isinstance(done, LostRace):
         raise _Refused("another operator has changed it at this moment; look at `status`, and try again")
-    if not isinstance(done, Done):
-        raise LookupFailed(_cannot_write(key, done))
-    return former
+    raise LookupFailed(_cannot_write(key, done))
 
 
 async def _withdraw(consul: OneOffClient, key: str, order: Order) -> None:
     """Delete the key of this order, unless another operator has written it anew. Raises LookupFailed."""
-    shown = key_view(key, await consul.ask(ReadOrder("", 0.0, LOOKUP_S, key)))
-    if order_of(shown) == replace(order, index=shown.modify_index):
+    shown = await _shown(consul, key)
+    if shown.present and shown.value == encoded(order):
         await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, None, shown.modify_index))
 
 
@@ -135,7 +152,10 @@ def step_down(options: argparse.Namespace, refused: str) -> int | None:
     None: nobody can order it by this configuration, because it has no fleet.
     refused: why the daemon of this node cannot do it.
     """
-    config = load_for(options.name, options.config)
+    try:
+        config = load_for(options.name, options.config)
+    except ConfigError:
+        return None
     if config.fleet is None:
         return None
     item = item_of(config, options.config, options.name)
@@ -159,33 +179,37 @@ async def _step_down(options: argparse.Namespace, config: Config, prefix: str, i
         if options.to:
             seen, hostname = await consul.sessions(), socket.gethostname()
             to = target_of(options.to, item, seen, ours=holder.session, hostname=hostname).id
-        order = _order(item.name, options.note, options.rest_s, to)
+        order = _order(item, options.note, options.rest_s, to)
         key = step_down_key(prefix, holder.session)
-        await _write(consul, key, order)
         try:
-            progress(escape(f"{item.name}: {holder.name} is asked to step down"))
-            return await _taken_over(consul, config, item, holder, orders_folder(prefix))
+            await _write(consul, key, order)
+            if not options.quiet:
+                progress(escape(f"{item.name}: {holder.name} is asked to step down"))
+            return await _taken_over(consul, config, item, holder, to)
         finally:  # a key that stays means nothing once the session has ended
             with suppress(LookupFailed):
                 await _withdraw(consul, key, order)
 
 
 async def _taken_over(
-    consul: OneOffClient, config: Config, item: ItemSettings, former: _Holder, place: str
+    consul: OneOffClient, config: Config, item: ItemSettings, former: _Holder, to: str
 ) -> str:
-    """Wait until another session holds the key, and return who. Raises _Refused."""
+    """Wait until another node holds the key, or the one that is to, and return who. Raises _Refused."""
     began = free_since = time.monotonic()
+    within_s = TAKEN_OVER_S + HANDOVER_S if to else TAKEN_OVER_S
     while True:
         holder, now = await _holder(consul, item), time.monotonic()
         if holder.session not in ("", former.session):
-            return f"{item.name}: {holder.name} holds it, {now - began:.1f} s after the order"
+            if holder.session == to or (not to and holder.name != former.name):
+                return f"{item.name}: {holder.name} holds it, {now - began:.1f} s after the order"
+            raise _Refused(f"{former.name} has released it, and {holder.name} holds it now")
         free_since = now if holder.session else free_since
-        if now - free_since > TAKEN_OVER_S:
-            raise _Refused(f"{former.name} has released it, but nobody took over within {TAKEN_OVER_S:g} s")
+        if now - free_since > within_s:
+            raise _Refused(f"{former.name} has released it, but nobody took over within {within_s:g} s")
         if holder.session and now - began > DONE_S:
             raise _Refused(f"{former.name} still holds it; see `status` there")
         if holder.session and now - began > FOLLOWED_S and not await _loses(consul, config, item):
-            unknown = f"is it up, does its file have fleet, and may its token read {place}?"
+            unknown = "is it up, does its file have fleet, and may its token read the orders?"
             raise _Refused(f"{former.name} has not followed the order within {FOLLOWED_S:g} s: {unknown}")
         await asyncio.sleep(LOOK_EVERY_S)
 

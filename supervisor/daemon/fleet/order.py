@@ -9,7 +9,7 @@ is a document of JSON:
 """
 
 import json
-import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,11 +19,13 @@ from supervisor.adapters.journal.serialize import from_plain, to_plain
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.outcomes import KeyView, Unknown
 from supervisor.core.times import NEVER
+from supervisor.reporting.control.protocol import NAME, PAUSE_S_MAX, note_of
 from supervisor.reporting.telemetry.formatting import bounded, unix_time, when
 
 VERSION = 1  # of the value; fields may be added, and none changes its meaning or is removed
 BYTES_MAX = 4096  # of a value
 LISTED_MAX = 10_000  # more than one file can have items
+_SESSION = re.compile("[0-9A-Za-z-]{0,64}")
 LATE_S = 3600.0  # how far clocks may differ: an order whose own time ended longer ago is over for everybody
 
 
@@ -37,6 +39,7 @@ class Order:
     why: str = ""  # blank: no reason was given
     for_s: float | None = None  # how long a pause lasts for each node that sees it. None: until it is deleted
     to: str = ""  # the session that is to take over after step-down. Blank: any
+    key: str = ""  # the item's key, because another fleet may have an item of this name. Blank: not told
     index: int = 0  # the ModifyIndex of its key
 
     @property
@@ -92,12 +95,22 @@ def order_of(shown: KeyView | Unknown) -> Order | str:
         if found["version"] != VERSION:
             return f"its value is of version {VERSION + 1} or later, or damaged"
         order: Order = from_plain(Order, {**found, "index": shown.modify_index})
-        lasts = order.for_s is None or (math.isfinite(order.for_s) and order.for_s > 0)
-        if lasts and math.isfinite(order.at_s):
+        if _is_sound(order):
             return order
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError, OverflowError):
         pass
     return "its value is no order, or a damaged one"
+
+
+def _is_sound(order: Order) -> bool:
+    """Return whether a command could have given it. Raises ValueError or OverflowError, too.
+
+    An order reaches hooks and other keys of Consul, so it is checked like a command on the control socket.
+    """
+    texts = all(note_of(each) == each for each in (order.who, order.why))
+    lasts = order.for_s is None or 0.0 <= order.for_s <= PAUSE_S_MAX
+    names = NAME.fullmatch(order.item) and _SESSION.fullmatch(order.to)
+    return texts and lasts and bool(names) and when(order.at_s) == order.at
 
 
 # --- what a node has seen -----------------------------------------------------------------------------
@@ -115,7 +128,13 @@ class Seen:
         """When the pause is over. NEVER: when its key is deleted."""
         if self.order.for_s is None:
             return NEVER
-        return min(self.seen_at, self.order.at_s + LATE_S) + self.order.for_s
+        return self.seen_at + (0.0 if self.is_late else self.order.for_s)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it was over for everybody when this node saw it, however far clocks differ."""
+        for_s = self.order.for_s
+        return for_s is not None and self.seen_at > self.order.at_s + for_s + LATE_S
 
     @property
     def until(self) -> str | None:
@@ -143,6 +162,6 @@ def seen_in(kept: bytes) -> dict[str, Seen]:
     """Return what ``kept_of`` has encoded. Damage counts as nothing, because Consul has the orders."""
     try:
         seen = {item: from_plain(Seen, plain) for item, plain in json.loads(kept).items()}
-        return seen if all(each.ends_at for each in seen.values()) else {}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return seen if all(_is_sound(each.order) and str(each) for each in seen.values()) else {}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return {}

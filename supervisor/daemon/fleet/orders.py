@@ -8,6 +8,7 @@ what was seen last counts.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from random import uniform
 
 from supervisor.adapters.consul.order_requests import ReadOrder, orders_folder
@@ -18,15 +19,20 @@ from supervisor.config import Config
 from supervisor.core.actions import Action, RoleChanged
 from supervisor.core.events import ConfigLoaded, Event, OrderSeen, StepDownAsked
 from supervisor.core.lock.base import WAIT_S, WATCH_S
-from supervisor.core.outcomes import Denied, KeyView
+from supervisor.core.outcomes import Denied, KeyView, Unknown
 from supervisor.core.times import NEVER
 from supervisor.daemon.fleet.order import Order, Orders, Seen, kept_of, orders_of, pause_key, seen_in, seen_of
 from supervisor.daemon.fleet.shared import Shared
-from supervisor.reporting.control.protocol import REST_S
+from supervisor.reporting.control.protocol import REST_S, REST_S_MAX
 
+LOOK_EVERY_S = 60.0  # between two looks whether the token may read the orders, while there are none
+START_RETRY_S = 0.5  # until the orders are known, because nothing is tried before
+UNANSWERED_MAX = 5  # queries in a row
+ELSEWHERE = "it is about another key than that of this file, so give each fleet a prefix of its own"
+LATE = "its time was over for more than an hour when this node saw it"
 NEWS_S = 0.05  # from an answer with news to the next query
 PACE_S = 1.0  # from one without: while there are no orders, Consul answers at each change of any key
-RETRY_S = 5.0
+RETRY_S = (5.0, 120.0)  # the first pause after a failure, and the longest
 READ_S = 10.0  # Consul holds a request for 7 s while it has no leader
 TIMER_S_MAX = 60.0  # because a clock may be set
 
@@ -40,7 +46,9 @@ class FollowedOrders:
         self._prefix = config.fleet.prefix if config.fleet else ""  # blank: there are no orders
         self._pauses = seen_in(kept)
         self._step_downs: Mapping[str, Order] = {}  # by session
-        self._is_known = False  # the first query has come to its end, well or not
+        self._is_known = False  # Consul has answered a query, or refuses it
+        self._unanswered = 0  # queries, while Consul answers others
+        self._looks_at = -inf  # when to look next whether the token may read the orders
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._background = Background(shared.report)
@@ -55,7 +63,7 @@ class FollowedOrders:
         former, self._prefix = self._prefix, config.fleet.prefix if config.fleet else ""
         if former != self._prefix:
             self._background.cancel()
-            self._pauses, self._step_downs, self._is_known = {}, {}, False
+            self._pauses, self._step_downs, self._is_known, self._looks_at = {}, {}, False, -inf
             self._keep(kept_of({}))
             self._shared.history.orders_fault, self._shared.history.foreign_orders = "", {}
             self.begin()
@@ -75,44 +83,55 @@ class FollowedOrders:
     # --- reading ---------------------------------------------------------------------------------
 
     async def _run(self, prefix: str) -> None:
-        index, shown = 0, Orders({}, {}, {})
+        index, shown, retry_s = 0, Orders({}, {}, {}), RETRY_S[0]
         while True:
             timeout_s = WATCH_S if index else READ_S
             query = ListQuery(orders_folder(prefix), index, WAIT_S, consistent=not index, timeout_s=timeout_s)
             answer = await self._shared.client.list_keys(query)
-            former, index = index, 0
-            pause_s, fault = uniform(0.5, 1.0) * RETRY_S, str(getattr(answer, "why", ""))
+            former, index, fault = index, 0, str(getattr(answer, "why", ""))
             if isinstance(answer, Listing):
                 orders = orders_of(answer, prefix)
                 fault = await self._take(orders, prefix)
                 if not fault:
                     index = answer.index if answer.index >= former else 0
-                    pause_s = PACE_S if former and orders == shown else NEWS_S
+                    pause_s, retry_s = PACE_S if former and orders == shown else NEWS_S, RETRY_S[0]
                 shown = orders
             elif answer is None:
-                fault = "it refuses the list, or the list is too large"
-            self._is_known = True
+                rule = f'key_prefix "{orders_folder(prefix)}" {{ policy = "list" }}'
+                fault = f"Consul refuses the list, or it is too large; where it has key_list_policy: {rule}"
+            self._is_known = self._is_known or not isinstance(answer, Unknown) or self._goes_without()
             self._note(fault)
             self._settle()
+            if fault:
+                pause_s = uniform(0.5, 1.0) * (retry_s if self._is_known else START_RETRY_S)
+                retry_s = min(2 * retry_s, RETRY_S[1])
             await asyncio.sleep(pause_s)
+
+    def _goes_without(self) -> bool:
+        """Return whether Consul answers all but this, again and again: then elections go on without it."""
+        answers = self._shared.history.answered_at is not None
+        self._unanswered = self._unanswered + 1 if answers else 0
+        return self._unanswered >= UNANSWERED_MAX
 
     async def _take(self, orders: Orders, prefix: str) -> str:
         """Go by these orders from now on. Return why others may be there that Consul does not show.
 
-        A list leaves out what the token may not read, so a key that is missing is read alone.
+        A list leaves out what the token may not read. So a key that is missing is read alone, and while there
+        is none, the folder from time to time.
         """
-        shown, fault = dict(orders.pauses), ""
+        shown, fault, now = dict(orders.pauses), "", self._shared.clock()
         for item, known in self._pauses.items():
             if item not in shown and (why := await self._why_not_absent(pause_key(prefix, item))):
                 shown[item], fault = known.order, why
-        if not (shown or orders.step_downs or fault):
+        if not (shown or orders.step_downs or fault) and now >= self._looks_at:
             fault = await self._why_not_absent(orders_folder(prefix))
+            self._looks_at = now if fault else now + LOOK_EVERY_S
         pauses = seen_of(self._pauses, shown, self._shared.wall())
         if pauses != self._pauses:
             self._pauses = pauses
             self._keep(kept_of(pauses))
-        self._step_downs = orders.step_downs
-        self._shared.history.foreign_orders = dict(orders.foreign)
+        late = {pause_key(prefix, item): LATE for item, each in pauses.items() if each.is_late}
+        self._step_downs, self._shared.history.foreign_orders = orders.step_downs, {**orders.foreign, **late}
         return fault
 
     async def _why_not_absent(self, key: str) -> str:
@@ -139,20 +158,22 @@ class FollowedOrders:
         """
         if self._timer is not None:
             self._timer.cancel()
-        now, ends, contenders = self._shared.wall(), [], self._shared.contenders
+        if not self._is_known and self._prefix:
+            return
+        now, ends, contenders, told = self._shared.wall(), [], self._shared.contenders, {}
         for name, contender in (contenders.by_name | contenders.not_begun).items():
             seen = self._pauses.get(name)
+            if seen is not None and seen.order.key not in ("", contender.settings.key):
+                self._shared.history.foreign_orders[pause_key(self._prefix, name)] = ELSEWHERE
+                seen = None
             withheld = seen is not None and now < seen.ends_at
-            if not self._is_known and self._prefix:
-                continue
             if seen is not None and withheld:
                 ends.append(seen.ends_at)
-                self._shared.history.paused_everywhere[name] = str(seen)
-            else:
-                self._shared.history.paused_everywhere.pop(name, None)
+                told[name] = str(seen)
             if contender.withheld is not withheld:
                 self._log(name, seen, withheld=withheld, was=contender.withheld is True)
                 self._shared.dispatch(OrderSeen(name, withheld))
+        self._shared.history.paused_everywhere = told
         if ends and min(ends) != NEVER:
             delay_s = min(max(min(ends) - now, PACE_S), TIMER_S_MAX)
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._settle)
@@ -175,6 +196,6 @@ class FollowedOrders:
             tenure = None if contender is None else contender.tenure
             if tenure is not None and tenure.session == session and tenure.believes:
                 self._ordered(order.item, "step-down", order)
-                rest_s = REST_S if order.for_s is None else order.for_s
+                rest_s = REST_S if order.for_s is None else min(order.for_s, REST_S_MAX)
                 asked = StepDownAsked(order.item, rest_s, order.to or None, order.why, session)
                 self._shared.dispatch(asked)

@@ -164,6 +164,41 @@ def test_any_node_steps_the_holder_down_and_no_other_tenure(scene: Ordered) -> N
 
 
 @pytest.mark.long
+def test_a_node_that_starts_before_consul_answers_knows_the_orders_first(scene: Ordered) -> None:
+    scene.put(scene.order())
+    scene.proxy.refuse()
+    a = scene.node("a", consul={"address": scene.proxy.url})
+    time.sleep(3.0)
+    scene.proxy.accept()
+    a.wait_line("ordered")
+    time.sleep(2.0)
+    assert not scene.records(hook="acquire")
+
+
+@pytest.mark.long
+def test_an_observer_gives_orders_and_one_about_another_key_is_ignored(scene: Ordered) -> None:
+    a = scene.leader("a")
+    b = scene.node("b", items={scene.name: {"key": scene.key, "contend": False}})
+    assert "paused everywhere" in scene.done(b, "pause", "--everywhere", "--for", "1h")
+    scene.wait_paused(a)
+    scene.put(replace(scene.order(), key="another"))
+    until(lambda: not scene.item_of(a)["paused_everywhere"], "it is about another key")
+    assert "it is about another key" in " ".join(status(a)["warnings"])
+
+
+@pytest.mark.long
+def test_any_node_hands_over_to_the_session_that_is_named(scene: Ordered) -> None:
+    name = {"session": {"name": scene.name}}
+    scene.leader("a", **name)
+    b = scene.node("b", **name)
+    until(lambda: len(scene.sessions()) == 2, "b waits")
+    session = next(one["ID"] for one in scene.sessions() if one["ID"] != holder_of(scene))
+    code, out, error = scene.tell(b, "step-down", "--to", session, "--for", "0s", "--quiet")
+    assert (code, out, error) == (0, "", "")
+    assert holder_of(scene) == session
+
+
+@pytest.mark.long
 def test_what_is_no_order_is_ignored_and_told(scene: Ordered) -> None:
     key = pause_key(scene.prefix, scene.name)
     bad = [b"", b"[1]", b"{}", b"\xff", b"{" * 10_000, json.dumps({"version": 2}).encode()]
