@@ -191,8 +191,8 @@ def test_any_node_hands_over_to_the_session_that_is_named(scene: Ordered) -> Non
     name = {"session": {"name": scene.name}}
     scene.leader("a", **name)
     b = scene.node("b", **name)
-    until(lambda: len(scene.sessions()) == 2, "b waits")
-    session = next(one["ID"] for one in scene.sessions() if one["ID"] != holder_of(scene))
+    until(lambda: len(sessions_of(scene)) == 2, "b waits")
+    session = next(one for one in sessions_of(scene) if one != holder_of(scene))
     code, out, error = scene.tell(b, "step-down", "--to", session, "--for", "0s", "--quiet")
     assert (code, out, error) == (0, "", "")
     assert holder_of(scene) == session
@@ -309,6 +309,10 @@ def test_no_order_is_lost_or_applied_twice_while_nodes_are_killed_cut_off_and_st
             assert line["session"] == meant[line["note"]], "no other tenure steps down"
     notes = [line["note"] for line in losses if line.get("note")]
     assert len(notes) == len(set(notes)) and len(notes) >= ORDERS // 4, notes
+
+
+def sessions_of(scene: Ordered) -> list[str]:
+    return [str(one["ID"]) for one in scene.agent.sessions() if one["Name"] == scene.name]
 
 
 def befall(scene: Ordered, dice: random.Random) -> None:
