@@ -104,6 +104,7 @@ class HookContext:
     rival_at: float | None = None  # lose: the time from which a rival may hold
     kind: str = "election"
     holders: tuple[Holder, ...] = ()  # of a semaphore, as far as this node knows
+    slot: int | None = None  # the number of the slot of a semaphore. None: it has none
     note: str = ""  # why an operator gave the command that causes the hook
     role: Role | None = None  # change, check: the role of this node at the start of the attempt
     previous: Previous | None = None  # acquire, fence: of an election with a fence
@@ -182,6 +183,7 @@ class Record:
     note: str = ""
     owes: bool = False  # that of ``Session``
     asked_delay_s: float | None = None  # that of ``Session``
+    slot: int | None = None
 
 
 EMPTY_RECORD = Record()

@@ -135,6 +135,7 @@ class Hold:
     create_index: int
     lock_index: int
     value: bytes
+    slot: int | None = None  # the number of its slot. None: ``.lock`` shows none, or there are no slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,11 @@ class SlotsView:
         return () if self.slot_record is None else self.slot_record.holders
 
     @property
+    def numbers(self) -> dict[str, int | None]:
+        """The numbers of the holders' slots, as ``SlotRecord`` has them."""
+        return {} if self.slot_record is None else dict(self.slot_record.numbers)
+
+    @property
     def leader(self) -> None:
         return None  # a semaphore has no leader
 
@@ -275,7 +281,7 @@ class SlotsView:
         key, lock = self.alive(session), self.lock
         if key is None or lock is None or session not in self.named:
             return None
-        return Hold(lock.modify_index, key.create_index, key.lock_index, key.value)
+        return Hold(lock.modify_index, key.create_index, key.lock_index, key.value, self.numbers.get(session))
 
 
 View = KeyView | SlotsView

@@ -168,6 +168,8 @@ class SlotRecord:
     holders: tuple[str, ...] = ()  # the sessions that have a slot
     prune_delay_s: float | None = None  # how long the slot of a vanished holder stays taken
     others: str = ""  # fields of other programs, as JSON text, which survive our writes
+    # The numbers of the holders' slots; None: that holder has none. A holder that is not here may have any.
+    numbers: tuple[tuple[str, int | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

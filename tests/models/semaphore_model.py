@@ -3,8 +3,9 @@
 All contenders are our code, and Consul tells the truth: a folder of keys, sessions, check-and-set. A write
 may be applied late, after its sender gave up on it, and its answer may be lost. A session may end at any
 moment. A node may be cut off for any length of time, and may crash and come back at once or late. An operator
-may delete the record of the slots, or a contender's key. In every state the judge counts the nodes that act:
-never more than the limit, while every holder's lease is valid.
+may delete the record of the slots, or a contender's key, and another program may drop the numbers from the
+record. In every state the judge counts the nodes that act: never more than the limit, while every holder's
+lease is valid, and never two with the same number.
 
     python -m tests.models.semaphore_model            prints a table; names as arguments pick some
 """
@@ -49,6 +50,7 @@ class SemaphoreWalk:
     cuts: how often a node is cut off from Consul.
     crashes: how often a node crashes.
     deletes: how often an operator deletes the record or a contender's key.
+    drops: how often another program writes the record without the numbers of its slots.
     stops: how often a node is requested to stop.
     prune_delays_s: those of the nodes' files.
     limits: those of the nodes' files. Empty: they are all ``limit``.
@@ -56,6 +58,7 @@ class SemaphoreWalk:
     other: limit and prune delay of that other file.
     alters: how often a proxy changes the request for a session.
     shows: classes of events, outcomes and actions that must occur.
+    numbers: those with which a node must act.
     """
 
     name: str
@@ -72,7 +75,9 @@ class SemaphoreWalk:
     files: int = 0
     other: tuple[int, float] = (1, PRUNE_DELAY_S)
     alters: int = 0
+    drops: int = 0
     shows: frozenset[type] = frozenset()
+    numbers: frozenset[int | None] = frozenset({0})
 
     def settings(self, node: int, other: bool = False) -> SemaphoreSettings:
         """Return the settings of this node's file, or of its other one, with the whole delay in the body."""
@@ -192,6 +197,7 @@ class Member:
     """One node that contends.
 
     unanswered: requests that will end without an answer.
+    number: that of the slot by which it acts.
     acts_until: until then its application is judged, because nobody stops it when its supervisor has died and
         its last room is over.
     """
@@ -203,6 +209,7 @@ class Member:
     hook: tuple[a.StartHook, float] | None = None
     cut: bool = False
     acts: bool = False
+    number: int | None = None
     acts_until: float = inf
     back_at: float = inf
     other: bool = False
@@ -220,14 +227,14 @@ class World:
     consul: Consul = Consul()
     now: float = 0.0
     late: tuple[Write, ...] = ()
-    left: tuple[int, ...] = ()  # losses, ends, cuts, crashes, deletes, stops, files, alters
+    left: tuple[int, ...] = ()  # losses, ends, cuts, crashes, deletes, stops, files, alters, drops
 
     def with_node(self, number: int, node: Member) -> "World":
         nodes = (*self.nodes[:number], node, *self.nodes[number + 1 :])
         return replace(self, nodes=nodes)
 
 
-LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS, FILES, ALTERS = range(8)
+LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS, FILES, ALTERS, DROPS = range(9)
 
 
 def explore(walk: SemaphoreWalk, enough: float = STATES_SHOWN_MAX) -> tuple[Walked, "Crowd"]:
@@ -244,19 +251,21 @@ class Crowd:
 
     most: the largest number of nodes that acted at once.
     kinds: classes of the events, outcomes and actions that occurred.
+    numbers: those with which nodes have acted.
     """
 
     def __init__(self, walk: SemaphoreWalk) -> None:
         self.walk = walk
         self.most = 0
         self.kinds: set[type] = set()
+        self.numbers: set[int | None] = set()
         self._parts: dict[tuple[int, float], tuple[Member, Any, list[int]]] = {}
 
     def begin(self) -> Moves[World]:
         walk = self.walk
         left = (
             *(walk.losses, walk.ends, walk.cuts, walk.crashes),
-            *(walk.deletes, walk.stops, walk.files, walk.alters),
+            *(walk.deletes, walk.stops, walk.files, walk.alters, walk.drops),
         )
         nodes = tuple(
             Member(new_contender(walk.settings(number), spread=0.0, instance=str(number)))
@@ -299,7 +308,7 @@ class Crowd:
         def request(asked: r.Request) -> Any:
             return part(asked, naming) if naming else (type(asked).__name__, round(asked.at - now, 6))
 
-        recorded = (node.record.step, node.record.session, node.record.paused)
+        recorded = (node.record.step, node.record.session, node.record.paused, node.record.slot)
         contact_s = max(node.record.contact - now, -PRUNE_DELAY_S - 1)
         seen = (
             None if naming is None else part(node.contender, naming),
@@ -307,7 +316,7 @@ class Crowd:
             tuple(map(request, node.pending)),
             tuple(map(request, node.unanswered)),
             node.hook and (node.hook[0].context.event, round(node.hook[1] - now, 6)),
-            (node.cut, node.acts, round(max(node.acts_until - now, -1.0), 6)),
+            (node.cut, node.acts, node.number, round(max(node.acts_until - now, -1.0), 6)),
             round(node.back_at - now, 6),
             (node.other, node.recorded and (node.recorded.limit, node.recorded.prune_delay_s)),
         )
@@ -321,6 +330,8 @@ class Crowd:
         acting = [n for n, node in enumerate(world.nodes) if node.acts and world.now < node.acts_until]
         self.most = max(self.most, len(acting))
         assert len(acting) <= self.walk.limit, f"{acting} act at once at {world.now:g}"
+        numbers = [node.number for node in map(world.nodes.__getitem__, acting) if node.number is not None]
+        assert len(set(numbers)) == len(numbers), f"{acting} have the numbers {numbers} at {world.now:g}"
 
     # --- what may happen ------------------------------------------------------------------------------
 
@@ -416,6 +427,12 @@ class Crowd:
             for name, _, _ in world.consul.keys:
                 deleted = _spent(world, DELETES)
                 yield f"{at} an operator deletes {name}", replace(deleted, consul=world.consul.deleted(name))
+        lock = world.consul.lock
+        if world.left[DROPS] and lock is not None and lock.slot_record is not None:
+            index = world.consul.index + 1
+            dropped = replace(lock, modify_index=index, slot_record=replace(lock.slot_record, numbers=()))
+            consul = replace(world.consul, lock=dropped, index=index)
+            yield f"{at} the numbers are dropped", replace(_spent(world, DROPS), consul=consul)
         for number, node in enumerate(world.nodes):
             if node.cut:
                 yield f"{at} {number} is back", world.with_node(number, replace(node, cut=False))
@@ -451,6 +468,7 @@ class Crowd:
             None,
             node.record,
             acts=node.acts,
+            number=node.number,
             acts_until=min(node.acts_until, until) if node.acts else inf,
             back_at=world.now + back_s,
             cut=node.cut,
@@ -557,7 +575,12 @@ class Crowd:
                 ends_at = world.now if acquires else world.now + started.attempt_s
                 acts = node.acts or acquires
                 until = inf if acquires else node.acts_until
-                begun = replace(node, hook=(action, ends_at), acts=acts, acts_until=until)
+                kept = node.acts and (context.event == "lose" or context.reason is a.Reason.ADOPTED)
+                assert not kept or context.slot == node.number, "the number changes within a tenure"
+                self.numbers.add(context.slot)
+                begun = replace(
+                    node, hook=(action, ends_at), acts=acts, acts_until=until, number=context.slot
+                )
                 return world.with_node(number, begun)
             case a.KillHook(started=start):
                 return world.with_node(number, replace(node, hook=(start, world.now)))
@@ -583,8 +606,10 @@ WALKS = (
     SemaphoreWalk("two for one: deletes", 2, 1, deletes=1, cuts=1),
     SemaphoreWalk("two for one: stops", 2, 1, stops=2, losses=1),
     SemaphoreWalk("two for one: other files", 2, 1, ends=1, cuts=1, prune_delays_s=(6.0, 4.0)),
-    SemaphoreWalk("three for two: ends", 3, 2, ends=1),
+    SemaphoreWalk("three for two: ends", 3, 2, ends=1, numbers=frozenset({0, 1})),
+    SemaphoreWalk("two for two: numbers dropped", 2, 2, drops=1, ends=1, numbers=frozenset({0, 1, None})),
     SemaphoreWalk("three for two: cut off", 3, 2, cuts=1, ends=1),
+    SemaphoreWalk("two for two: crashes", 2, 2, crashes=1, ends=1, numbers=frozenset({0, 1})),
     SemaphoreWalk("three for one: stops", 3, 1, stops=1, losses=1),
     SemaphoreWalk("one: other file", 1, 1, losses=1, files=2, other=(1, 4.0), shows=frozenset({r.Rewrite})),
     SemaphoreWalk("two for one: another file, longer", 2, 1, cuts=1, files=1, other=(1, 9.0)),

@@ -260,6 +260,7 @@ _HOW: dict[tuple[type, str], How] = {
     (ContenderKey, "create_index"): _index,
     (ContenderKey, "lock_index"): _left_out,
     (r.SlotRecord, "holders"): lambda holders, _, naming: tuple(map(naming.session, holders)),
+    (r.SlotRecord, "numbers"): lambda numbers, _, naming: tuple((naming.session(s), n) for s, n in numbers),
     (Contender, "own_losses"): lambda losses, _, naming: min(losses, 1),
     (Contender, "rejoin_at"): _due,
     (Contender, "rests_until"): _due,

@@ -48,6 +48,7 @@ def facts(context: HookContext, *, attempt: int, node: str, now: float, at: floa
     if context.kind == "semaphore":
         del event_facts["leader"], event_facts["previous_leader"]
         event_facts["holders"] = [_holder(each) for each in context.holders]
+        event_facts["slot"] = context.slot
     if context.role is not None:
         event_facts["role"] = context.role.value
     if context.rival_at is not None:

@@ -1,12 +1,14 @@
 """The value of a semaphore's ``.lock``, and of contender keys: JSON that other programs also read.
 
 The form is that of Consul's own client: ``{"Limit": 3, "Holders": {"<session>": true}}``, to which we add
-``PruneDelay``. A list of holders, as in some guides, is read and never written. Fields of other programs are
+``PruneDelay``, and ``Slots`` with the numbers of the holders' slots. A list of holders, as in some guides, is read and never written. Fields of other programs are
 kept. Pure functions of bytes, which must never decide what a record means.
 """
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 LIMIT_MAX = 10_000
 HOLDERS_MAX = LIMIT_MAX
 SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")  # Consul's IDs are UUIDs; each becomes part of a key
-_OURS = ("limit", "holders", "prunedelay")
+_OURS = ("limit", "holders", "prunedelay", "slots")
 
 
 class InvalidRecord(Exception):
@@ -43,13 +45,16 @@ def decoded(value: bytes) -> "SlotRecord":
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= LIMIT_MAX:
         raise InvalidRecord(f"its Limit is no number from 1 to {LIMIT_MAX}")
     rest = json.dumps(others, separators=(",", ":")) if others else ""
-    return SlotRecord(limit, _holders(known.get("holders")), _duration(known.get("prunedelay")), rest)
+    holders, delay_s = _holders(known.get("holders")), _duration(known.get("prunedelay"))
+    return SlotRecord(limit, holders, delay_s, rest, tuple(_numbers(known.get("slots"), holders)))
 
 
 def encoded(slot_record: "SlotRecord") -> bytes:
     fields: dict[str, Any] = {"Limit": slot_record.limit, "Holders": dict.fromkeys(slot_record.holders, True)}
     if slot_record.prune_delay_s is not None:
         fields["PruneDelay"] = _text(slot_record.prune_delay_s)
+    if slot_record.numbers:
+        fields["Slots"] = dict(slot_record.numbers)
     fields |= json.loads(slot_record.others) if slot_record.others else {}
     return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -92,6 +97,15 @@ def _holders(given: object) -> tuple[str, ...]:
     if len(holders) > HOLDERS_MAX:
         raise InvalidRecord(f"it has more than {HOLDERS_MAX} Holders")
     return holders
+
+
+def _numbers(given: object, holders: tuple[str, ...]) -> Iterator[tuple[str, int | None]]:
+    """Yield the holders' numbers, without damaged ones; a number that two holders have is damage as well."""
+    numbers = {each: given[each] for each in holders if each in given} if isinstance(given, dict) else {}
+    times = Counter(number for number in numbers.values() if type(number) is int)
+    for session, number in numbers.items():
+        if number is None or (type(number) is int and 0 <= number < LIMIT_MAX and times[number] == 1):
+            yield session, number
 
 
 def _text(length_s: float) -> str:

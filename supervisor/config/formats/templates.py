@@ -28,6 +28,7 @@ FACTS = (
     "leader",
     "previous_leader",
     "holders",
+    "slot",
     "transition",
     "attempt",
     "time",

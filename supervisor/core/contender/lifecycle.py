@@ -72,6 +72,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
         lock_index=hold.lock_index,
         contact=contact,
         leader=hold.value,
+        slot=hold.slot,
         previous_leader=contender.change.last_leader,
     )
     observation = Observation(view, contact, now, consistent=True, is_stale=False)

@@ -10,7 +10,7 @@ A contender takes two steps: it stands in line (``JoinSemaphore``), and then tak
 earlier ones.
 """
 
-from itertools import islice
+from itertools import count, islice
 from typing import ClassVar, Self
 
 from supervisor.core.frozen import dataclass, replace
@@ -143,6 +143,12 @@ class SemaphoreLock(KnownSlots):
         if None in keys and slot_record.prune_delay_s is not None:
             delays.append(slot_record.prune_delay_s)  # a vanished holder's own prune delay went with its key
         limit = self.limit if slot_record.limit is None else slot_record.limit
+        numbers = {each: number for each, number in view.numbers.items() if each not in leaves}
+        # `consul lock` and older releases write no numbers, so their holders may have any. Otherwise a number
+        # below the limit is free, because fewer holders stay.
+        used, all_known = set(numbers.values()), len(numbers) == len(staying)
+        numbers[session] = next(each for each in count() if each not in used) if all_known else None
+        slot_record = replace(slot_record, numbers=tuple(numbers.items()))
         return replace(slot_record, limit=limit, holders=(*staying, session), prune_delay_s=max(delays))
 
     def _pruned_by(self, slot_record: SlotRecord) -> tuple[Pruned, ...]:
@@ -198,7 +204,8 @@ class SemaphoreLock(KnownSlots):
             return LeaveSemaphore(*base)
         slot_record, holders = self._slot_record, tuple(each for each in view.named if each != ours)
         limit = self.limit if slot_record.limit is None else slot_record.limit
-        left = replace(slot_record, limit=limit, holders=holders)
+        numbers = tuple(each for each in slot_record.numbers if each[0] != ours)
+        left = replace(slot_record, limit=limit, holders=holders, numbers=numbers)
         return LeaveSemaphore(*base, left, view.lock.modify_index)
 
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:

@@ -209,6 +209,7 @@ def _context(tenure: Tenure, settings: ItemSettings, lease: Lease) -> HookContex
         rival_at=None if acquiring else tenure.rival_at(lease),
         kind=settings.kind,
         holders=tenure.holders,
+        slot=tenure.slot,
         note=tenure.note,
         previous=tenure.guard.previous if event == "fence" and tenure.guard else tenure.previous,
     )

@@ -114,6 +114,7 @@ def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, p
         pause_ends_at=ends_at,
         foreign=tenure.session != session.id,
         note=tenure.note,
+        slot=tenure.slot,
         owes=owes,
         asked_delay_s=delay_s,
     )
@@ -208,4 +209,5 @@ def tenure_from(record: Record, now: float) -> Tenure | None:
         fresh_since=max(now, nextafter(record.contact, inf)),  # a record confirms nothing
         acquired=record.step is Point.HOLDING,
         note=record.note,
+        slot=record.slot,
     )

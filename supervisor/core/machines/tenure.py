@@ -132,6 +132,7 @@ class Tenure:
     overwritten: bool = False  # another program has written over the value of this holder
     repair_at: float = LONG_AGO  # when such a value is written again at the earliest
     guard: Guard | None = None  # what GUARDING waits for
+    slot: int | None = None  # the number of the slot. None: it has none, or there are no slots
     previous: Previous | None = None  # the tenure before, which the hooks of an election with a fence receive
 
     @property
