@@ -4,6 +4,8 @@ The settings are those of ``play``, with 3 slots below ``p`` and a prune delay o
 and ``o1``, ``o2`` and so on are other contenders. A view names the living contenders and the holders.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from supervisor.core import actions as a
@@ -30,8 +32,14 @@ def key(name: str, *, alive: bool = True, delay_s: float | None = 30.0) -> o.Con
     return o.ContenderKey(name, name if alive else "", b"me", index, 1, delay_s)
 
 
-def lock(*holders: str, limit: int | None = 3, index: int = 60, delay_s: float | None = 30.0) -> o.LockKey:
-    return o.LockKey(9, index, r.SlotRecord(limit, holders, delay_s))
+def lock(
+    *holders: str,
+    limit: int | None = 3,
+    index: int = 60,
+    delay_s: float | None = 30.0,
+    numbers: Mapping[str, int | None] = MappingProxyType({}),
+) -> o.LockKey:
+    return o.LockKey(9, index, r.SlotRecord(limit, holders, delay_s, numbers=tuple(numbers.items())))
 
 
 def view(*contenders: str, at: o.LockKey | None, index: int = 60) -> o.SlotsView:

@@ -19,7 +19,7 @@ def test_below_an_empty_prefix_one_request_writes_contender_key_and_record() -> 
     play.does(0.3, s.ENROLL, s.SEATED, "start up#1: acquired, acquiring")
     request = play.last(s.ENROLL)
     assert (request.prefix, request.index, request.value) == ("p", 0, b"me")
-    assert request.slot_record == req.SlotRecord(3, ("s",), 30.0)
+    assert request.slot_record == req.SlotRecord(3, ("s",), 30.0, numbers=(("s", 0),))
     assert play.last(a.StartHook).context.fencing_token == 61
     assert play.last(a.StartHook).context.kind == "semaphore"
 

@@ -27,7 +27,8 @@ def test_the_slot_of_a_vanished_holder_is_free_after_the_prune_delay() -> None:
     assert "ask p/o3" in Play.says(play.on(1.0, s.WATCH, WITHOUT_O3))
     play.on(1.1, s.ASK, s.GONE)
     assert taken_at(play) == pytest.approx(31.0, abs=0.01)
-    assert play.last(s.TAKE).slot_record == req.SlotRecord(3, ("o1", "o2", "s"), 30.0)
+    record = play.last(s.TAKE).slot_record
+    assert (record.limit, record.holders, record.prune_delay_s) == (3, ("o1", "o2", "s"), 30.0)
     assert play.last(s.TAKE).pruned == (req.Pruned("o3", None),)
 
 
@@ -129,14 +130,16 @@ def test_a_new_holder_writes_the_longest_prune_delay_of_all_holders(
     at = s.lock("o1", "o2", delay_s=record_s)
     keys = (s.key("o1", delay_s=of_o1), s.key("o2", delay_s=20.0), s.key("s"))
     play.on(1.0, s.WATCH, o.SlotsView(60, at, keys))
-    assert play.last(s.TAKE).slot_record == req.SlotRecord(3, ("o1", "o2", "s"), written_s)
+    record = play.last(s.TAKE).slot_record
+    assert (record.limit, record.holders, record.prune_delay_s) == (3, ("o1", "o2", "s"), written_s)
 
 
 def test_a_new_holder_keeps_the_recorded_prune_delay_of_a_vanished_holder() -> None:
     """The body of the vanished holder is gone, and only the record still has its prune delay."""
     play = s.full()
     play.on(1.0, s.WATCH, s.view("o2", "s", at=s.lock("o1", "o2", delay_s=40.0)))
-    assert play.last(s.TAKE).slot_record == req.SlotRecord(3, ("o1", "o2", "s"), 40.0)
+    record = play.last(s.TAKE).slot_record
+    assert (record.limit, record.holders, record.prune_delay_s) == (3, ("o1", "o2", "s"), 40.0)
 
 
 def test_a_holder_that_a_single_read_still_shows_is_never_pruned() -> None:
