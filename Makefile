@@ -52,7 +52,7 @@ help-all: help
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-watchdog  virtual machines with a watchdog device: a node that fails is reset in time, no other one"
 	@echo "make test-fence  virtual machines with a fence device: another node acts soon, and never beside the former"
-	@echo "make test-semaphores  twenty supervisors, three slots, five minutes of stops, kills and destroyed sessions"
+	@echo "make test-semaphores  twenty supervisors, five slots, five minutes of stops, kills and destroyed sessions"
 	@echo "make test-soak  twice a hundred elections, five minutes of disturbances: memory, descriptors, children stay flat"
 	@echo "make test-programs  beside a browser, HAProxy, Prometheus, Alertmanager and shells (installs them when root)"
 	@echo "make test-packaging  wheel, sdist, single file and Debian package on every Python that is found, editors"

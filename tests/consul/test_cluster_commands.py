@@ -71,7 +71,8 @@ class File:
         for number, each in enumerate(made):
             body = json.dumps({"Node": f"node{number}", "PruneDelay": "40s"}).encode()
             assert self.agent.acquire(f"{self.prefix}/{each}", each, body)
-        record = {"Limit": 2, "Holders": dict.fromkeys(made[:holders], True)}
+        numbers = {session: number for number, session in enumerate(made[:holders])}
+        record = {"Limit": 2, "Holders": dict.fromkeys(numbers, True), "Slots": numbers}
         assert self.agent.kv_put(f"{self.prefix}/.lock", json.dumps(record).encode())
         return made
 
@@ -126,6 +127,8 @@ def test_members_of_a_semaphore_are_its_contender_keys(file: File) -> None:
     file.agent.kv_delete(f"{file.prefix}/{one}")
     (item,) = file.document("members", "slots")["items"]
     assert [each["part"] for each in item["members"]] == ["holder", "candidate", "vanished"]
+    assert [each["slot"] for each in item["members"]] == [1, None, 0]
+    assert "holder, slot 1 " in file.run("members", "slots").stdout
     assert file.run("members", "slots").stdout.startswith(
         f"slots: semaphore {file.prefix}/.lock, 1 holder of 2, "
     )

@@ -16,7 +16,10 @@ ENOUGH = (
 @pytest.mark.parametrize("enough", ENOUGH)
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name.replace(" ", "-"))
 def test_no_order_of_events_lets_more_act_than_the_limit(walk: SemaphoreWalk, enough: int) -> None:
-    """No two that act have the same number, and all slots must be in use at some time. A failure prints the shortest way to the broken promise."""
+    """No two that act have one number, and all slots must be in use at some time.
+
+    A failure prints the shortest way to the broken promise.
+    """
     _, crowd = explore(walk, enough)
     assert crowd.most == walk.limit
     assert walk.shows <= crowd.kinds

@@ -5,12 +5,13 @@
 # second line.
 record() {
     read -r at _ < /proc/uptime
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$at" "$NODE" "$HOOK" \
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$at" "$NODE" "$HOOK" \
         "$CONSUL_SUPERVISOR_NAME" "$CONSUL_SUPERVISOR_EVENT" "$CONSUL_SUPERVISOR_REASON" \
         "$CONSUL_SUPERVISOR_SESSION" "$CONSUL_SUPERVISOR_FENCING_TOKEN" "$CONSUL_SUPERVISOR_LOCK_INDEX" \
         "$CONSUL_SUPERVISOR_LEADER" "$CONSUL_SUPERVISOR_PREVIOUS_LEADER" "$CONSUL_SUPERVISOR_TRANSITION" \
         "$CONSUL_SUPERVISOR_ATTEMPT" "${CONSUL_SUPERVISOR_TIME_LEFT:-}" \
-        "$CONSUL_SUPERVISOR_KIND" "$CONSUL_SUPERVISOR_KEY" "$CONSUL_SUPERVISOR_HOLDERS" >> "$RECORDS"
+        "$CONSUL_SUPERVISOR_KIND" "$CONSUL_SUPERVISOR_KEY" "$CONSUL_SUPERVISOR_HOLDERS" \
+        "${CONSUL_SUPERVISOR_SLOT-}" >> "$RECORDS"
 }
 trap 'record end "$?"' EXIT
 record begin ''

@@ -48,6 +48,7 @@ class Record:
     kind: str = ""
     key: str = ""
     holders: str = ""  # JSON
+    slot: str = ""
     line: int = 0
 
     @property
@@ -83,6 +84,7 @@ class Tenure:
     """One tenure, as its lines show it.
 
     tokens: all tokens that its hooks got.
+    slots: all numbers of a slot that its hooks got; blank: none.
     lost: False: no on_lose has ended it yet.
     """
 
@@ -92,6 +94,7 @@ class Tenure:
     begin: Moment
     end: Moment
     lost: bool
+    slots: tuple[str, ...] = ("",)
 
     @property
     def token(self) -> int:
@@ -119,17 +122,17 @@ def parse(text: str) -> list[Record]:
 
 def told_line(stage: str, node: str, at: float) -> str:
     """Write a line of the test's own, for an act that no hook can record."""
-    return "\t".join([stage, "", f"{at:.2f}", node, *[""] * 15]) + "\n"
+    return "\t".join([stage, "", f"{at:.2f}", node, *[""] * 16]) + "\n"
 
 
 def _record(number: int, line: str) -> Record:
     stage, code, at, node, hook, name, event, reason, session, *rest = line.split("\t")
     token, lock_index, leader, previous_leader, transition, attempt, time_left, *place = rest
-    kind, key, holders = place
+    kind, key, holders, slot = place
     return Record(
         stage, int(code) if code else None, float(at), node, hook, name, event, reason, session,
         int(token or 0), int(lock_index or 0), leader, previous_leader, transition,
-        int(attempt or 0), float(time_left) if time_left else None, kind, key, holders, number,
+        int(attempt or 0), float(time_left) if time_left else None, kind, key, holders, slot, number,
     )  # fmt: skip
 
 
@@ -172,7 +175,8 @@ def _tenure(lines: Sequence[Record], records: Sequence[Record], room_s: float | 
     shots = (each for each in records if (each.stage, each.node) == (SHOT, first.node))
     end = min([end, *(shot.when for shot in shots if shot.when >= first.when)])
     tokens = tuple(dict.fromkeys(line.token for line in lines))
-    return Tenure(first.node, first.session, tokens, first.when, end, bool(losing))
+    slots = tuple(dict.fromkeys(line.slot for line in lines))
+    return Tenure(first.node, first.session, tokens, first.when, end, bool(losing), slots)
 
 
 def _last_of_the_dead(
@@ -229,6 +233,22 @@ def beyond_limit(found: Sequence[Tenure], limits: Iterable[tuple[int, int]]) -> 
                 who = ", ".join(f"{one.node} since {one.token}" for one in acting[:number])
                 broken.append(f"{begun.begin.at:.2f} {number} act and {limit} may: {who}")
     return broken
+
+
+def wrong_numbers(found: Sequence[Tenure], limit: int) -> list[str]:
+    """List the faults of the numbers of slots, where every contender writes them.
+
+    A tenure has one number below the limit, and no two that act at once have the same one.
+    """
+    numbers = {str(number) for number in range(limit)}
+    wrong = [
+        f"{each.node} got the numbers {each.slots} in one tenure"
+        for each in found
+        if each.slots[1:] or each.slots[0] not in numbers
+    ]
+    shared = [(one, other) for one, other in overlaps(found) if one.slots == other.slots]
+    wrong += [f"{one.node} and {other.node} act with number {one.slots[0]}" for one, other in shared]
+    return wrong
 
 
 def most_between(journal: Iterable[tuple[str, str]], begin: str, end: str) -> int:

@@ -17,6 +17,7 @@ from tests.support.tenures import (
     tenures,
     told_line,
     unfinished,
+    wrong_numbers,
     wrong_tokens,
 )
 
@@ -224,6 +225,22 @@ def test_a_slot_beyond_the_limit_at_its_index_is_reported(
     last = next((each for each in reversed(beyond_limit(found(text), limits))), "")
     assert last.partition(" ")[2] == wrong
     assert not beyond_limit(found(f"{text}4.00 a lose-end A 10\n"), [(0, 3)])
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("", []),
+        ("4.00 b acquire-begin B 8 acquired 1\n", []),
+        ("4.00 b acquire-begin B 8 acquired 0\n", ["a and b act with number 0"]),
+        ("5.00 a lose-end A 7 shutdown 0\n6.00 b acquire-begin B 8 acquired 0\n", []),
+        ("5.00 a lose-end A 7 shutdown 1\n", ["a got the numbers ('0', '1') in one tenure"]),
+        ("4.00 b acquire-begin B 8 acquired 3\n", ["b got the numbers ('3',) in one tenure"]),
+        ("4.00 b acquire-begin B 8 acquired\n", ["b got the numbers ('',) in one tenure"]),
+    ],
+)
+def test_a_number_that_two_have_or_that_changes_is_reported(text: str, wrong: list[str]) -> None:
+    assert wrong_numbers(found(f"3.00 a acquire-begin A 7 acquired 0\n{text}"), 3) == wrong
 
 
 # --- tokens and on_lose --------------------------------------------------------------------------

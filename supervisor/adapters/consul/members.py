@@ -43,6 +43,7 @@ class Member:
     session: str
     value: bytes = b""  # of the key or contender key. Empty: a waiting node of an election has none
     listed: ListedSession | None = None  # the session as the list shows it. None: the list does not show it
+    slot: int | None = None  # the number of its slot. None: it has none
 
     @property
     def node(self) -> str:
@@ -246,10 +247,16 @@ def _of_election(settings: ItemSettings, view: KeyView, sessions: SessionsView) 
 
 def _of_semaphore(settings: SemaphoreSettings, view: SlotsView) -> Members:
     alive, slot_record = view.all_alive(), view.slot_record
-    named, line = view.named, sorted(alive.values(), key=lambda key: key.create_index)
-    holders = [Member(Part.HOLDER, key.name, key.value) for key in line if key.name in named]
+    named, numbers, line = view.named, view.numbers, sorted(alive.values(), key=lambda key: key.create_index)
+    holders = [
+        Member(Part.HOLDER, key.name, key.value, slot=numbers.get(key.name))
+        for key in line
+        if key.name in named
+    ]
     waiting = [Member(Part.CANDIDATE, key.name, key.value) for key in line if key.name not in named]
-    gone = [Member(Part.VANISHED, session) for session in named if session not in alive]
+    gone = [
+        Member(Part.VANISHED, session, slot=numbers.get(session)) for session in named if session not in alive
+    ]
     unusable = view.lock is not None and slot_record is None
     notes = (f"cannot tell which nodes have a slot: {view.lock.why}",) if unusable and view.lock else ()
     delays = [settings.prune_delay_s, *(key.prune_delay_s or 0.0 for key in view.contenders)]

@@ -68,6 +68,7 @@ def start_of(
         rival_at=now + _time_left_s(settings, hook) if lost else None,
         kind=settings.kind,
         holders=(Holder(SESSION, own),) if leads and of_many else (),
+        slot=0 if of_many and event not in ("change", "check") else None,
         role={"change": Role.HOLDING, "check": Role.WAITING}.get(event),
         previous=Previous(end, target, node=target, host=target) if tells_end else None,
     )

@@ -1,8 +1,9 @@
 """The value of a semaphore's ``.lock``, and of contender keys: JSON that other programs also read.
 
 The form is that of Consul's own client: ``{"Limit": 3, "Holders": {"<session>": true}}``, to which we add
-``PruneDelay``, and ``Slots`` with the numbers of the holders' slots. A list of holders, as in some guides, is read and never written. Fields of other programs are
-kept. Pure functions of bytes, which must never decide what a record means.
+``PruneDelay``, and ``Slots`` with the numbers of the holders' slots. A list of holders, as in some guides, is
+read and never written. Fields of other programs are kept. Pure functions of bytes, which must never decide
+what a record means.
 """
 
 import json

@@ -17,8 +17,9 @@ from supervisor.core.actions import Fault, Holder, Reason, Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lock.semaphore import SemaphoreLock
+from supervisor.core.lock.slots import LOCK
 from supervisor.core.machines.guard import Guard
-from supervisor.core.outcomes import View
+from supervisor.core.outcomes import SlotsView, View
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.reporting.telemetry.event_log import Event
@@ -265,6 +266,8 @@ class Status:
             yield f"holds, and the service {service} does not name it: the agent has not confirmed it"
         for fault in contender.faults or ():
             yield _cannot_start(fault)
+        if why := _why_no_number(contender):
+            yield f"its slot has no number, {why}"
         if contender.altered:
             yield f"{ALTERED}: {contender.altered}"
         if history.unrecorded:
@@ -321,6 +324,20 @@ def _waits(contender: Contender, guard: Guard, wall: float) -> str:
     shoots = "" if fence is None or guard.shoots_at(fence) == NEVER else ", or until the fence has ended well"
     sure = f"if its machine is off: `consul-supervisor confirm-off {name}`"
     return f"{bounded(guard.waits_for)}, whose tenure record {says}: {ends}{shoots}; {sure}"
+
+
+def _why_no_number(contender: Contender) -> str:
+    """Return why the slot of this node has no number. Blank: it has one, or this node has no slot."""
+    tenure, view = contender.tenure, contender.lock.view
+    if tenure is None or tenure.slot is not None or not isinstance(view, SlotsView):
+        return ""
+    unknown = [each for each in view.named if each not in view.numbers and each != tenure.session]
+    if not unknown:
+        return f"and its next tenure gets one: `consul-supervisor step-down {contender.settings.name}`"
+    others = f" and {len(unknown) - 1} more" if unknown[1:] else ""
+    return (
+        f"because `consul lock` or an older release has written {LOCK}, without that of {unknown[0]}{others}"
+    )
 
 
 def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterator[str]:
@@ -401,6 +418,7 @@ def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
         "session": tenure.session if tenure is not None else contender.session.id,
         "lock_index": tenure.lock_index if tenure is not None else 0,
         "fencing_token": tenure.token if tenure is not None else 0,
+        "slot": tenure.slot if tenure is not None else None,
         "lease_room_s": round(contender.lease.room_s, 3) if settings.contend else None,
         **limits,
     }

@@ -1,7 +1,7 @@
-"""``python -m tests.consul.semaphores``: twenty supervisors, three slots, and all kinds of faults.
+"""``python -m tests.consul.semaphores``: twenty supervisors, five slots, and all kinds of faults.
 
     python -m tests.consul.semaphores                      five minutes, a seed of its own
-    python -m tests.consul.semaphores --seed 7 --minutes 1
+    python -m tests.consul.semaphores --seed 7 --minutes 1 --nodes 12
     python -m tests.consul.semaphores --keep FOLDER        all logs and records stay there
 
 Exit code 1: a promise was broken, or something was left behind.
@@ -22,13 +22,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.consul.semaphores")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
     parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--nodes", type=int, default=NODES)
     parser.add_argument("--keep", type=Path, help="an empty folder for all files of the round")
     given = parser.parse_args()
-    print(f"seed {given.seed}: {NODES} supervisors, {LIMIT} slots, {given.minutes:g} minutes", flush=True)
+    print(
+        f"seed {given.seed}: {given.nodes} supervisors, {LIMIT} slots, {given.minutes:g} minutes", flush=True
+    )
     with tempfile.TemporaryDirectory(prefix="semaphores-") as made:
         folder = Path(given.keep or made)
         with Agent(folder / "consul") as agent:
-            played = Round(agent, folder / "nodes", "round", given.seed)
+            played = Round(agent, folder / "nodes", "round", given.seed, given.nodes)
             try:
                 played.play(given.minutes * 60)
                 for kind, count in sorted(played.faults.items()):

@@ -17,10 +17,18 @@ from tests.consul.elections.scene import boottime
 from tests.consul.semaphores.scene import FLAGS, SlotScene
 from tests.support.consul import Agent
 from tests.support.supervisor import until
-from tests.support.tenures import KILLED, STARTED, beyond_limit, tenures, told_line, wrong_tokens
+from tests.support.tenures import (
+    KILLED,
+    STARTED,
+    beyond_limit,
+    tenures,
+    told_line,
+    wrong_numbers,
+    wrong_tokens,
+)
 
 NODES = 20
-LIMIT = 3
+LIMIT = 5
 TTL_S = 2
 PRUNE_DELAY_S = 5
 ROOM_S = 5 - 0.5 - 0.1 - 1.0  # prune_delay - margin - kill_after of on_acquire - on_lose
@@ -41,12 +49,12 @@ class Round(SlotScene):
 
     limit: int = LIMIT
 
-    def __init__(self, agent: Agent, folder: Path, name: str, seed: int) -> None:
+    def __init__(self, agent: Agent, folder: Path, name: str, seed: int, nodes: int = NODES) -> None:
         super().__init__(agent, folder, name)
         self.faults: Counter[str] = Counter()
         self.limits = [(0, LIMIT)]
         self._random = random.Random(seed)
-        self._names = [f"n{number:02}" for number in range(NODES)]
+        self._names = [f"n{number:02}" for number in range(nodes)]
         self._starts: Counter[str] = Counter()
         self._start_at: dict[str, float] = {}
         self._touched_at: dict[str, float] = {}
@@ -105,16 +113,22 @@ class Round(SlotScene):
         self._all_there()
 
     def judge(self) -> None:
-        """Check that no more nodes acted than the limit allowed, and what is left in Consul.
+        """Check that no more nodes acted than the limit allowed, none with the number of another, and what is
+        left in Consul.
 
         A killed node counts until its room is over. No clock decides which limit held for a slot, because the
         token is the index at which the slot was taken, and a change of the limit has one as well.
         """
         found = tenures(self.records(), self.name, ROOM_S)
         broken = [*beyond_limit(found, self.limits), *wrong_tokens(found, slots=True)]
+        broken += wrong_numbers(found, LIMIT)
         begun = Counter(tenure.node for tenure in found)
+        used = ", ".join(
+            f"{n} of {slot}" for slot, n in sorted(Counter(each.slots[0] for each in found).items())
+        )
+        print(f"tenures by number: {used}")
         print(f"tenures: {len(found)}, of one supervisor {min(begun.values())} to {max(begun.values())}")
-        if len(found) > 3 * NODES:
+        if len(found) > 3 * len(self._names):
             broken += [f"{node} never held" for node in self.nodes if node not in begun]
         assert not broken, "\n".join(broken)
         self.judge_leftovers()
@@ -128,7 +142,7 @@ class Round(SlotScene):
         """Return whether each node has logged its begin; a killed node may have left its entry in Consul."""
         for node, starts in self._starts.items():
             self._wait_started(node, starts)
-        count = LIMIT, NODES - LIMIT
+        count = LIMIT, len(self._names) - LIMIT
         until(lambda: (len(self.holders()), len(self.line())) == count, f"{count} hold and wait", 60)
 
     def _wait_started(self, node: str, count: int) -> None:

@@ -1,8 +1,10 @@
 """``consul lock -n=3`` and supervisors share three slots."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from tests.consul.semaphores.consul_lock import HOOK, Locker, tenures_of_all
 from tests.consul.semaphores.scene import FLAGS, SlotScene
 from tests.support.captured import captured
 from tests.support.consul import BINARY
-from tests.support.supervisor import PATIENCE_S, until
+from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
 from tests.support.tenures import most_at_once
 
 # How often each kind must have begun beside the other kind.
@@ -106,3 +108,36 @@ def test_consul_lock_refuses_another_limit_beside_our_record(
     assert refused.returncode == 1
     assert f"semaphore limit conflict (lock: 3, local: {limit})" in refused.stderr
     assert a.running and scene.holders() == ["a"]
+
+
+@pytest.mark.long
+def test_a_slot_that_is_taken_beside_consul_lock_has_no_number_and_status_says_why(scene: SlotScene) -> None:
+    """`consul lock` writes the record without our numbers, which come back once a and it have left."""
+    scene.leaves = scene.restarts = True
+    a = scene.holder("a")
+    with lockers(scene, 1, "sleep 1", again=False):
+        scene.wait(hook=HOOK, stage="begin")
+        b = scene.holder("b")
+        assert scene.lock()["Slots"] == {scene.session_of("b"): None}
+        scene.wait(hook=HOOK, stage="end")
+    until(lambda: scene.holders() == ["a", "b"], "it has left")
+    before = scene.session_of("a")
+    assert (item(a)["slot"], item(a)["warnings"], item(b)["slot"]) == (0, [], None)
+    (warning,) = item(b)["warnings"]
+    why = "because `consul lock` or an older release has written .lock, without that of"
+    assert warning == f"its slot has no number, {why} {before}"
+    assert a.stop() == 0
+    a.start()
+    scene.wait_holders("a", "b")
+    assert scene.calls("a")[1] == "lose shutdown"
+    assert [r.slot for r in scene.records(node="a", stage="begin") if r.event != "change"] == ["0", "0", "0"]
+    until(lambda: "consul-supervisor step-down" in item(b)["warnings"][0], "b may get a number now")
+    done = command("step-down", scene.name, "--config", str(b.config_path))
+    assert done.returncode == 0, done.stderr
+    until(lambda: item(b)["slot"] == 1 and not item(b)["warnings"], "b has a number")
+
+
+def item(node: Supervisor) -> dict[str, Any]:
+    (found,) = json.loads(command("status", "--json", "--config", str(node.config_path)).stdout)["items"]
+    assert isinstance(found, dict)
+    return found

@@ -63,7 +63,12 @@ def test_a_record_that_is_no_semaphores_is_reported_and_left_alone(scene: SlotSc
 def test_an_empty_record_with_the_flags_of_a_semaphore_is_new(scene: SlotScene) -> None:
     assert scene.put_lock(b"")
     scene.holder("a")
-    assert scene.lock() == {"Limit": 3, "Holders": {scene.session_of("a"): True}, "PruneDelay": "4s"}
+    assert scene.lock() == {
+        "Limit": 3,
+        "Holders": {scene.session_of("a"): True},
+        "PruneDelay": "4s",
+        "Slots": {scene.session_of("a"): 0},
+    }
 
 
 @pytest.mark.long

@@ -54,9 +54,12 @@ def test_the_hooks_of_a_semaphore_get_its_facts(scene: SlotScene) -> None:
     assert {"session": scene.session_of("b"), "value": body} in json.loads(began.holders)
     assert len(json.loads(began.holders)) == 2
     session = scene.session_of("b")
+    assert (a_told.slot, began.slot) == ("0", "1")
+    assert scene.lock()["Slots"] == {scene.session_of("a"): 0, session: 1}
     assert b.stop() == 0
     lost = scene.wait(node="b", event="lose", stage="end")
     assert (lost.session, lost.token, lost.kind) == (session, began.token, "semaphore")
+    assert lost.slot == "1"
     assert lost.time_left is not None and lost.time_left > 0
 
 

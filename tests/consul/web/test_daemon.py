@@ -89,6 +89,8 @@ def test_the_status_of_a_semaphore_shows_its_slots(slots: SlotScene) -> None:
     assert (item["kind"], item["limit"], item["effective_limit"], item["leader"]) == (
         "semaphore", 3, 3, None,
     )  # fmt: skip
+    numbers = [one["slot"] for one in (node.item(slots.name) for node in nodes)]
+    assert numbers == [0, 1, 2, None] and not item["warnings"]
     assert nodes[0].ask(f"/holder/{slots.name}").status == 200
     assert nodes[3].ask(f"/holder/{slots.name}").status == 503
 

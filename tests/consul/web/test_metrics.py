@@ -105,7 +105,7 @@ def test_a_scrape_shows_the_tenure_its_hooks_and_consul(node: Supervisor) -> Non
             and {**item, "event": "acquire"}.items() <= sample.labels.items()
         ]
         assert attempts == [1]
-    for metric, value in (("holders", 1), ("limit", 2), ("effective_limit", 2)):
+    for metric, value in (("holders", 1), ("limit", 2), ("effective_limit", 2), ("slot", 0)):
         assert values(families[f"consul_supervisor_{metric}"]) == [value]
     writes = values(families["consul_supervisor_consul_request_duration_seconds"], operation="write")
     assert max(writes) >= 4  # two sessions, an acquire, a slot

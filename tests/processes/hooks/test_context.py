@@ -32,6 +32,14 @@ def test_the_json_object_has_the_names_of_the_environment_and_keeps_numbers() ->
     assert b"\n" not in as_json(facts(replace(CONTEXT, leader=b"a\nb"), attempt=1, node="n", now=0.0, at=0.0))
 
 
+@pytest.mark.parametrize(("slot", "text"), [(0, "0"), (4, "4"), (None, "")])
+def test_the_number_of_a_slot_is_blank_where_there_is_none(slot: int | None, text: str) -> None:
+    given = facts(replace(CONTEXT, kind="semaphore", slot=slot), attempt=1, node="n", now=0.0, at=0.0)
+    assert json.loads(as_json(given))["slot"] == slot
+    assert as_environment(given)["CONSUL_SUPERVISOR_SLOT"] == text
+    assert "slot" not in facts(CONTEXT, attempt=1, node="n", now=0.0, at=0.0), "an election has no slots"
+
+
 @pytest.mark.parametrize(
     ("rival_at", "left"), [(112.3456, 12.345), (100.0, 0.0), (99.0, 0.0), (float("-inf"), 0.0)]
 )

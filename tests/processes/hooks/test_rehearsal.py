@@ -103,6 +103,7 @@ def test_each_kind_of_hook_gets_its_event_as_variables_and_on_standard_input(
     leads = event in ("acquire", "change")
     if section == "semaphores":
         assert [each["session"] for each in facts["holders"]] == ([SESSION] if leads else [])
+        assert facts["slot"] == (0 if has_session else None)
     else:
         own = json.dumps({"Node": os.uname().nodename}, separators=(",", ":"))
         assert facts["leader"] == (own if leads else None)

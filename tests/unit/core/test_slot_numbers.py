@@ -15,9 +15,9 @@ def taken_beside(numbers: dict[str, int | None], **more: int) -> int | None:
     """Return the number that a waiter writes for its own slot, where o1 and o2 hold by these numbers."""
     play = s.full()
     play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2", numbers=numbers, **more)))
-    record = play.last(s.TAKE).slot_record
-    assert dict(record.numbers).items() >= numbers.items()
-    return dict(record.numbers)["s"]
+    written: dict[str, int | None] = dict(play.last(s.TAKE).slot_record.numbers)
+    assert written.items() >= numbers.items()
+    return written["s"]
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,7 @@ def test_a_scrape_shows_stuck_and_paused_items() -> None:
 def test_a_scrape_shows_limits_and_holders_of_a_semaphore() -> None:
     scene = MeteredNode(SLOTS, contender())
     assert (scene.value("limit"), scene.value("effective_limit"), scene.value("holders")) == (3, 3, 0)
+    assert scene.value("slot") == -1
     keys = (o.ContenderKey("x", "x", b"", 5, 1), o.ContenderKey("y", "", b"", 6, 1))
     lock = o.LockKey(4, 7, r.SlotRecord(limit=2, holders=("x", "y")))
     scene.answer(r.WatchSlots, o.SlotsView(7, lock, keys), "s")

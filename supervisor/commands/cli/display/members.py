@@ -162,6 +162,7 @@ def _item(item: Members) -> dict[str, object]:
                 "node": member.node or None,
                 **session_fields(member.listed),
                 "session": member.session,
+                "slot": member.slot,
             }
             for member in item.members
         ],
@@ -212,7 +213,7 @@ def _rows(item: Members) -> list[list[str]]:
 def _cells(member: Member, name: str) -> list[str]:
     consul_node = member.listed.node if member.listed else ""
     return [
-        member.part,
+        member.part if member.slot is None else f"{member.part}, slot {member.slot}",
         escape(name or member.node) or NONE,
         escape(consul_node) or NONE,
         escape(member.session),

@@ -60,6 +60,9 @@ def of_semaphores(items: Iterable[Contender], seen: Seen) -> Iterator[GaugeMetri
     slots = [(each, each.lock) for each in items if isinstance(each.lock, SemaphoreLock)]
     for name, meaning, value in _GAUGES_OF_SLOTS:
         yield _gauge(name, meaning, ITEM, ((labels_of(each), value(lock)) for each, lock in slots))
+    held = ((labels_of(each), None if each.tenure is None else each.tenure.slot) for each, _ in slots)
+    numbers = ((labels, -1 if slot is None else slot) for labels, slot in held)
+    yield _gauge("slot", "The number of the slot that this node has; -1 when it has none.", ITEM, numbers)
     holders = ((labels_of(each), len(view.holders) if (view := seen(each)) else 0) for each, _ in slots)
     yield _gauge("holders", "The number of holders, as far as this node can tell.", ITEM, holders)
 
