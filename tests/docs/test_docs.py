@@ -358,10 +358,10 @@ def all_facts() -> dict[str, Any]:
     context = replace(context, role=Role.LOSING, previous=Previous("fenced"))
     of_slot = facts(replace(context, kind="semaphore"), attempt=1, node="node1", now=0.0, at=0.0)
     of_leader = facts(context, attempt=1, node="node1", now=0.0, at=0.0)
-    (holders,) = set(of_slot) - set(of_leader)
+    more = set(of_slot) - set(of_leader)
     told = list(of_leader.items())
     after = list(of_leader).index("previous_leader") + 1
-    return dict([*told[:after], (holders, of_slot[holders]), *told[after:]])
+    return dict([*told[:after], *of_slots_alone, *told[after:]])
 
 
 def test_hooks_get_the_variables_of_the_table() -> None:

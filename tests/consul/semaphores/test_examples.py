@@ -12,7 +12,7 @@ import pytest
 from tests.consul.semaphores.fleet import Fleet
 from tests.support.consul import Agent
 from tests.support.staging import staged
-from tests.support.supervisor import until
+from tests.support.supervisor import kill_all, processes_of, until
 
 pytestmark = pytest.mark.long
 
@@ -275,3 +275,48 @@ def test_the_job_runs_on_two_of_many_nodes_and_each_node_has_its_turn(make_fleet
         assert holder not in cron.tick()
     assert sorted(set(until(two_run, "the job runs on two nodes")) | stopped) == list(FIVE)
     assert cron.most_at_once == 2
+
+
+# --- shards -----------------------------------------------------------------------------------------
+
+SHARDS = 5
+WORKER = """\
+[ "$1" = --shard ] || exit 2
+note "begins-$2"
+trap 'note "ends-$2"; exit 0' TERM
+while :; do sleep 0.05; done
+"""
+
+
+def test_each_shard_has_one_worker_and_a_worker_keeps_its_shard(make_fleet: MakeFleet) -> None:
+    """Some workers leave in order, one is killed with its machine, and one loses its supervisor alone."""
+    times = {
+        "ttl: 10s": "ttl: 2s",
+        "stop_timeout: 10s": "stop_timeout: 1s",
+        "prune_delay: 45s": "prune_delay: 5s",
+    }
+    fleet = make_fleet("shards", times)
+    fleet.provide("worker", WORKER)
+    nodes = [f"w{number}" for number in range(SHARDS + 4)]
+    for node in nodes:
+        fleet.start(node)
+    workers = {number: fleet.wait(f"begins-{number}", 1)[0] for number in range(SHARDS)}
+    until(lambda: fleet.in_line("service/shards") == len(nodes), "the others wait")
+    for number in (3, 0, 4):
+        assert fleet.nodes[workers[number]].stop() == 0
+        assert fleet.wait(f"begins-{number}", 2)[0] == workers[number]
+    lost = fleet.nodes[workers[1]]
+    kill_all([*processes_of(str(lost.folder))])
+    lost.wait()
+    successor = fleet.wait("begins-1", 2)[1]
+    assert successor != workers[1]
+    for number in range(SHARDS):
+        begun = [node for what, node in fleet.journal() if what in (f"begins-{number}", f"ends-{number}")]
+        assert len(begun) == {1: 2, 2: 1}.get(number, 3), fleet.account()
+        if number != 1:  # the killed worker wrote no end
+            assert fleet.most_at_once(f"begins-{number}", f"ends-{number}") == 1
+    back = fleet.nodes[workers[2]]
+    back.kill()
+    back.start()
+    back.wait_line("role", role="holding", reason="adopted")
+    until(lambda: set(fleet.nodes_that("begins-2")) == {workers[2]}, "it goes on with its shard")
