@@ -358,7 +358,7 @@ def all_facts() -> dict[str, Any]:
     context = replace(context, role=Role.LOSING, previous=Previous("fenced"))
     of_slot = facts(replace(context, kind="semaphore"), attempt=1, node="node1", now=0.0, at=0.0)
     of_leader = facts(context, attempt=1, node="node1", now=0.0, at=0.0)
-    more = set(of_slot) - set(of_leader)
+    of_slots_alone = [(name, fact) for name, fact in of_slot.items() if name not in of_leader]
     told = list(of_leader.items())
     after = list(of_leader).index("previous_leader") + 1
     return dict([*told[:after], *of_slots_alone, *told[after:]])
