@@ -142,13 +142,13 @@ class SemaphoreLock(KnownSlots):
         delays = [self.prune_delay_s, *(key.prune_delay_s or 0.0 for key in keys if key is not None)]
         if None in keys and slot_record.prune_delay_s is not None:
             delays.append(slot_record.prune_delay_s)  # a vanished holder's own prune delay went with its key
-        limit = self.limit if slot_record.limit is None else slot_record.limit
         numbers = {each: number for each, number in view.numbers.items() if each not in leaves}
         # `consul lock` and older releases write no numbers, so their holders may have any. Otherwise a number
         # below the limit is free, because fewer holders stay.
         used, all_known = set(numbers.values()), len(numbers) == len(staying)
         numbers[session] = next(each for each in count() if each not in used) if all_known else None
         slot_record = replace(slot_record, numbers=tuple(numbers.items()))
+        limit = self.limit if slot_record.limit is None else slot_record.limit
         return replace(slot_record, limit=limit, holders=(*staying, session), prune_delay_s=max(delays))
 
     def _pruned_by(self, slot_record: SlotRecord) -> tuple[Pruned, ...]:
