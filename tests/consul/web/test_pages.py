@@ -90,7 +90,8 @@ def slots() -> dict[str, Any]:
     lock = o.LockKey(1, 2, SlotRecord(3, ("s",)))
     view = o.SlotsView(5, lock, (o.ContenderKey("s", "s", b"{}", 1, 1),))
     stage = Stage()
-    stage.node.by_name["n"] = replace(one, lock=replace(one.lock, view=view))
+    tenure = replace(TENURE, slot=0)
+    stage.node.by_name["n"] = replace(one, lock=replace(one.lock, view=view), tenure=tenure)
     stage.answers(view)
     return stage.told
 
