@@ -115,16 +115,19 @@ def test_a_slot_that_is_taken_beside_consul_lock_has_no_number_and_status_says_w
     """Each write of `consul lock` drops our numbers. They come back once those have left who held then."""
     scene.leaves = scene.restarts = True
     a = scene.holder("a")
-    with lockers(scene, 1, "sleep 1", again=False):
+    enough = scene.folder / "enough"
+    with lockers(scene, 1, f"until [ -e {enough} ]; do sleep 0.1; done", again=False):
         scene.wait(hook=HOOK, stage="begin")
         b = scene.holder("b")
         assert scene.lock()["Slots"] == {scene.session_of("b"): None}
+        enough.touch()
         scene.wait(hook=HOOK, stage="end")
-    until(lambda: scene.holders() == ["a", "b"], "it has left")
+    until(lambda: sorted(scene.holders()) == ["a", "b"], "it has left")  # it sorts the sessions
     assert "Slots" not in scene.lock()
     assert (item(a)["slot"], item(a)["warnings"], item(b)["slot"]) == (0, [], None)
     why = "because `consul lock` or an older release has written .lock, without that of"
-    assert item(b)["warnings"] == [f"its slot has no number, {why} {scene.session_of('a')}"]
+    warnings = [f"its slot has no number, {why} {scene.session_of('a')}"]
+    until(lambda: item(b)["warnings"] == warnings, "b has seen that it has left")
     numbers: list[tuple[Supervisor, int | None]] = [(a, None), (b, 0), (a, 1)]
     for node, slot in numbers:
         assert node.stop() == 0
