@@ -16,10 +16,12 @@ rm -rf $base
 mkdir -p $base
 # shellcheck disable=SC2016  # $(REPO_URI) is for apt-get
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)
-[ -n "$mirror" ] && debootstrap --variant=minbase --include=python3 trixie $base/tree "$mirror" >$base/log 2>&1 || {
-    echo "cannot make a Debian: this machine's apt has no source of Debian 12, or see $base/log" >&2
+cannot() {
+    echo "cannot make a Debian for the image: $1" >&2
     exit 1
 }
+[ -n "$mirror" ] || cannot "this machine's apt has no source of Debian 12"
+debootstrap --variant=minbase --include=python3 trixie $base/tree "$mirror" >$base/log 2>&1 || cannot "see $base/log"
 tar -C $base/tree --exclude=./dev --exclude=./var/cache/apt --exclude=./var/lib/apt/lists -cf $base/rootfs.part .
 mv $base/rootfs.part $base/rootfs.tar
 rm -rf $base/tree
