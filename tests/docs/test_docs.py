@@ -72,6 +72,7 @@ from tests.support.pages import (
     SAFETY,
     SECURITY,
     START,
+    TOOLS,
     Shown,
     anchors,
     fenced,
@@ -88,7 +89,7 @@ COMMANDS = ROOT / "docs" / "commands.md"
 LOGS = ROOT / "docs" / "logs.md"
 SEMAPHORES = ROOT / "docs" / "semaphores.md"
 # Other tests of docs, tests/consul/test_rights.py and tests/system/packaging have these pages.
-ELSEWHERE = (DRILL, INSTALL, SECURITY, OPERATIONS, START, *FIRST_PAGES)
+ELSEWHERE = (DRILL, INSTALL, SECURITY, OPERATIONS, START, TOOLS, *FIRST_PAGES)
 SHOWN = Shown(*(page for page in DOCS if page not in ELSEWHERE))
 LOAD_BALANCERS = ROOT / "docs" / "load-balancers.md"
 FENCE = ROOT / "docs" / "fence.md"

@@ -22,6 +22,7 @@ SAFETY = ROOT / "docs" / "safety.md"
 SECURITY = ROOT / "docs" / "security.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
 START = ROOT / "docs" / "start.md"
+TOOLS = ROOT / "docs" / "tools.md"
 RECIPES = ROOT / "examples" / "README.md"
 FIRST_PAGES = tuple(ROOT / "docs" / f"{page}.md" for page in ("README", "moving", "comparison"))
 DOCS = sorted((ROOT / "docs").glob("*.md"))
