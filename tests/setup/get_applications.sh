@@ -11,4 +11,5 @@ exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/sbin/ip iproute2
 /usr/bin/arping iputils-arping
 /usr/sbin/fence_dummy fence-agents
+/usr/lib/ocf/resource.d/heartbeat/IPaddr2 resource-agents
 END
