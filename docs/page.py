@@ -43,10 +43,38 @@ def status(now: datetime) -> Status:
         "healthy": False,
         "troubles": [stuck],
         "warnings": [],
-        "consul": {"address": "http://127.0.0.1:8500", "answered_s_ago": 0.2, "token_refused": False},
+        "consul": {
+            "address": "http://127.0.0.1:8500",
+            "answered_s_ago": 0.2,
+            "token_refused": False,
+            "fleet": None,
+        },
         "last_event": _ago(now, 30),
         "items": [_namenode(now), _activemq(now), _redis(now), _rebuild(now)],
     }
+
+
+def fleet() -> Status:
+    """Return what a daemon whose status names a fleet tells of it: a node for each state of a check."""
+    said = [
+        ("vm2", "passing", "vm2: healthy", {"activemq": ("waiting", ""), "namenode": ("holding", "token 8")}),
+        ("vm3", "critical", "TTL expired", {"namenode": ("waiting", "")}),
+        ("vm4", "warning", "vm4: NOT HEALTHY", {"namenode": ("paused", "by root (kernel)")}),
+        ("vm7", "passing", "vm7: healthy", {"namenode": ("holding", "token 48213")}),
+    ]
+    nodes = [
+        {
+            "node": name,
+            "consul_node": f"consul-{name}",
+            "page": f"http://{name}:8555/",
+            "status": status_,
+            "says": says,
+            "items": {of: {"role": role, "detail": detail} for of, (role, detail) in items.items()},
+            "left_out": 0,
+        }
+        for name, status_, says, items in said
+    ]
+    return {"version": 1, "why": None, "nodes": nodes}
 
 
 def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> Status:

@@ -9,7 +9,7 @@ import asyncio
 import os
 import resource
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,8 +62,12 @@ class Listeners:
         *,
         node_name: str,
         path: Path | None,
+        fleet: Callable[[], Awaitable[bytes]],
     ) -> None:
-        """Make the listeners without opening them. ``path``: of the configuration, if it has one."""
+        """Make the listeners without opening them. ``path``: of the configuration, if it has one.
+
+        fleet: returns the body of ``/v1/fleet``.
+        """
         self._config = config
         self._contenders = contenders
         self._execute = execute  # carries out a command from the control socket
@@ -75,7 +79,7 @@ class Listeners:
         self.history = History(time.time, clock)
         self.status = Status(contenders, self.history, facts, time.time, clock)
         self.metrics = Metrics(self.status, self.history, clock, time.time)
-        self._routes = Routes(self.status, self.metrics)
+        self._routes = Routes(self.status, self.metrics, fleet)
         self._control: Control | None = None
         self._listener = self._new_listener()
         self._moving = asyncio.Lock()

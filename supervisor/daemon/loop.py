@@ -131,7 +131,14 @@ class Daemon:
             contenders, self.dispatch, time.time, lambda item: log.line("info", "pause-over", item=item)
         )
         self._listeners = Listeners(
-            config, contenders, self._operator.execute, log, boottime, node_name=node_name, path=path
+            config,
+            contenders,
+            self._operator.execute,
+            log,
+            boottime,
+            node_name=node_name,
+            path=path,
+            fleet=lambda: self._fleet.shown(),
         )
         self._monitor = HookMonitor(self.dispatch, log, environ, path, self._on_unhandled_exception)
         self._notifier = SystemdNotifier(

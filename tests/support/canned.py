@@ -1,6 +1,6 @@
 """A server of the page beside a status that the test makes up, which no real Consul would show at will.
 
-The page and its headers are the product's own; only ``/v1/status`` and ``/v1/events`` are made up.
+The page and its headers are the product's own; only the documents below ``/v1/`` are made up.
 """
 
 import json
@@ -15,6 +15,7 @@ class CannedDaemon(Server):
     """A server that answers ``/`` as a daemon does, and ``/v1/status`` with ``status``.
 
     status: the status. None: the server does not answer.
+    fleet: what ``/v1/fleet`` answers. None: it does not answer.
     events: the events of ``/v1/events``, the oldest first.
     """
 
@@ -22,6 +23,7 @@ class CannedDaemon(Server):
         super().__init__(_Handler, poll_s=0.01)
         self.status = status
         self.events: list[dict[str, Any]] = []
+        self.fleet: dict[str, Any] | None = None
         self.page = load_page()
 
 
@@ -36,6 +38,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path.startswith("/v1/events") and self.server.status is not None:
             document = {"version": 1, "events": self.server.events}
             self._answer(json.dumps(document).encode(), (("Content-Type", "application/json"),))
+        elif self.path == "/v1/fleet" and self.server.fleet is not None:
+            self._answer(json.dumps(self.server.fleet).encode(), (("Content-Type", "application/json"),))
         self.close_connection = True
 
     def _answer(self, body: bytes, headers: tuple[tuple[str, str], ...]) -> None:

@@ -19,6 +19,7 @@ from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.command_requests import ReadSessions
 from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory
 from supervisor.adapters.consul.limiter import Limiter
+from supervisor.adapters.consul.presence import Present, asked_at, not_shown
 from supervisor.adapters.consul.rate import RateLimit
 from supervisor.adapters.consul.shared.grouping import (
     READ_TOGETHER_MAX,
@@ -66,6 +67,7 @@ HISTORY_CONCURRENT_MAX = 2  # of those about history, because a failover has man
 READ_BYTES_MAX = 256 << 10  # of a list that holders repeat each few seconds; its decoding stops the loop
 LARGE_S = 60.0  # how long a list that was too large is not read again, and a large key waits for others
 LARGE_BYTES = 128 << 10  # of the answer for one key; a holder's own value has at most 64 KiB
+PRESENT_BYTES_MAX = 1 << 20  # of all daemons of a fleet; their decoding stops the loop
 TOO_LARGE_PAUSE_S = 2.0  # because Consul sends much of a list before its size is known to be too large
 NOT_SENT = Unknown("not sent: too many requests were already in flight")
 
@@ -206,6 +208,21 @@ class ConsulClient:
     async def list_keys(self, query: ListQuery) -> Listing | Unknown | Denied | None:
         """Send a query for all keys below a prefix that no contender waits for. None: Consul refuses it."""
         return await self._listed(query)
+
+    async def present(self, service: str, within_s: float) -> list[Present] | str:
+        """Return the daemons that are registered as this service, or why Consul does not show them."""
+        try:
+            async with asyncio.timeout(within_s):
+                response = await self._transport.exchange(
+                    self._codec.question(asked_at(service)), timeout_s=within_s, fresh=False
+                )
+        except (ExchangeFailed, TimeoutError) as failure:
+            return not_shown(service, str(failure) or f"no answer within {within_s:g} s")
+        if len(response.content) > PRESENT_BYTES_MAX:
+            return not_shown(
+                service, f"its answer has more than {PRESENT_BYTES_MAX} bytes; `members` shows it"
+            )
+        return self._codec.decode_present(service, response)
 
     async def close(self) -> None:
         for query in (*self._watchers.values(), *self._readers.values()):

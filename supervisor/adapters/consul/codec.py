@@ -14,6 +14,7 @@ import requests
 from supervisor.adapters.consul import permissions, services
 from supervisor.adapters.consul.calls import Call, as_json, get, key_path, put, transaction
 from supervisor.adapters.consul.endpoints import endpoint_of, outcome_of
+from supervisor.adapters.consul.presence import Present, shown
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
 from supervisor.adapters.consul.semaphore import reader_of
 from supervisor.adapters.consul.shared.listing import Listing, listed
@@ -107,6 +108,10 @@ class Codec:
         except MalformedResponse as error:
             return unreadable(error)
         return failed(response)
+
+    def decode_present(self, service: str, response: requests.Response) -> list[Present] | str:
+        """Return the daemons of this service, or why Consul does not show them."""
+        return shown(service, response, self._token.called)
 
     def slots_in_parts(self, prefix: str, responses: Sequence[requests.Response]) -> Outcome:
         """Return the outcome of single reads of keys below this prefix."""

@@ -7,12 +7,13 @@ change of meta at once, and defers the output of a check. A pair for each role l
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import requests
 
-from supervisor.adapters.consul import services
+from supervisor.adapters.consul import permissions, services
 from supervisor.adapters.consul.calls import Call, put
-from supervisor.adapters.consul.responses import MalformedResponse, json_of
+from supervisor.adapters.consul.responses import MalformedResponse, is_filtered, json_of, why
 from supervisor.core.actions import Role
 from supervisor.core.frozen import dataclass
 from supervisor.core.requests import PassService, RegisterService
@@ -56,6 +57,12 @@ class Present:
     parts: Mapping[str, tuple[str, str]]  # by item: its role, and what it tells of it
     status: str  # the worst of its checks and of those of the agent: passing | warning | critical
     says: str  # the output of that check
+
+    @property
+    def left_out(self) -> int:
+        """How many items did not fit."""
+        told = self.meta.get(LEFT_OUT, "")
+        return int(told) if told.isdecimal() and len(told) < 10 else 0
 
 
 def register(request: RegisterPresence) -> Call:
@@ -117,8 +124,43 @@ def parts_of(meta: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     return parts
 
 
-def present_of(response: requests.Response) -> list[Present]:
-    """Return the daemons in an answer of ``/v1/health/service/NAME``. Raises MalformedResponse."""
+def asked_at(service: str) -> str:
+    """Return the path below ``/v1/`` at which Consul shows the daemons of this service."""
+    return f"health/service/{quote(service, safe='')}"
+
+
+def shown(service: str, response: requests.Response, token: str) -> list[Present] | str:
+    """Return the daemons in an answer of this service, or why Consul does not show them, or not all.
+
+    token: the name of the token in errors.
+    """
+    try:
+        if response.status_code == 403:
+            return not_shown(service, permissions.explain(why(response), token, _rules(service)))
+        found = _present_of(response) if response.status_code == 200 else why(response)
+    except MalformedResponse as fault:
+        return not_shown(service, str(fault))
+    if isinstance(found, str):
+        return not_shown(service, found)
+    if is_filtered(response) or not found:
+        return f"Consul shows no node as the service {service}, or not all; {reads_fleet(service)}"
+    return found
+
+
+def not_shown(service: str, reason: str) -> str:
+    return f"Consul does not show the service {service}: {reason}"
+
+
+def reads_fleet(service: str) -> str:
+    """Return the remedy where a token does not see all daemons."""
+    return f"to see all nodes, give the token: {_rules(service)}"
+
+
+def _rules(service: str) -> str:
+    return f'service "{service}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
+
+
+def _present_of(response: requests.Response) -> list[Present]:
     try:
         found = [_present(entry) for entry in json_of(response, list)]
     except (AttributeError, KeyError, TypeError, ValueError):

@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 from typing import Self
-from urllib.parse import quote
 
 import requests
 
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.adapters.consul.endpoints import DROPPED
-from supervisor.adapters.consul.presence import Present, present_of
-from supervisor.adapters.consul.responses import MalformedResponse, error_text, why
+from supervisor.adapters.consul.presence import Present, asked_at, not_shown
+from supervisor.adapters.consul.responses import error_text
 from supervisor.adapters.consul.token import Token
 from supervisor.adapters.transport import Endpoint, ExchangeFailed, Transport
 from supervisor.config import ConsulSettings
@@ -132,24 +131,11 @@ class OneOffClient:
 
     async def present(self, service: str) -> list[Present] | str:
         """Return the daemons that are registered as this service, or why Consul does not show them."""
-        asked = f"health/service/{quote(service, safe='')}"
         try:
-            response = await self.exchange(self.codec.question(asked), LOOKUP_S)
-            if response.status_code != 200:
-                return f"Consul does not show the service {service}: {why(response)}; {reads_fleet(service)}"
-            found = present_of(response)
-        except (ExchangeFailed, MalformedResponse) as failure:
-            return f"Consul does not show the service {service}: {failure}"
-        hides = response.headers.get("X-Consul-Results-Filtered-By-ACLs") == "true"
-        if hides or not found:
-            return f"Consul shows no node as the service {service}, or not all; {reads_fleet(service)}"
-        return found
-
-
-def reads_fleet(service: str) -> str:
-    """Return the remedy where a token does not see all daemons."""
-    rules = f'service "{service}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
-    return f"to see all nodes, give the token: {rules}"
+            response = await self.exchange(self.codec.question(asked_at(service)), LOOKUP_S)
+        except ExchangeFailed as failure:
+            return not_shown(service, str(failure))
+        return self.codec.decode_present(service, response)
 
 
 def key_view(key: str, outcome: Outcome) -> KeyView:

@@ -11,8 +11,8 @@ from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotR
 from supervisor.adapters.consul.endpoints import endpoint_of
 from supervisor.adapters.consul.history_requests import WriteHistory, history_key
 from supervisor.adapters.consul.order_requests import ReadOrder, orders_folder
-from supervisor.adapters.consul.presence import RegisterPresence
-from supervisor.adapters.consul.query import OneOffClient, reads_fleet
+from supervisor.adapters.consul.presence import RegisterPresence, reads_fleet
+from supervisor.adapters.consul.query import OneOffClient
 from supervisor.adapters.consul.responses import MalformedResponse, json_of, why
 from supervisor.adapters.consul.token import TokenError
 from supervisor.adapters.transport import ExchangeFailed

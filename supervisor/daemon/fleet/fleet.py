@@ -6,6 +6,7 @@ from supervisor.adapters.runtime.background import Background
 from supervisor.config import Config
 from supervisor.core.actions import Action
 from supervisor.core.events import Event
+from supervisor.daemon.fleet.catalog import Catalog
 from supervisor.daemon.fleet.history import CLOSE_S, TenureHistory
 from supervisor.daemon.fleet.orders import FollowedOrders
 from supervisor.daemon.fleet.presence import Presence
@@ -21,6 +22,8 @@ class Fleet:
         self._tenures = TenureHistory(config, shared)
         self._presence = Presence(config, shared)
         self._orders = FollowedOrders(config, shared, kept_orders, keep_orders)
+        self._catalog = Catalog(config, shared)
+        self.shown = self._catalog.body  # the whole fleet as JSON, for whoever asks this daemon
         self.on_facts = self._tenures.on_step
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
@@ -28,7 +31,7 @@ class Fleet:
         self._orders.on_step(event, actions)
 
     def follow(self, config: Config) -> None:
-        for part in (self._tenures, self._presence, self._orders):
+        for part in (self._tenures, self._presence, self._orders, self._catalog):
             part.follow(config)
 
     def begin(self, background: Background) -> None:
@@ -39,6 +42,7 @@ class Fleet:
     async def close(self, *, in_haste: bool, leaves: bool) -> None:
         """End all parts. ``leaves``: whether this node also leaves Consul's catalog."""
         self._orders.close()
+        self._catalog.close()
         await self._tenures.close(0.0 if in_haste else CLOSE_S)
         if leaves:
             await self._presence.leave()

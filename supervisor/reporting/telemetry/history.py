@@ -65,6 +65,7 @@ class History:
         self.foreign_orders: dict[str, str] = {}  # by key in Consul that is no order: why
         self.orders_fault = ""  # why others may be there that this node does not know. Blank: there are none
         self.absent = ""  # why Consul's catalog does not show this node. Blank: it does, or is not to
+        self.fleet = ""  # the service as which all daemons are registered. Blank: there is no fleet
         self.events = EventLog(wall)  # the events of this node
         self.leaders = Leaders(wall)
         self._items: dict[str, ItemHistory] = {}

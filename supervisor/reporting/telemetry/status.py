@@ -197,6 +197,7 @@ class Status:
             "address": self._facts.consul,
             "answered_s_ago": None if answered_at is None else round(max(0.0, now - answered_at), 3),
             "token_refused": bool(self._history.why_token_refused(now)),
+            "fleet": self._history.fleet or None,
         }
 
     def _item(self, name: str, contender: Contender, now: float) -> str:

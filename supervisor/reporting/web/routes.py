@@ -3,18 +3,19 @@
     /                                 a page for people, whose script reads /v1/status: docs/http.md
     /v1/status                        the whole status as JSON: docs/http.md
     /v1/events, /v1/events?newest=N   this node's tenures and commands as JSON, also of earlier processes
+    /v1/fleet                         all nodes, as Consul's catalog shows them, as JSON: docs/http.md
     /leader/NAME, /holder/NAME        200 while this node holds NAME at this instant, else 503
     /healthz                          200, or 503 with the reasons
     /metrics                          for Prometheus: docs/metrics.md
 
 HEAD and OPTIONS, which load balancers send, have the answer of GET without its body. This module must only
-look: it sends Consul no request, carries out no command, and waits for nothing.
+look: it carries out no command, and sends Consul no request. Only the fleet is asked for by its owner.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from supervisor.core.actions import Role
 from supervisor.core.contender.state import Contender
@@ -36,10 +37,12 @@ HOLDER_PATHS = ("/leader/", "/holder/")
 class Routes:
     """The answers of one daemon."""
 
-    def __init__(self, status: Status, metrics: Metrics) -> None:
+    def __init__(self, status: Status, metrics: Metrics, fleet: Callable[[], Awaitable[bytes]]) -> None:
+        """Keep the parts. ``fleet``: returns the body of ``/v1/fleet``, which may take seconds."""
         self._status = status
         self._page = load_page()
         self._metrics = metrics
+        self._fleet = fleet
         self._scraping = asyncio.Lock()
         self._pages: dict[str, Callable[[str], HttpAnswer]] = {  # by path, from the query
             "/": lambda query: self._page,
@@ -49,7 +52,7 @@ class Routes:
         }
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:
-        """Return the answer to a request of any method, at once except for metrics, which take longer."""
+        """Return the answer to a request of any method, at once except for metrics and the fleet."""
         if request.method not in METHODS:
             return refusal(
                 405,
@@ -57,7 +60,10 @@ class Routes:
                 ALLOW,
             )
         path, _, query = request.target.partition("?")
-        found = await self._scraped(request) if path == "/metrics" else self._find(path, query)
+        if path == "/v1/fleet":
+            found = HttpAnswer(200, await self._fleet(), (JSON, NO_STORE))
+        else:
+            found = await self._scraped(request) if path == "/metrics" else self._find(path, query)
         if request.method == "OPTIONS":
             return HttpAnswer(found.status, headers=(*found.headers, ALLOW))
         return found

@@ -53,6 +53,7 @@ def seen() -> dict[str, set[str]]:
     stage = Stage()
     statuses = [stage.told for _ in happenings(stage)]
     stage = Stage(tenure=TENURE)
+    stage.history.fleet = "consul-supervisor"
     stage.status._facts = replace(stage.status._facts, config="/etc/consul-supervisor")
     stage.answers(o.KeyView(5))
     view = o.KeyView(5, "s", b"me", 3, 5, 1)
@@ -117,7 +118,7 @@ def test_the_documented_paths_are_those_that_are_served() -> None:
     stage = Stage(tenure=TENURE)
     for path in first_codes(PAGE, "path"):
         assert stage.code(path.replace("NAME", "n")) == 200, path
-    others = {"/leader/NAME", "/holder/NAME", "/metrics"}
+    others = {"/leader/NAME", "/holder/NAME", "/metrics", "/v1/fleet"}
     assert {*stage.routes._pages} | others == set(first_codes(PAGE, "path"))
     assert "are GET, HEAD and OPTIONS." in PAGE.read_text() and METHODS == ("GET", "HEAD", "OPTIONS")
     assert stage.code("/none") == 404

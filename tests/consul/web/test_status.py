@@ -39,6 +39,11 @@ HOOK = Hook("on_acquire[0]", Command(("true",)), 5.0)
 TENURE = Tenure("s", 7, 3, 2, 100.0, b"me", None, phase=Phase.HOLDING)
 
 
+async def no_fleet() -> bytes:
+    """Return what a daemon without a fleet tells of it."""
+    return b"{}"
+
+
 class Stage:
     """A daemon's status over one election ``n``, with a clock that is set."""
 
@@ -51,7 +56,7 @@ class Stage:
         facts = DaemonInfo("0.1.0", "vm", 1, None, "http://127.0.0.1:8500")
         self.status = Status(self.node, self.history, facts, lambda: NOON + self.now, lambda: self.now)
         metrics = Metrics(self.status, self.history, lambda: self.now, lambda: NOON + self.now)
-        self.routes = Routes(self.status, metrics)
+        self.routes = Routes(self.status, metrics, no_fleet)
 
     def change(self, **changes: Any) -> None:
         self.node.by_name["n"] = replace(self.node.by_name["n"], **changes)

@@ -30,6 +30,7 @@ from supervisor.reporting.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
 from supervisor.reporting.telemetry.metrics.counters import COUNTED
 from supervisor.reporting.telemetry.status import DaemonInfo, Status
 from supervisor.reporting.web import Routes
+from tests.consul.web.test_status import no_fleet
 from tests.support.pages import HOOKS, ROOT, rows
 from tests.unit.core.play import FREE, OURS, RIVAL, ROOM_S, UP, WON, contender, hook
 
@@ -439,7 +440,7 @@ def test_the_pieces_of_a_scrape_are_small_and_complete(accept: str) -> None:
 async def test_the_loop_goes_on_between_the_pieces_of_many_scrapes() -> None:
     """The loop runs all that is due between any two pieces of any scrape."""
     scene = MeteredNode(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(50)))
-    routes = Routes(scene.status, scene.metrics)
+    routes = Routes(scene.status, scene.metrics, no_fleet)
     scrape = HttpRequest("GET", "/metrics", (), b"", sized=True)
     pieces = len(list(scene.metrics.text()[1]))
     scrapes = [asyncio.create_task(routes.answer(scrape)) for _ in range(5)]

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Sequence
 
 from supervisor.adapters.consul.members import Member, Members, Node, Part, SupervisorSession
-from supervisor.adapters.consul.presence import LEFT_OUT
 from supervisor.commands.cli.display.grid import Column, grid
 from supervisor.commands.cli.display.text import escape, fit, wrapped
 from supervisor.config.formats.durations import format_duration
@@ -181,7 +180,7 @@ def _node(node: Node) -> dict[str, object]:
         "changed": meta.get("at"),
         "version": meta.get("version"),
         "page": meta.get("page"),
-        "left_out": int(meta[LEFT_OUT]) if meta.get(LEFT_OUT, "").isdecimal() else 0,
+        "left_out": of.left_out,
         "session": None if node.member is None else node.member.session,
     }
 
@@ -245,4 +244,4 @@ def _of_nodes(item: Members) -> Iterator[str]:
         if of.status == "warning":
             yield f"{of.name} is not healthy: {of.says}"
         if not node.role:
-            yield f"{of.name} does not tell its part: {of.meta[LEFT_OUT]} of its items did not fit"
+            yield f"{of.name} does not tell its part: {of.left_out} of its items did not fit"

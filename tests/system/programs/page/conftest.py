@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from docs.page import status
+from docs.page import fleet, status
 from tests.consul.elections.scene import Scene
 from tests.consul.web.conftest import WebScene
 from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 from tests.support.consul import Agent
 from tests.support.staging import staged
-from tests.system.programs.page.looking import opened
+from tests.system.programs.page.looking import opened, said
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +43,14 @@ def daemon() -> Iterator[CannedDaemon]:
     """Yield a daemon with three elections and a semaphore; one election is stuck."""
     with CannedDaemon(status(datetime.now(UTC))) as running:
         yield running
+
+
+@pytest.fixture
+def fleet_daemon(daemon: CannedDaemon) -> CannedDaemon:
+    """Return that daemon as a part of a fleet."""
+    said(daemon)["consul"]["fleet"] = "consul-supervisor"
+    daemon.fleet = fleet()
+    return daemon
 
 
 @pytest.fixture
