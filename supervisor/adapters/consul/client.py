@@ -64,10 +64,9 @@ LARGE_CONCURRENT_MAX = 2  # of reads of keys whose values were too large for a l
 SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
 SERVICE_CONCURRENT_MAX = 8  # of requests about services, which no other request waits for
 HISTORY_CONCURRENT_MAX = 2  # of those about history, because a failover has many requests that are urgent
-READ_BYTES_MAX = 256 << 10  # of a list that holders repeat each few seconds; its decoding stops the loop
+READ_BYTES_MAX = 256 << 10  # of a list that is read each few seconds; its decoding stops the loop
 LARGE_S = 60.0  # how long a list that was too large is not read again, and a large key waits for others
 LARGE_BYTES = 128 << 10  # of the answer for one key; a holder's own value has at most 64 KiB
-PRESENT_BYTES_MAX = 1 << 20  # of all daemons of a fleet; their decoding stops the loop
 TOO_LARGE_PAUSE_S = 2.0  # because Consul sends much of a list before its size is known to be too large
 NOT_SENT = Unknown("not sent: too many requests were already in flight")
 
@@ -212,16 +211,12 @@ class ConsulClient:
     async def present(self, service: str, within_s: float) -> list[Present] | str:
         """Return the daemons that are registered as this service, or why Consul does not show them."""
         try:
-            async with asyncio.timeout(within_s):
-                response = await self._transport.exchange(
-                    self._codec.question(asked_at(service)), timeout_s=within_s, fresh=False
-                )
-        except (ExchangeFailed, TimeoutError) as failure:
-            return not_shown(service, str(failure) or f"no answer within {within_s:g} s")
-        if len(response.content) > PRESENT_BYTES_MAX:
-            return not_shown(
-                service, f"its answer has more than {PRESENT_BYTES_MAX} bytes; `members` shows it"
-            )
+            question = self._codec.question(asked_at(service))
+            response = await self._transport.exchange(question, timeout_s=within_s, fresh=False)
+        except ExchangeFailed as failure:
+            return not_shown(service, str(failure))
+        if len(response.content) > READ_BYTES_MAX:
+            return not_shown(service, f"its answer has more than {READ_BYTES_MAX} bytes; `members` shows it")
         return self._codec.decode_present(service, response)
 
     async def close(self) -> None:

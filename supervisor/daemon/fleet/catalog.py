@@ -56,9 +56,8 @@ class Catalog:
 
 def _document(found: list[Present] | str) -> bytes:
     """Return the document of these daemons. A text: why Consul does not show them."""
-    is_why = isinstance(found, str)
-    nodes = [] if isinstance(found, str) else [_node(each) for each in found]
-    return json.dumps({"version": VERSION, "why": found if is_why else None, "nodes": nodes}).encode() + b"\n"
+    why, nodes = (found, []) if isinstance(found, str) else (None, [_node(each) for each in found])
+    return json.dumps({"version": VERSION, "why": why, "nodes": nodes}).encode() + b"\n"
 
 
 def _node(of: Present) -> dict[str, object]:
