@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from docs.page import fleet
 from supervisor.daemon.fleet.catalog import KEPT_S
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_presence import PresentScene
@@ -115,7 +116,8 @@ def test_the_fields_are_those_of_the_docs(scene: FleetScene, shared_agent: Agent
     """A node without a page, and one without a fleet, have null where another has text."""
     a = scene.at("a", shared_agent)
     scene.wait_role(shared_agent, "holding")
-    found = set(fields(fleet_of(a)))
+    found, made_up = set(fields(fleet_of(a))), set(fields(fleet()))
+    assert {path for path, _ in found} == {path for path, _ in made_up}, "else the browser shows nothing real"
     assert Reader(a).status()["consul"]["fleet"] == scene.service
     config = yaml.safe_load(a.config_path.read_text())
     a.rewrite({**config, "http": {"listen": config["http"]["listen"]}})

@@ -68,6 +68,7 @@ def test_the_page_names_no_other_place() -> None:
         ("POLL_MS = 1000", "The page asks each second"),
         ("POLL_HIDDEN_MS = 15000", "each 15 seconds while it is hidden"),
         ("ANSWER_MS = 3000", "no answer for 3 seconds"),
+        ("FLEET_MS = 10000", "The page asks for [them](#the-fleet) every 10 seconds"),
         ("RECENT_S = 300", "an error that was over in the last five minutes"),
         ("MANY = 4", "each cause of four items or more"),
         ("EVENTS_SHOWN = 100", "opens the last 100 events"),
