@@ -45,6 +45,7 @@ class FollowedOrders:
         self._shared, self._keep = shared, keep
         self._prefix = config.fleet.prefix if config.fleet else ""  # blank: there are no orders
         self._pauses = seen_in(kept)
+        self._in_force: dict[str, Seen] = {}  # by item: the pause that the log has told of
         self._step_downs: Mapping[str, Order] = {}  # by session
         self._is_known = False  # Consul has answered a query, or refuses it
         self._unanswered = 0  # queries, while Consul answers others
@@ -160,7 +161,7 @@ class FollowedOrders:
             self._timer.cancel()
         if not self._is_known and self._prefix:
             return
-        now, ends, contenders, told = self._shared.wall(), [], self._shared.contenders, {}
+        now, in_force, contenders = self._shared.wall(), dict[str, Seen](), self._shared.contenders
         for name, contender in (contenders.by_name | contenders.not_begun).items():
             seen = self._pauses.get(name)
             if seen is not None and seen.order.key not in ("", contender.settings.key):
@@ -168,22 +169,20 @@ class FollowedOrders:
                 seen = None
             withheld = seen is not None and now < seen.ends_at
             if seen is not None and withheld:
-                ends.append(seen.ends_at)
-                told[name] = str(seen)
+                in_force[name] = seen
+                if self._in_force.get(name) != seen:
+                    self._ordered(name, "pause everywhere", seen.order, until=seen.until)
+            elif contender.withheld:
+                self._shared.log.line("info", "order-over", item=name)
             if contender.withheld is not withheld:
-                self._log(name, seen, withheld=withheld, was=contender.withheld is True)
                 self._shared.dispatch(OrderSeen(name, withheld))
-        self._shared.history.paused_everywhere = told
-        if ends and min(ends) != NEVER:
-            delay_s = min(max(min(ends) - now, PACE_S), TIMER_S_MAX)
+        self._in_force = in_force
+        self._shared.history.paused_everywhere = {name: str(seen) for name, seen in in_force.items()}
+        over_at = min((each.ends_at for each in in_force.values()), default=NEVER)
+        if over_at != NEVER:
+            delay_s = min(max(over_at - now, PACE_S), TIMER_S_MAX)
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._settle)
         self._step_down()
-
-    def _log(self, name: str, seen: Seen | None, *, withheld: bool, was: bool) -> None:
-        if seen is not None and withheld:
-            self._ordered(name, "pause everywhere", seen.order, until=seen.until)
-        elif was:
-            self._shared.log.line("info", "order-over", item=name)
 
     def _ordered(self, item: str, verb: str, order: Order, **more: str | None) -> None:
         by = {"user": order.who, "note": order.why, **more}
