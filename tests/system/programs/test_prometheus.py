@@ -1,30 +1,17 @@
 """Prometheus with our metrics: its linter, its rules, and an alert that fires in earnest."""
 
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from docs.package_index import file_url
 from tests.consul.web.reader import Reader
+from tests.docs.test_alerts import RULE_TESTS, rules
 from tests.support.captured import captured
 from tests.support.consul import Agent
-from tests.support.pages import REPOSITORY, ROOT, anchors
 from tests.support.proxy import Proxy
 from tests.support.supervisor import until
 from tests.system.programs.prometheus import ALERTS, SCRAPE, Prometheus, ScrapedSupervisor, running
-
-RULE_TESTS = Path(__file__).parent / "alerts_test.yml"
-METRICS = ROOT / "docs" / "metrics.md"
-FIRING = re.compile(r'ALERTS\{alertname="(\w+)", alertstate="firing"')
-
-
-def rules() -> list[dict[str, Any]]:
-    (group,) = yaml.safe_load(ALERTS.read_text())["groups"]
-    found: list[dict[str, Any]] = group["rules"]
-    return found
 
 
 def promtool(*arguments: str, stdin: str = "") -> str:
@@ -47,34 +34,6 @@ def test_the_examples_of_prometheus_are_valid() -> None:
 
 def test_the_alerts_fire_only_as_their_tests_expect() -> None:
     assert "SUCCESS" in promtool("test", "rules", str(RULE_TESTS))
-
-
-def test_each_alert_has_a_test_that_it_fires_and_one_that_it_does_not() -> None:
-    groups = {group["name"]: group for group in yaml.safe_load(RULE_TESTS.read_text())["tests"]}
-    assert [rule["alert"] for rule in rules()] == list(groups)
-    for alert, group in groups.items():
-        outcomes = {bool(each["exp_samples"]) for each in group["promql_expr_test"]}
-        assert outcomes == {True, False}, alert
-        assert {found for each in group["promql_expr_test"] for found in FIRING.findall(each["expr"])} == {
-            alert
-        }
-
-
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_each_alert_has_a_fault_and_a_remedy(rule: dict[str, Any]) -> None:
-    assert rule["labels"]["severity"] in ("critical", "warning")
-    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
-    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-    assert page == file_url(REPOSITORY, "docs/operations.md")
-    assert anchor in anchors(ROOT / "docs" / "operations.md")
-
-
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_each_alert_uses_existing_metrics(rule: dict[str, Any]) -> None:
-    names = set(re.findall(r"\b(?:consul_supervisor|process)_\w+", rule["expr"]))
-    assert names or 'up{job="consul-supervisor"}' in rule["expr"]
-    for name in names:
-        assert f"| `{name}` |" in METRICS.read_text(), name
 
 
 def test_a_stuck_node_pages_an_operator(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
