@@ -87,13 +87,13 @@ class Fleet(Pair):
 
     # --- Ansible ----------------------------------------------------------------------------------
 
-    def play(self, *options: str, **variables: Any) -> Played:
-        """Run the example's playbook with these variables for all nodes."""
+    def play(self, *options: str, playbook: str = "site", **variables: Any) -> Played:
+        """Run a playbook of the example with these variables for all nodes."""
         inventory = self.folder / "inventory.yml"
         hosts = {"consul_supervisor": {"hosts": dict.fromkeys(self.machines, {}), "vars": variables}}
         inventory.write_text(yaml.safe_dump(hosts))
         ran = captured(
-            [str(ANSIBLE / "ansible-playbook"), "-i", str(inventory), "playbooks/site.yml", *options],
+            [str(ANSIBLE / "ansible-playbook"), "-i", str(inventory), f"playbooks/{playbook}.yml", *options],
             cwd=EXAMPLE,
             env={**os.environ, **self._ansible_environ()},
             timeout=PLAY_S,
@@ -104,6 +104,7 @@ class Fleet(Pair):
     def _ansible_environ(self) -> Mapping[str, str]:
         return {
             "MACHINES": str(self.folder / "machines"),
+            "ANSIBLE_COLLECTIONS_PATH": str(self.folder),
             "ANSIBLE_CONFIG": str(EXAMPLE / "ansible.cfg"),
             "ANSIBLE_SSH_EXECUTABLE": str(ENTER),
             "ANSIBLE_SSH_TRANSFER_METHOD": "piped",

@@ -3,16 +3,18 @@
 `pytest -s` prints how long it took, from the package to the election that each machine shows.
 """
 
+import shutil
 import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.pages import START, fenced
 from tests.support.supervisor import until
-from tests.system.machine.fleet import Fleet
+from tests.system.machine.fleet import EXAMPLE, Fleet
 from tests.system.machine.group import Group
 from tests.system.machine.machine import TRIXIE, Machine
 from tests.system.machine.node import UNIT
@@ -23,6 +25,7 @@ SECTION = "On three nodes"
 INSTALL_S = 300.0  # Python and its packages are installed as well
 ELECTION_S = 60.0
 PYTHON_FOR_ANSIBLE = "apt-get -q update && apt-get -q -y install --no-install-recommends python3 python3-apt"
+PATCHED = "/srv/patched"  # the status of a node as its patch finds it
 HOOK = {"exec": ["/bin/true"]}
 
 
@@ -82,7 +85,7 @@ def test_the_commands_of_the_page_lead_from_bare_machines_to_an_election(trio: B
     assert after != led
 
 
-def test_the_role_leads_from_bare_machines_to_an_election(tmp_path: Path) -> None:
+def test_the_role_leads_from_bare_machines_to_an_election_and_a_play_patches_them(tmp_path: Path) -> None:
     package = make_package(tmp_path / "package")
     with BareFleet(tmp_path / "fleet") as fleet:
         began_at = time.monotonic()
@@ -98,3 +101,15 @@ def test_the_role_leads_from_bare_machines_to_an_election(tmp_path: Path) -> Non
         until(lambda: sorted(fleet.roles().values()) == ["holding", "waiting", "waiting"], "all take part")
         took_s = time.monotonic() - began_at
         print(f"\nby Ansible, from three bare machines to an election of three nodes: {took_s:.1f} s")
+
+        shutil.copytree(EXAMPLE, fleet.folder / "ansible_collections/consul_supervisor/consul_supervisor")
+        patch = tmp_path / "patch.yml"
+        look = f"consul-supervisor status --json >{PATCHED}"
+        patch.write_text(yaml.safe_dump([{"ansible.builtin.shell": look}]))
+        began_at = time.monotonic()
+        played = fleet.play(playbook="patch", ansible_become=False, patch_tasks=str(patch))
+        print(f"drained, patched and back, one after the other: {time.monotonic() - began_at:.1f} s")
+        assert played.code == 0, played.text
+        for machine in fleet.machines.values():
+            assert '"role":"paused"' in machine.read(PATCHED), "it was patched while it held nothing"
+        assert sorted(fleet.roles().values()) == ["holding", "waiting", "waiting"]
