@@ -369,14 +369,13 @@ def of_orders(place: str, read: Outcome, *, lists: bool) -> Finding:
 
     lists: whether Consul gives the list; with ``enable_key_list_policy`` that is a right of its own.
     """
-    if isinstance(read, KeyView) and not lists:
-        rule = f'give the token: key_prefix "{place}" {{ policy = "list" }}'
-        return Finding("orders", Level.WARNING, f"may not list {place}, so this node follows no orders", rule)
-    if isinstance(read, KeyView):
+    if isinstance(read, KeyView) and lists:
         return Finding("orders", Level.OK, f"may read {place}")
-    if isinstance(read, Denied):
-        rule = f'give the token: key_prefix "{place}" {{ policy = "read" }}'
-        return Finding("orders", Level.WARNING, f"may not read {place}, so this node follows no orders", rule)
+    if isinstance(read, KeyView | Denied):
+        lacks = "read" if isinstance(read, Denied) else "list"
+        rule = f'give the token: key_prefix "{place}" {{ policy = "{lacks}" }}'
+        text = f"may not {lacks} {place}, so this node follows no orders"
+        return Finding("orders", Level.WARNING, text, rule)
     return Finding("orders", Level.UNTOLD, f"whether it may read {place}: Consul answers {_said(read)}")
 
 

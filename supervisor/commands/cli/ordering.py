@@ -25,7 +25,7 @@ from supervisor.config.environment import EVERY_ITEM
 from supervisor.config.formats.json_values import holder_node
 from supervisor.core.actions import Role
 from supervisor.core.lock.handover import HANDOVER_S
-from supervisor.core.outcomes import Denied, Done, KeyView, LostRace, Outcome, Unknown
+from supervisor.core.outcomes import Done, KeyView, LostRace, Unknown
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.fleet.order import Order, encoded, order_of, pause_key, step_down_key
 from supervisor.reporting.control.protocol import NOTE_CHARS_MAX
@@ -120,7 +120,7 @@ async def _put(consul: OneOffClient, key: str, value: bytes | None, index: int) 
         return
     if isinstance(done, LostRace):
         raise _Refused("another operator has changed it at this moment; look at `status`, and try again")
-    raise LookupFailed(_cannot_write(key, done))
+    raise LookupFailed(f"cannot write {key}: Consul answers {getattr(done, 'why', done)}")
 
 
 async def _withdraw(consul: OneOffClient, key: str, order: Order) -> None:
@@ -128,12 +128,6 @@ async def _withdraw(consul: OneOffClient, key: str, order: Order) -> None:
     shown = await _shown(consul, key)
     if shown.present and shown.value == encoded(order):
         await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, None, shown.modify_index))
-
-
-def _cannot_write(key: str, outcome: Outcome) -> str:
-    remedy = f'; give the token: key_prefix "{key.partition("/orders/")[0]}/orders/" {{ policy = "write" }}'
-    why = str(getattr(outcome, "why", outcome))
-    return f"cannot write {key}: Consul answers {why}{remedy * isinstance(outcome, Denied)}"
 
 
 # --- step-down from any node -----------------------------------------------------------------------

@@ -50,7 +50,6 @@ class FollowedOrders:
         self._is_known = False  # Consul has answered a query, or refuses it
         self._unanswered = 0  # queries, while Consul answers others
         self._looks_at = -inf  # when to look next whether the token may read the orders
-        self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._background = Background(shared.report)
 
@@ -89,7 +88,7 @@ class FollowedOrders:
             timeout_s = WATCH_S if index else READ_S
             query = ListQuery(orders_folder(prefix), index, WAIT_S, consistent=not index, timeout_s=timeout_s)
             answer = await self._shared.client.list_keys(query)
-            former, index, fault = index, 0, str(getattr(answer, "why", ""))
+            former, index, pause_s, fault = index, 0, RETRY_S[0], str(getattr(answer, "why", ""))
             if isinstance(answer, Listing):
                 orders = orders_of(answer, prefix)
                 fault = await self._take(orders, prefix)

@@ -142,18 +142,15 @@ class Status:
             "daemon": self._daemon(),
             "healthy": not troubles,
             "troubles": troubles,
-            "warnings": self.own_warnings(),
+            "warnings": list(self.own_warnings()),
             "consul": self._consul(now),
             "last_event": self._history.events.newest_at,
         }
         listed = ",\n".join(self._item(name, contender, now) for name, contender in items.items())
         return f'{_json(head)[:-1]},"items":[\n{listed}]}}\n'.encode()
 
-    def own_warnings(self) -> list[str]:
-        """Return each warning that is not about a single item."""
-        return list(self._own_warnings())
-
-    def _own_warnings(self) -> Iterator[str]:
+    def own_warnings(self) -> Iterator[str]:
+        """Yield each warning that is not about a single item."""
         if why := self._history.uncopied:
             yield f"{_FORGETS}: {bounded(why)}"
         if why := self._history.absent:

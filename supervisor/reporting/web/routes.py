@@ -101,8 +101,8 @@ class Routes:
 
     def _health(self) -> HttpAnswer:
         troubles = self._status.problems()
-        told = {"healthy": not troubles, "troubles": troubles, "warnings": self._status.own_warnings()}
-        body = json.dumps(told).encode() + b"\n"
+        told = {"troubles": troubles, "warnings": list(self._status.own_warnings())}
+        body = json.dumps({"healthy": not troubles, **told}).encode() + b"\n"
         return HttpAnswer(503 if troubles else 200, body, (JSON, NO_STORE))
 
 
