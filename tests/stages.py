@@ -19,6 +19,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -72,15 +73,20 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a stage ended: the exit code of make, the minutes, the output."""
+    """How a stage ended: the exit code of make, the minutes, those of the processor, the output.
+
+    cpu_minutes: of all processes that the stage has awaited, on any core.
+    """
 
     stage: Stage
     code: int
     minutes: float
+    cpu_minutes: float
     text: str
 
     def __str__(self) -> str:
-        return f"{'FAILED' if self.code else 'ok':6}  {self.minutes:5.1f} min  {self.stage.run}"
+        taken = f"{self.minutes:5.1f} min, {self.cpu_minutes:5.1f} of processor time"
+        return f"{'FAILED' if self.code else 'ok':6}  {taken}  {self.stage.run}"
 
     def told(self) -> str:
         """Return what is printed at the end of the stage: tests that were rerun, and its last words."""
@@ -142,14 +148,16 @@ def run(stage: Stage) -> End:
         argv = ["sh", "-c", f"exec make --no-print-directory {stage.run}"]
         made = subprocess.Popen(argv, cwd=ROOT, stdout=log, stderr=log, env=environ, start_new_session=True)
         RUNNING.add(made.pid)
-        try:
-            code = made.wait(STAGE_S_MAX)
-        except subprocess.TimeoutExpired:
-            os.killpg(made.pid, signal.SIGKILL)
-            code = made.wait()
-            log.write(f"\ncannot go on: it ran for more than {STAGE_S_MAX / 60:g} minutes\n")
+        hangs = threading.Timer(STAGE_S_MAX, os.killpg, (made.pid, signal.SIGKILL))
+        hangs.start()
+        _, status, used = os.wait4(made.pid, 0)
         RUNNING.discard(made.pid)
-    return End(stage, code, (time.monotonic() - began) / 60, stage.log.read_text(errors="replace"))
+        hangs.cancel()
+        made.returncode = os.waitstatus_to_exitcode(status)
+        if time.monotonic() - began >= STAGE_S_MAX:
+            log.write(f"\ncannot go on: it ran for more than {STAGE_S_MAX / 60:g} minutes\n")
+    minutes, cpu_minutes = (time.monotonic() - began) / 60, (used.ru_utime + used.ru_stime) / 60
+    return End(stage, made.returncode, minutes, cpu_minutes, stage.log.read_text(errors="replace"))
 
 
 def end(number: int, frame: object) -> None:
