@@ -18,6 +18,10 @@ MUTANTS ?=
 WATCHDOG ?=
 # The same for `make test-fence`: "--runs=5 --at-once=1 killed" for its figures.
 FENCE ?=
+# "--minutes=60", "--faults=100", "--nodes=12": other figures of `make test-soak`, `-cluster` and `-semaphores`.
+SOAK ?=
+CLUSTER ?=
+SEMAPHORES ?=
 # How often a test that fails is tried again; the summary names it as "rerun". CI uses 1, because its machine may stall.
 RERUNS ?= 0
 PYTHON ?=
@@ -133,13 +137,13 @@ test-systemd: root setup
 	.venv/bin/python -m pytest --reruns $(RERUNS) -n 3 --dist loadfile -o faulthandler_timeout=600 tests/system/machine
 
 test-semaphores: setup
-	.venv/bin/python -m tests.consul.semaphores --seed $(SEED)
+	.venv/bin/python -m tests.consul.semaphores --seed $(SEED) $(SEMAPHORES)
 
 test-soak: setup
-	.venv/bin/python -m tests.system.soak --seed $(SEED)
+	.venv/bin/python -m tests.system.soak --seed $(SEED) $(SOAK)
 
 test-cluster: root setup
-	.venv/bin/python -m tests.system.cluster --seed $(SEED)
+	.venv/bin/python -m tests.system.cluster --seed $(SEED) $(CLUSTER)
 
 # qemu emulates the machines, so this needs neither root nor KVM.
 test-watchdog: setup

@@ -19,6 +19,7 @@ from supervisor.adapters.filesystem.mounts import is_local
 from tests.support.consul import WAYS, Agent
 from tests.support.guarded import EACH_WAY
 from tests.support.leftovers import files
+from tests.support.share import share_of
 from tests.support.staging import reported
 from tests.support.supervisor import ENVIRON
 from tests.support.surroundings import make_our_own
@@ -53,6 +54,17 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     if left and not hasattr(session.config, "workerinput"):
         print(f"\nleft behind: {', '.join(left)}", file=sys.__stdout__)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not of the share: tests marked long one by one, others by their files."""
+    groups = {item: item.nodeid if item.get_closest_marker("long") else str(item.path) for item in items}
+    kept = set(share_of(dict.fromkeys(groups.values())))
+    left_out = [item for item in items if groups[item] not in kept]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if groups[item] in kept]
 
 
 def pytest_collection_finish() -> None:

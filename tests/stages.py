@@ -5,9 +5,12 @@
     python -m tests.stages --plan     print only what a change has to pass, and why
 
 A change has to pass the stages that one of its files touches, by stages.toml beside this file. Of the others
-it has to pass every third, and the number of commits decides where this count begins. The change is what is
-ahead of BASE; without that variable, what is ahead of the main branch of ``origin``, or else, as in a fresh
-clone, the commits of the eight hours before the newest one.
+it has to pass every third, and the number of commits decides where this count begins. These, and all of a
+change that touches more than WIDE stages, it passes in their brief form, because all stages take an hour:
+a shorter run, or the part of the tests whose turn it is by that number (tests/support/share.py).
+
+The change is what is ahead of BASE; without that variable, what is ahead of the main branch of ``origin``, or
+else, as in a fresh clone, the commits of the eight hours before the newest one.
 
 A stage that fails keeps no other from running. The whole output of each is in a file below .cache/stages, and
 the last lines name what failed, with its file. Exit 1: a stage failed, or something was left behind.
@@ -25,7 +28,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.support.leftovers import leftovers
@@ -35,6 +38,7 @@ DATA = Path(__file__).with_name("stages.toml")
 LOGS = ROOT / ".cache" / "stages"
 AT_ONCE = 2  # one that computes beside one that mostly waits
 OTHERS = 3  # every third of the stages that the change does not touch
+WIDE = 4  # so many whole stages take some twenty minutes
 STAGE_S_MAX = 2700.0  # one that hangs is ended, so that the others are told of
 CHANGE_S = 8 * 3600.0  # in a clone whose main branch is that of ``origin``
 CAUSES_MAX = 5  # lines of each stage that failed: all of them stay within a screen
@@ -56,12 +60,14 @@ class Stage:
     """A target of the Makefile, with its variables.
 
     paths: how the names of the files begin that touch it.
+    brief: further variables, which shorten it. ``{turn}`` becomes the number of commits.
     root: whether it needs root.
     boots: whether it boots machines. Two such stages at once are late for everything.
     """
 
     run: str
     paths: tuple[str, ...] = ()
+    brief: str = ""
     root: bool = False
     boots: bool = False
 
@@ -129,13 +135,14 @@ def changed() -> set[str]:
 
 def planned(known: Sequence[Stage], files: set[str], turn: int) -> Iterator[tuple[Stage, str]]:
     """Yield each stage with the reason why the change has to pass it; blank where it has not."""
-    untouched = 0
-    for stage in known:
-        touching = sorted(file for file in files if file.startswith(stage.paths))
-        if touching:
-            yield stage, f"{touching[0]}{f' and {len(touching) - 1} more' if touching[1:] else ''}"
+    touching = {stage: sorted(file for file in files if file.startswith(stage.paths)) for stage in known}
+    wide, untouched = sum(map(bool, touching.values())) > WIDE, 0
+    for stage, by in touching.items():
+        brief = replace(stage, run=f"{stage.run} {stage.brief.format(turn=turn)}".rstrip())
+        if by:
+            yield brief if wide else stage, f"{by[0]}{f' and {len(by) - 1} more' if by[1:] else ''}"
         else:
-            yield stage, "in turn" if untouched % OTHERS == turn % OTHERS else ""
+            yield brief, "in turn" if untouched % OTHERS == turn % OTHERS else ""
             untouched += 1
 
 

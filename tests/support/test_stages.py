@@ -7,6 +7,7 @@ import pytest
 
 from tests import stages
 from tests.stages import Stage, planned
+from tests.support.share import share_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOWN = [Stage("a", ("core/",)), Stage("b", ("web/", "docs/x.py")), Stage("c", ("d/",)), Stage("d", ("e/",))]
@@ -19,6 +20,18 @@ def chosen(files: set[str], turn: int) -> str:
 def test_a_change_passes_what_it_touches_and_a_third_of_the_others() -> None:
     assert [chosen({"core/a.py", "docs/x.py"}, turn) for turn in range(4)] == ["abc", "abd", "ab", "abc"]
     assert [chosen(set(), turn) for turn in range(3)] == ["ad", "b", "c"]
+
+
+def test_a_change_that_touches_many_stages_passes_their_brief_form() -> None:
+    known = [Stage(str(number), ("core/",), "SHARE={turn}/2") for number in range(stages.WIDE + 1)]
+    assert [stage.run for stage, _ in planned(known, {"core/a.py"}, 7)][:2] == ["0 SHARE=7/2", "1 SHARE=7/2"]
+    assert [stage.run for stage, _ in planned(known[1:], {"core/a.py"}, 7)][:2] == ["1", "2"]
+
+
+@pytest.mark.parametrize(("share", "kept"), [("1/3", "be"), ("5/3", "cf"), ("0/1", "abcdef")])
+def test_a_share_is_every_so_many_th(share: str, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARE", share)
+    assert "".join(share_of("abcdef")) == kept
 
 
 def test_each_stage_is_a_target_and_each_of_its_paths_exists() -> None:

@@ -4,6 +4,8 @@
     --keep FOLDER      all consoles stay there
     --reruns 1         play a scene once more that did not end as expected
 
+With SHARE in the environment only that part of them (tests/support/share.py).
+
 Exit code 1: a scene did not end as expected.
 """
 
@@ -16,6 +18,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
+
+from tests.support.share import share_of
 
 AT_ONCE = min(4, os.cpu_count() or 1)
 
@@ -67,7 +71,7 @@ def play(
     parser.add_argument("--reruns", type=int, default=0, metavar="N", help="of a scene with another end")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a new folder for all consoles")
     given = parser.parse_args(arguments)
-    chosen = [each for each in scenes if each.name.startswith(tuple(given.names))] * given.runs
+    chosen = share_of(each for each in scenes if each.name.startswith(tuple(given.names))) * given.runs
     print(f"{len(chosen)} scenes, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}", flush=True)
     results = []
     with tempfile.TemporaryDirectory(prefix="emulated-") as made:
