@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from supervisor.adapters.consul import command_requests, history_requests, order_requests, presence
+from supervisor.adapters.consul import command_requests, fleet_requests, presence
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.adapters.consul.token import Token
@@ -82,11 +82,11 @@ EVERY_OTHER_REQUEST = [
     req.LeaveSemaphore("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
     command_requests.WriteSlotRecord("e", 0.0, 1.0, "p", ROSTER, 3),
     command_requests.ReadSessions("e", 0.0, 1.0),
-    history_requests.ReadHistory("e", 0.0, 1.0, "p/history/e"),
-    history_requests.WriteHistory("e", 0.0, 1.0, "p/history/e", b"{}", 3),
-    order_requests.ReadOrder("e", 0.0, 1.0, "p/orders/pause/e"),
-    order_requests.WriteOrder("e", 0.0, 1.0, "p/orders/pause/e", b"{}", 3),
-    order_requests.WriteOrder("e", 0.0, 1.0, "p/orders/pause/e", None, 3),
+    fleet_requests.ReadHistory("e", 0.0, 1.0, "p/history/e", "p"),
+    fleet_requests.WriteHistory("e", 0.0, 1.0, "p/history/e", "p", b"{}", 3),
+    fleet_requests.ReadOrder("e", 0.0, 1.0, "p/orders/pause/e", "p"),
+    fleet_requests.WriteOrder("e", 0.0, 1.0, "p/orders/pause/e", "p", b"{}", 3),
+    fleet_requests.WriteOrder("e", 0.0, 1.0, "p/orders/pause/e", "p", None, 3),
     req.ReadMaintenance("e", 0.0, 1.0),
     req.ReadService("e", 0.0, 1.0, SERVICE),
     req.RegisterService("e", 0.0, 1.0, SERVICE, 3.0),

@@ -18,8 +18,7 @@
     rate.py              a limit on how often a blocking query is repeated
     shared/              one query for many keys, for more elections than connections
     command_requests.py  the requests that only an operator's commands send
-    history_requests.py  the key that keeps the tenures of an election
-    order_requests.py    the keys that order something for the whole fleet
+    fleet_requests.py    the keys of a fleet: the tenures of an election, and orders
     query.py             requests of commands that run without the daemon
     members.py           which nodes take part in each item, and which sessions are supervisors'
     candidates.py        the session of the node that a step-down names

@@ -51,11 +51,7 @@ def target_of(
 def candidates_of(
     settings: ItemSettings, seen: SessionsView, ours: str, hostname: str
 ) -> list[ListedSession]:
-    """Return the sessions of the nodes that wait, the oldest first.
-
-    ours: the session that holds.
-    hostname: the name of this host, which ``session.name`` may contain.
-    """
+    """Return the sessions of the nodes that wait, the oldest first. ``ours``: the session that holds."""
     pattern = _names(settings, hostname)
     waiting = (each for each in seen.sessions if each.id != ours and pattern.fullmatch(each.name))
     return sorted(waiting, key=lambda each: each.create_index)

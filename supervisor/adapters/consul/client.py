@@ -17,7 +17,7 @@ import requests
 
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.command_requests import ReadSessions
-from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory
+from supervisor.adapters.consul.fleet_requests import ReadHistory, WriteHistory
 from supervisor.adapters.consul.limiter import Limiter
 from supervisor.adapters.consul.presence import Present, asked_at, not_shown
 from supervisor.adapters.consul.rate import RateLimit
@@ -86,7 +86,6 @@ class PendingAnswer:
         decode: Callable[[requests.Response], Outcome],
         instead: Callable[[ExchangeFailed], Awaitable[Outcome]],
     ) -> None:
-        """Keep the parts of the delivery."""
         self._instead = instead  # returns the outcome of an exchange without an answer
         self._request = request
         self._deliver: Deliver | None = deliver
@@ -203,10 +202,6 @@ class ConsulClient:
         answers: list[Answered] = []
         await self._queued(request, answers.append)
         return answers[0].outcome
-
-    async def list_keys(self, query: ListQuery) -> Listing | Unknown | Denied | None:
-        """Send a query for all keys below a prefix that no contender waits for. None: Consul refuses it."""
-        return await self._listed(query)
 
     async def present(self, service: str, within_s: float) -> list[Present] | str:
         """Return the daemons that are registered as this service, or why Consul does not show them."""
@@ -335,25 +330,24 @@ class ConsulClient:
         left_s = min(READ_S, request.at + request.timeout_s - self._clock())
         holds = isinstance(request, ReadKey) and request.holds
         alone = ReadKey(request.item, self._clock(), left_s, request.key, holds=holds)
-        answers: list[Answered] = []
-        await self._queued(alone, answers.append)
-        [answered] = answers
+        outcome = await self.ask(alone)
         if (watcher := self._watcher_of.get(request.key)) is not None:
-            watcher.observe(request.key, answered.outcome)
-        return answered.outcome
+            watcher.observe(request.key, outcome)
+        return outcome
 
     async def _list(self, query: ListQuery) -> Listing | Unknown | Denied | None:
         if query.index is not None:
-            return await self._listed(query)
+            return await self.list_keys(query)
         permits = self._permits_of(query)
         if not await permits.acquire(query.timeout_s):
             return NOT_SENT
         try:
-            return await self._listed(query)
+            return await self.list_keys(query)
         finally:
             permits.release()
 
-    async def _listed(self, query: ListQuery) -> Listing | Unknown | Denied | None:
+    async def list_keys(self, query: ListQuery) -> Listing | Unknown | Denied | None:
+        """Send a query for all keys below a prefix. None: Consul refuses it, or its answer is too large."""
         try:
             response = await self._transport.exchange(
                 self._codec.encode_list(query), timeout_s=query.timeout_s, fresh=False

@@ -10,20 +10,11 @@ from typing import Any, Literal
 
 import requests
 
-from supervisor.adapters.consul import (
-    history_requests,
-    keys,
-    maintenance,
-    order_requests,
-    presence,
-    services,
-    sessions,
-)
+from supervisor.adapters.consul import fleet_requests, keys, maintenance, presence, services, sessions
 from supervisor.adapters.consul import semaphore as slots
 from supervisor.adapters.consul.calls import Call, get, put
 from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
-from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory
-from supervisor.adapters.consul.order_requests import ReadOrder, WriteOrder
+from supervisor.adapters.consul.fleet_requests import ReadHistory, ReadOrder, WriteHistory, WriteOrder
 from supervisor.adapters.consul.presence import RegisterPresence, TellPresence
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
 from supervisor.core.frozen import dataclass
@@ -148,11 +139,11 @@ def _writes_record(request: WriteSlotRecord) -> str:
 
 
 def _writes_history(request: ReadHistory | WriteHistory) -> str:
-    return _rule("key_prefix", f"{request.key.rpartition('/')[0]}/", "write")
+    return _rule("key_prefix", fleet_requests.history_key(request.prefix, ""), "write")
 
 
 def _orders(policy: str) -> Callable[[ReadOrder | WriteOrder], str]:
-    return lambda request: _rule("key_prefix", f"{request.key.rpartition('/orders/')[0]}/orders/", policy)
+    return lambda request: _rule("key_prefix", fleet_requests.orders_folder(request.prefix), policy)
 
 
 # --- the table -----------------------------------------------------------------------------------
@@ -163,6 +154,7 @@ _SLOT = {200: slots.slot_written, 400: keys.refused, 409: slots.not_written}
 _RECORD = {200: slots.written, 400: keys.refused, 409: slots.not_written}
 _KEY = {200: keys.shown, 404: keys.absent}
 _SLOTS = {200: slots.shown, 404: slots.shown}
+_OF_FLEET = {200: fleet_requests.written, 400: keys.refused, 413: keys.refused}
 
 
 def _service(
@@ -256,17 +248,7 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
     LeaveSemaphore: ApiEndpoint("write", slots.step, _RECORD, _writes_prefix, line="releasing"),
     WriteSlotRecord: ApiEndpoint("write", slots.step, _RECORD, _writes_record),
     ReadHistory: ApiEndpoint("read", keys.read, _KEY, _writes_history),
-    WriteHistory: ApiEndpoint(
-        "write",
-        history_requests.write,
-        {200: history_requests.written, 400: keys.refused, 413: keys.refused},
-        _writes_history,
-    ),
+    WriteHistory: ApiEndpoint("write", fleet_requests.write, _OF_FLEET, _writes_history),
     ReadOrder: ApiEndpoint("read", keys.read, _KEY, _orders("read")),
-    WriteOrder: ApiEndpoint(
-        "write",
-        order_requests.write,
-        {200: history_requests.written, 400: keys.refused, 413: keys.refused},
-        _orders("write"),
-    ),
+    WriteOrder: ApiEndpoint("write", fleet_requests.write, _OF_FLEET, _orders("write")),
 }

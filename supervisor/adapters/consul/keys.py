@@ -1,7 +1,6 @@
 """Consul's HTTP API for the key of an election: how each request is sent, and what each answer means.
 
-Nothing here decides anything. A function that reads an answer raises MalformedResponse when Consul would not
-answer like that. Error texts are those of Consul 1.8.7, as ``responses.error_text`` returns them.
+Error texts are those of Consul 1.8.7, as ``responses.error_text`` returns them.
 """
 
 import base64
@@ -12,12 +11,14 @@ from supervisor.adapters.consul.calls import RAW, Call, get, key_path, transacti
 from supervisor.adapters.consul.permissions import PERMISSION_DENIED
 from supervisor.adapters.consul.responses import (
     MalformedResponse,
+    entries_of,
     error_text,
     failed,
     index_of,
     json_of,
     number,
     text,
+    truth_of,
     value_of,
     why,
 )
@@ -148,11 +149,7 @@ def not_written(request: Rewrite, response: requests.Response) -> Outcome:
 
 def _written(request: Acquire | Release | Rewrite, response: requests.Response) -> object:
     """Return the entry of the key that the last operation on it in a transaction has written."""
-    results = json_of(response, dict).get("Results")
-    if not isinstance(results, list) or not results or not all(isinstance(each, dict) for each in results):
-        raise MalformedResponse("a transaction without its result")
-    entries: list[object] = [each.get("KV") for each in results]
-    ours = [entry for entry in entries if text(entry, "Key") == request.key]
+    ours = [entry for entry in entries_of(response) if text(entry, "Key") == request.key]
     if not ours:
         raise MalformedResponse("another key than was asked for")
     return ours[-1]
@@ -180,8 +177,7 @@ def released(request: Release, response: requests.Response) -> Outcome:
     """Return Done for ``true`` and ``false``. The latter means that the session does not hold the key."""
     if not request.value or request.ends_record:
         return written(request, response)
-    if response.content.strip() not in (b"true", b"false"):
-        raise MalformedResponse("neither true nor false")
+    truth_of(response)
     return Done()
 
 

@@ -17,7 +17,6 @@ HIDDEN = "Consul leaves out checks that the token may not read, so the maintenan
 
 
 def read(request: ReadMaintenance) -> Call:
-    """Encode the request for the agent's check of the maintenance mode."""
     return get("agent/checks", {"filter": f'CheckID == "{CHECK}"'})
 
 

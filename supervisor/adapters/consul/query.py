@@ -38,7 +38,8 @@ class CannotChange(NotPossible):
 class OneOffClient:
     """Requests of one command, one after another. The reads share a connection.
 
-    Raises TokenError when the token file cannot be used.
+    Each read raises LookupFailed when Consul gives no usable answer.
+    Making a client raises TokenError when the token file cannot be used, as do the functions below.
     """
 
     def __init__(self, settings: ConsulSettings) -> None:
@@ -73,17 +74,11 @@ class OneOffClient:
         return self.codec.decode(request, response)
 
     async def key(self, key: str) -> KeyView:
-        """Return the key as it was at some moment between the request and the answer: a consistent read.
-
-        Raises LookupFailed when Consul gives no usable answer.
-        """
+        """Return the key as it was at some moment between the request and the answer: a consistent read."""
         return key_view(key, await self.ask(ReadKey("", 0.0, LOOKUP_S, key)))
 
     async def slots(self, prefix: str) -> SlotsView:
-        """Return all keys below a semaphore's prefix, by one consistent read.
-
-        Raises LookupFailed when Consul gives no usable answer or leaves out keys that the token may not read.
-        """
+        """Return all keys below a semaphore's prefix, by one consistent read that leaves none out."""
         for _ in range(RACES_MAX):
             view = slots_view(prefix, await self.ask(ReadSlots("", 0.0, LOOKUP_S, prefix)))
             if not await self.lacks_record(prefix, view):
@@ -94,14 +89,11 @@ class OneOffClient:
         """Return whether the semaphore's record is there although the view lacks it.
 
         The record is read alone, because a list without a key is no proof of its absence.
-
-        Raises NotReadable when the token may not read the record, and LookupFailed when Consul gives no
-        usable answer.
         """
         return view.lock is None and (await self.key(prefix + LOCK_SUFFIX)).present
 
     async def item(self, settings: ItemSettings) -> View:
-        """Return the key of an election, or all keys of a semaphore. Raises LookupFailed."""
+        """Return the key of an election, or all keys of a semaphore."""
         if isinstance(settings, SemaphoreSettings):
             view = await self.slots(settings.prefix)
             await self._confirm_vanished(settings.prefix, view)
@@ -111,8 +103,7 @@ class OneOffClient:
     async def _confirm_vanished(self, prefix: str, view: SlotsView) -> None:
         """Read the contender key of the first holder without one, because the list may hide that key.
 
-        Raises NotReadable when the token may not read the key, and LookupFailed when the key is there or
-        Consul gives no usable answer.
+        Raises LookupFailed when the key is there.
         """
         listed = {each.name for each in view.contenders}
         for key in [f"{prefix}/{holder}" for holder in view.named if holder not in listed][:1]:
@@ -123,7 +114,7 @@ class OneOffClient:
                 raise LookupFailed(f"cannot tell: the list of {prefix}/ does not show {key}, try again")
 
     async def sessions(self) -> SessionsView:
-        """Return all sessions that the token may read. Raises LookupFailed."""
+        """Return all sessions that the token may read."""
         outcome = await self.ask(ReadSessions("", 0.0, LOOKUP_S))
         if not isinstance(outcome, SessionsView):
             raise LookupFailed(f"cannot list sessions: Consul answers {_reason(outcome)}")
@@ -159,16 +150,13 @@ def _failure(outcome: Outcome) -> type[LookupFailed]:
 
 
 async def key_now(settings: ConsulSettings, key: str) -> KeyView:
-    """Return the key as ``OneOffClient.key`` does, for a command that reads nothing else.
-
-    Raises LookupFailed when Consul gives no usable answer, and TokenError when the token file cannot be used.
-    """
+    """Return the key as ``OneOffClient.key`` does, for a command that reads nothing else."""
     async with OneOffClient(settings) as consul:
         return await consul.key(key)
 
 
 async def destroy(settings: ConsulSettings, session: str) -> None:
-    """Destroy the session. Raises LookupFailed, or TokenError when the token file cannot be used."""
+    """Destroy the session. Raises LookupFailed."""
     async with OneOffClient(settings) as consul:
         outcome = await consul.ask(DestroySession("", 0.0, LOOKUP_S, session))
     if not isinstance(outcome, Done):
@@ -178,8 +166,7 @@ async def destroy(settings: ConsulSettings, session: str) -> None:
 async def set_limit(settings: ConsulSettings, prefix: str, limit: int) -> int | None:
     """Write the Limit of the semaphore's record, keep the other fields, and return the former Limit, if any.
 
-    Raises LookupFailed when Consul gives no usable answer, CannotChange when there is no valid record or
-    contenders change it at each attempt, and TokenError when the token file cannot be used.
+    Raises CannotChange without a valid record, or if contenders change it at each attempt, and LookupFailed.
     """
     cannot = f"cannot change the limit in {prefix}/.lock"
     async with OneOffClient(settings) as consul:
@@ -224,7 +211,7 @@ async def why_not_held(settings: ConsulSettings, key: str, session: str, lock_in
     """Return why this session does not hold the key or the slot since ``lock_index``. Blank: it does.
 
     ``lock_index`` None: the session holds it, whenever it was locked. A key that ends with LOCK_SUFFIX may be
-    the record of a semaphore. Raises LookupFailed when Consul does not show this, and TokenError.
+    the record of a semaphore. Raises LookupFailed.
     """
     async with OneOffClient(settings) as consul:
         if (prefix := key.removesuffix(LOCK_SUFFIX)) != key:

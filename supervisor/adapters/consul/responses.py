@@ -1,4 +1,4 @@
-"""Typed access to a response. A function raises MalformedResponse when Consul would not answer like that.
+"""Typed access to a response. Any function that reads one raises MalformedResponse where it is not Consul's.
 
 A client agent puts ``rpc error making call: `` before a server's error, once for each hop, and newer
 servers put ``apply failed: `` before that. So code must compare a text of Consul only as ``error_text``
@@ -71,6 +71,21 @@ def index_of(response: requests.Response) -> int:
     if not index_text.isascii() or not index_text.isdecimal() or len(index_text) > 20:
         raise MalformedResponse("no X-Consul-Index")
     return int(index_text)
+
+
+def truth_of(response: requests.Response) -> bool:
+    """Return the body, which must be true or false."""
+    if (answer := response.content.strip()) not in (b"true", b"false"):
+        raise MalformedResponse("neither true nor false")
+    return answer == b"true"
+
+
+def entries_of(response: requests.Response) -> list[object]:
+    """Return the entry of a key that each operation of a transaction shows."""
+    results = json_of(response, dict).get("Results")
+    if not isinstance(results, list) or not results or not all(isinstance(each, dict) for each in results):
+        raise MalformedResponse("a transaction without its results")
+    return [each.get("KV") for each in results]
 
 
 def is_filtered(response: requests.Response) -> bool:

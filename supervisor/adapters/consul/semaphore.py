@@ -1,8 +1,4 @@
-"""Consul's HTTP API for semaphores: their transactions, and lists of all keys below a prefix.
-
-Nothing here decides anything. A function that reads an answer raises MalformedResponse when Consul would not
-answer like that.
-"""
+"""Consul's HTTP API for semaphores: their transactions, and lists of all keys below a prefix."""
 
 import base64
 from collections.abc import Sequence
@@ -16,6 +12,7 @@ from supervisor.adapters.consul.command_requests import WriteSlotRecord
 from supervisor.adapters.consul.permissions import PERMISSION_DENIED
 from supervisor.adapters.consul.responses import (
     MalformedResponse,
+    entries_of,
     error_text,
     index_of,
     is_filtered,
@@ -54,14 +51,8 @@ SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own
 
 
 def step(action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSlotRecord) -> Call:
-    return transaction(_operations(action))
-
-
-def _operations(
-    action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSlotRecord,
-) -> list[dict[str, object]]:
     if isinstance(action, WriteSlotRecord):
-        return [_lock_operation(action.prefix, action.slot_record, action.index)]
+        return transaction([_lock_operation(action.prefix, action.slot_record, action.index)])
     key = f"{action.prefix}/{action.session}"
     match action:
         case JoinSemaphore(session=session, value=value):
@@ -75,7 +66,7 @@ def _operations(
         steps += [_check(action.prefix, pruned) for pruned in action.pruned]
     if action.slot_record is not None:
         steps.append(_lock_operation(action.prefix, action.slot_record, action.index))
-    return steps
+    return transaction(steps)
 
 
 def _check(prefix: str, pruned: Pruned) -> dict[str, object]:
@@ -92,10 +83,7 @@ def _lock_operation(prefix: str, slot_record: SlotRecord, index: int) -> dict[st
 
 
 def slot_written(action: JoinSemaphore | TakeSlot, response: requests.Response) -> SlotWritten:
-    results = json_of(response, dict).get("Results")
-    if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
-        raise MalformedResponse("a transaction without its results")
-    entries = {text(entry, "Key"): entry for entry in (each.get("KV") for each in results)}
+    entries = {text(entry, "Key"): entry for entry in entries_of(response)}
     ours = entries.get(f"{action.prefix}/{action.session}")
     lock = entries.get(action.prefix + LOCK_SUFFIX)
     if ours is None or text(ours, "Session", "") != action.session:
@@ -133,8 +121,10 @@ def _indexes(entry: Any) -> KeyIndexes:
 
 
 class SlotsReader:
-    """The decoder of one semaphore's answers. The last answer is kept and only changed entries are decoded,
-    because each change wakes all contenders and concerns one key of many."""
+    """The decoder of one semaphore's answers, which decodes only what has changed since the last one.
+
+    Each change wakes all contenders and concerns one key of many.
+    """
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -198,12 +188,10 @@ def _contender_key(name: str, entry: Any) -> ContenderKey:
 
 
 def read(request: ReadSlots) -> Call:
-    """Encode a consistent read of all keys below the prefix."""
     return get(_path_of(request.prefix), {"recurse": "", "consistent": ""})
 
 
 def watch(request: WatchSlots) -> Call:
-    """Encode a blocking query for all keys below the prefix."""
     return get(_path_of(request.prefix), {"recurse": "", **waiting(request)})
 
 

@@ -24,7 +24,6 @@ def encode(method: Callable[[str], Call], path: str) -> Callable[[ServiceRequest
 
 
 def register(request: RegisterService) -> Call:
-    """Encode the registration of the instance with its check."""
     service, ttl = request.service, f"{round(request.ttl_s * 1000)}ms"
     status = "passing" if request.passing else "critical"
     check = {"TTL": ttl, "Status": status, "DeregisterCriticalServiceAfter": DEREGISTER_AFTER}

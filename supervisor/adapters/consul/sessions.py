@@ -1,7 +1,6 @@
 """Consul's HTTP API for sessions: how each request is sent, and what each answer means.
 
-Nothing here decides anything. A function that reads an answer raises MalformedResponse when Consul would not
-answer like that. Error texts are those of Consul 1.8.7, as ``responses.error_text`` returns them.
+Error texts are those of Consul 1.8.7, as ``responses.error_text`` returns them.
 """
 
 from typing import Any

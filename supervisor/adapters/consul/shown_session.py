@@ -4,8 +4,6 @@ The lease counts on the lock-delay of the session. A session never changes once 
 one that differs from the request, a proxy between this node and Consul changed the request. Without its body,
 for example, Consul makes a session with a lock-delay of 15 s, no TTL and the check serfHealth, and a rival
 may hold before this node has stopped.
-
-Functions raise MalformedResponse when Consul would not answer like that.
 """
 
 import re

@@ -19,8 +19,7 @@ import requests
 from supervisor.adapters.consul import permissions
 from supervisor.adapters.consul.codec import TOKEN
 from supervisor.adapters.consul.command_requests import ReadSessions
-from supervisor.adapters.consul.history_requests import history_key
-from supervisor.adapters.consul.order_requests import ReadOrder, orders_folder
+from supervisor.adapters.consul.fleet_requests import ReadOrder, history_key, orders_folder
 from supervisor.adapters.consul.query import OneOffClient
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, json_of, why
 from supervisor.adapters.consul.sessions import NO_PATH
@@ -97,7 +96,7 @@ class _Checker:
             found.append(findings.of_sessions(listed, self._holders, facts))
             if fleet is not None:
                 found.append(await self._history(fleet.prefix))
-                found.append(await self._orders(orders_folder(fleet.prefix)))
+                found.append(await self._orders(fleet.prefix))
                 said = await self._writes_service(fleet.service)
                 found += findings.of_fleet(fleet.service, said, await self._consul.present(fleet.service))
             if fenced := tuple(settings for settings in items if settings.fence is not None):
@@ -184,11 +183,12 @@ class _Checker:
         response = await self._exchange(self._codec.transaction(impossible_write(key)))
         return findings.of_history(history_key(prefix, ""), read, why(response))
 
-    async def _orders(self, place: str) -> Finding:
+    async def _orders(self, prefix: str) -> Finding:
         """Return the finding about the orders. A list alone hides what the token may not read."""
+        place = orders_folder(prefix)
         query = ListQuery(place, None, 0.0, consistent=True, timeout_s=CONNECT_S)
         listed = await self._exchange(self._codec.encode_list(query))
-        read = await self._outcome(ReadOrder(*_COMMAND, place))
+        read = await self._outcome(ReadOrder(*_COMMAND, place, prefix))
         return findings.of_orders(place, read, lists=listed.status_code != 403)
 
     async def _writes_service(self, name: str) -> str:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.adapters.consul.endpoints import endpoint_of
-from supervisor.adapters.consul.history_requests import WriteHistory, history_key
-from supervisor.adapters.consul.order_requests import ReadOrder, orders_folder
+from supervisor.adapters.consul.fleet_requests import ReadOrder, WriteHistory
 from supervisor.adapters.consul.presence import RegisterPresence, reads_fleet
 from supervisor.adapters.consul.query import OneOffClient
 from supervisor.adapters.consul.responses import MalformedResponse, json_of, why
@@ -83,9 +82,9 @@ def _of_fleet(settings: ItemSettings, fleet: FleetSettings | None, purpose: str)
     """Yield the rules for ``fleet``. Commands read, and those of an operator write orders."""
     if fleet is None:
         return
-    reads = _rules(ReadOrder(*_ANY, orders_folder(fleet.prefix)))
+    reads = _rules(ReadOrder(*_ANY, "", fleet.prefix))
     yield reads.replace('"read"', '"write"') if purpose == "operator" else reads
-    writes = _rules(WriteHistory(*_ANY, history_key(fleet.prefix, settings.name), b"", 0))
+    writes = _rules(WriteHistory(*_ANY, "", fleet.prefix, b"", 0))
     if purpose == "daemon":
         yield _rules(RegisterPresence(*_ANY, ServiceSettings("", fleet.service), 0.0))
     else:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from supervisor.adapters.consul.history_requests import history_key
+from supervisor.adapters.consul.fleet_requests import history_key
 from supervisor.adapters.consul.query import key_now
 from supervisor.commands.cli.commands import DEFAULT_CONFIG
 from supervisor.commands.cli.consul_commands import load_item

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
-from supervisor.adapters.consul.order_requests import ReadOrder, WriteOrder
+from supervisor.adapters.consul.fleet_requests import ReadOrder, WriteOrder
 from supervisor.adapters.consul.query import LOOKUP_S, LookupFailed, OneOffClient, key_view
 from supervisor.commands.cli.commands import DEFAULT_CONFIG
 from supervisor.commands.cli.consul_commands import item_of, load_for
@@ -65,7 +65,7 @@ async def _everywhere(
             key = pause_key(prefix, item.name)
             order = None if resumes else _order(item, options.note, options.pause_s)
             try:
-                former = await _write(consul, key, order)
+                former = await _write(consul, prefix, key, order)
             except _Refused as error:
                 code = fail(NEGATIVE, f"cannot {options.command} {item.name} everywhere: {error}")
                 continue
@@ -88,34 +88,34 @@ def _order(item: ItemSettings, why: str, for_s: float | None, to: str = "") -> O
     return Order(item.name, who[:NOTE_CHARS_MAX], when(time.time()), why, for_s, to, item.key)
 
 
-async def _write(consul: OneOffClient, key: str, order: Order | None) -> Order | str | None:
+async def _write(consul: OneOffClient, prefix: str, key: str, order: Order | None) -> Order | str | None:
     """Write this order into the key, or delete it, and return what was there. None: nothing was.
 
     Raises _Refused when another operator changes the key meanwhile, and LookupFailed.
     """
-    shown = await _shown(consul, key)
+    shown = await _shown(consul, prefix, key)
     former = order_of(shown) if shown.present else None
     if former is not None or order is not None:
-        await _put(consul, key, None if order is None else encoded(order), shown.modify_index)
+        await _put(consul, prefix, key, None if order is None else encoded(order), shown.modify_index)
     return former
 
 
-async def _shown(consul: OneOffClient, key: str) -> KeyView:
-    return key_view(key, await consul.ask(ReadOrder("", 0.0, LOOKUP_S, key)))
+async def _shown(consul: OneOffClient, prefix: str, key: str) -> KeyView:
+    return key_view(key, await consul.ask(ReadOrder("", 0.0, LOOKUP_S, key, prefix)))
 
 
-async def _put(consul: OneOffClient, key: str, value: bytes | None, index: int) -> None:
+async def _put(consul: OneOffClient, prefix: str, key: str, value: bytes | None, index: int) -> None:
     """Write or delete the key if its index is still this one.
 
     A write without a good answer may have been applied, so the key tells. Raises _Refused and LookupFailed.
     """
     try:
-        done = await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, value, index))
+        done = await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, prefix, value, index))
     except LookupFailed as error:
         done = Unknown(str(error))
     if isinstance(done, Done):
         return
-    shown = await _shown(consul, key)
+    shown = await _shown(consul, prefix, key)
     if (shown.value if shown.present else None) == value:
         return
     if isinstance(done, LostRace):
@@ -123,11 +123,11 @@ async def _put(consul: OneOffClient, key: str, value: bytes | None, index: int) 
     raise LookupFailed(f"cannot write {key}: Consul answers {getattr(done, 'why', done)}")
 
 
-async def _withdraw(consul: OneOffClient, key: str, order: Order) -> None:
+async def _withdraw(consul: OneOffClient, prefix: str, key: str, order: Order) -> None:
     """Delete the key of this order, unless another operator has written it anew. Raises LookupFailed."""
-    shown = await _shown(consul, key)
+    shown = await _shown(consul, prefix, key)
     if shown.present and shown.value == encoded(order):
-        await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, None, shown.modify_index))
+        await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, prefix, None, shown.modify_index))
 
 
 # --- step-down from any node -----------------------------------------------------------------------
@@ -176,13 +176,13 @@ async def _step_down(options: argparse.Namespace, config: Config, prefix: str, i
         order = _order(item, options.note, options.rest_s, to)
         key = step_down_key(prefix, holder.session)
         try:
-            await _write(consul, key, order)
+            await _write(consul, prefix, key, order)
             if not options.quiet:
                 progress(escape(f"{item.name}: {holder.name} is asked to step down"))
             return await _taken_over(consul, config, item, holder, to)
         finally:  # a key that stays means nothing once the session has ended
             with suppress(LookupFailed):
-                await _withdraw(consul, key, order)
+                await _withdraw(consul, prefix, key, order)
 
 
 async def _taken_over(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import inf
 from random import uniform
 
-from supervisor.adapters.consul.history_requests import ReadHistory, WriteHistory, history_key
+from supervisor.adapters.consul.fleet_requests import ReadHistory, WriteHistory, history_key
 from supervisor.adapters.runtime.background import Background
 from supervisor.config import Config
 from supervisor.config.formats.json_values import holder_node
@@ -174,11 +174,11 @@ class TenureHistory:
 
     async def _write(self, item: str, untold: _Untold, told: Iterable[Tenure], missed: int) -> str:
         """Write these tenures into the key, and return why that was not done. Blank: it was."""
-        if not self._prefix:
+        if not (prefix := self._prefix):
             return ""
-        key = history_key(self._prefix, item)
+        key = history_key(prefix, item)
         for _ in range(RACES_MAX):
-            found = await self._ask(ReadHistory(item, self._clock(), REQUEST_S, key))
+            found = await self._ask(ReadHistory(item, self._clock(), REQUEST_S, key, prefix))
             if not isinstance(found, KeyView):
                 return str(getattr(found, "why", found))
             try:
@@ -188,7 +188,7 @@ class TenureHistory:
             if value == found.value:
                 return ""
             untold.next_at = self._clock() + EVERY_S
-            write = WriteHistory(item, self._clock(), REQUEST_S, key, value, found.modify_index)
+            write = WriteHistory(item, self._clock(), REQUEST_S, key, prefix, value, found.modify_index)
             if isinstance(done := await self._ask(write), Done):
                 return ""
             if not isinstance(done, LostRace):

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from supervisor.adapters.consul.order_requests import orders_folder
+from supervisor.adapters.consul.fleet_requests import orders_folder
 from supervisor.adapters.consul.shared.listing import Listing
 from supervisor.adapters.journal.serialize import from_plain, to_plain
 from supervisor.core.frozen import dataclass, replace

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from random import uniform
 
-from supervisor.adapters.consul.order_requests import ReadOrder, orders_folder
+from supervisor.adapters.consul.fleet_requests import ReadOrder, orders_folder
 from supervisor.adapters.consul.shared.listing import Listing
 from supervisor.adapters.consul.shared.query import ListQuery
 from supervisor.adapters.runtime.background import Background
@@ -121,10 +121,10 @@ class FollowedOrders:
         """
         shown, fault, now = dict(orders.pauses), "", self._shared.clock()
         for item, known in self._pauses.items():
-            if item not in shown and (why := await self._why_not_absent(pause_key(prefix, item))):
+            if item not in shown and (why := await self._why_not_absent(prefix, pause_key(prefix, item))):
                 shown[item], fault = known.order, why
         if not (shown or orders.step_downs or fault) and now >= self._looks_at:
-            fault = await self._why_not_absent(orders_folder(prefix))
+            fault = await self._why_not_absent(prefix, orders_folder(prefix))
             self._looks_at = now if fault else now + LOOK_EVERY_S
         pauses = seen_of(self._pauses, shown, self._shared.wall())
         if pauses != self._pauses:
@@ -134,9 +134,9 @@ class FollowedOrders:
         self._step_downs, self._shared.history.foreign_orders = orders.step_downs, {**orders.foreign, **late}
         return fault
 
-    async def _why_not_absent(self, key: str) -> str:
+    async def _why_not_absent(self, prefix: str, key: str) -> str:
         """Return why this key may be there. Blank: Consul says that it is not."""
-        found = await self._shared.client.ask(ReadOrder("", self._shared.clock(), READ_S, key))
+        found = await self._shared.client.ask(ReadOrder("", self._shared.clock(), READ_S, key, prefix))
         if isinstance(found, KeyView):
             return f"the list does not show {key}" if found.present else ""
         denied = f"the token may not read {key}; " if isinstance(found, Denied) else ""

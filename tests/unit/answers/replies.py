@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import requests
 
-from supervisor.adapters.consul import command_requests, history_requests, order_requests, presence
+from supervisor.adapters.consul import command_requests, fleet_requests, presence
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.endpoints import ENDPOINTS
 from supervisor.adapters.consul.token import Token
@@ -130,7 +130,7 @@ def good(request: Request) -> dict[str, Reply]:
             return {"done": Reply(200), "no check": Reply(500, b'Unknown check "service:i"')}
         case r.RegisterService() | r.DeregisterService():
             return {"done": Reply(200)}
-        case history_requests.WriteHistory() | order_requests.WriteOrder():
+        case fleet_requests.WriteHistory():
             return {"done": Reply(200, b"true"), "lost": Reply(200, b"false")}
         case r.DestroySession():
             return {"done": Reply(200, b"true")}
@@ -217,10 +217,10 @@ REQUESTS: tuple[Request, ...] = (
     r.TakeSlot(*_WHO, "p", "s", _ROSTER, 60),
     r.LeaveSemaphore(*_WHO, "p", "s"),
     command_requests.WriteSlotRecord(*_WHO, "p", _ROSTER, 60),
-    history_requests.ReadHistory(*_WHO, "p/history/n"),
-    history_requests.WriteHistory(*_WHO, "p/history/n", b"{}", 5),
-    order_requests.ReadOrder(*_WHO, "p/orders/pause/n"),
-    order_requests.WriteOrder(*_WHO, "p/orders/pause/n", b"{}", 5),
+    fleet_requests.ReadHistory(*_WHO, "p/history/n", "p"),
+    fleet_requests.WriteHistory(*_WHO, "p/history/n", "p", b"{}", 5),
+    fleet_requests.ReadOrder(*_WHO, "p/orders/pause/n", "p"),
+    fleet_requests.WriteOrder(*_WHO, "p/orders/pause/n", "p", b"{}", 5),
     r.ReadSlots(*_WHO, "p"),
     r.WatchSlots(*_WHO, "p", 5, 30.0, True),
 )

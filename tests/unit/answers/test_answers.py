@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from supervisor.adapters.consul import command_requests, history_requests, order_requests, presence
+from supervisor.adapters.consul import command_requests, fleet_requests, presence
 from supervisor.adapters.consul.endpoints import ENDPOINTS, endpoint_of
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -25,7 +25,7 @@ BY_CONSUL = [name for name, reply in REPLIES.items() if reply.status == 500]
 
 
 def test_every_class_of_request_has_a_row() -> None:
-    modules = (r, command_requests, history_requests, order_requests, presence)
+    modules = (r, command_requests, fleet_requests, presence)
     known = [kind for module in modules for kind in vars(module).values()]
     kinds = {kind for kind in known if isinstance(kind, type) and issubclass(kind, r.Request)}
     assert kinds - {r.Request, r.SlotRequest, r.ServiceRequest} == {*ENDPOINTS}
@@ -174,7 +174,7 @@ def test_every_request_of_the_daemon_is_pending_in_some_story() -> None:
         type(request) for story in STORIES for moment in moments(story) for request in moment.play.under_way
     }
     only_of_commands = {command_requests.WriteSlotRecord, command_requests.ReadSessions}
-    of_history = {history_requests.ReadHistory, history_requests.WriteHistory}
-    of_orders = {order_requests.ReadOrder, order_requests.WriteOrder}
+    of_history = {fleet_requests.ReadHistory, fleet_requests.WriteHistory}
+    of_orders = {fleet_requests.ReadOrder, fleet_requests.WriteOrder}
     of_presence = {presence.RegisterPresence, presence.TellPresence}
     assert {*ENDPOINTS} - pending == only_of_commands | of_history | of_presence | of_orders

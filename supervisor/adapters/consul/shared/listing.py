@@ -1,7 +1,4 @@
-"""All keys below a prefix as one answer shows them.
-
-Functions raise MalformedResponse when Consul would not answer like that.
-"""
+"""All keys below a prefix as one answer shows them."""
 
 from collections.abc import Mapping
 from typing import Any
