@@ -18,12 +18,12 @@ def main() -> int:
     gc.set_threshold(*COLLECTED_AT)
     try:
         if sys.argv[1:2] == ["run"]:
-            from supervisor.adapters.runtime import init, signals
-            from supervisor.config.notification import still_starting
+            from supervisor.adapters.runtime import init, notification, signals
+            from supervisor.config.notification import may_stand_still_s
 
             signals.block()
             init.stay_as_init()  # first, so that process 1 stays small
-            still_starting(os.environ)
+            notification.still_starting(os.environ, may_stand_still_s(os.environ))
         from supervisor.commands.cli import main as command
 
         return command()

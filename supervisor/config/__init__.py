@@ -19,7 +19,7 @@
     control.py      where commands reach the daemon, by the file or else by systemd's folder
     http.py         where the daemon listens over TCP
     settings.py     Config and its parts
-    notification.py what systemd tells of the unit, and the datagrams that it gets
+    notification.py what systemd tells of the unit
     formats/        text formats that several packages share
     loader.py       these steps in their order
     command_line.py the item of one command line, for lock

@@ -29,9 +29,10 @@ from supervisor.adapters.runtime import signals
 from supervisor.adapters.runtime.background import Background
 from supervisor.adapters.runtime.clock import boottime
 from supervisor.adapters.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_over
+from supervisor.adapters.runtime.notification import still_starting
 from supervisor.adapters.runtime.signal_callbacks import listen
 from supervisor.config import Config
-from supervisor.config.notification import still_starting
+from supervisor.config.notification import may_stand_still_s
 from supervisor.core.actions import (
     Action,
     Finished,
@@ -113,9 +114,9 @@ class Daemon:
         self._client = ConsulClient(
             config, lambda level, event, why: log.line(level, event, why=why), boottime, TokenError
         )
-        still_starting(environ)
+        still_starting(environ, may_stand_still_s(environ))
         self._records = Records(config, log, environ)
-        still_starting(environ)
+        still_starting(environ, may_stand_still_s(environ))
         self._only_wind_up = load is None
         unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
         begun = self._records.start(wanted_of(config, place=self._place), boottime(), unwanted)

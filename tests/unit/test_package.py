@@ -38,7 +38,8 @@ FLOORS = {
     "reporting.web": "config core reporting.http_server reporting.telemetry",
     "adapters.runtime": "core",
     "reporting.http_server": "",
-    "reporting.telemetry": "adapters.consul adapters.filesystem adapters.hooks config config.formats core",
+    "reporting.telemetry": "adapters.consul adapters.filesystem adapters.hooks adapters.runtime config"
+    " config.formats core",
     "adapters.consul": "adapters.filesystem adapters.transport config config.formats core errors",
     "adapters.hooks": "adapters.filesystem adapters.transport config.formats core",
     "adapters.transport": "adapters.filesystem core",

@@ -10,6 +10,7 @@ import pickle
 import signal
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import NoReturn, TypeVar
 
@@ -30,16 +31,13 @@ async def call_in_child(path: str, function: Callable[[], Result], within_s: flo
     Raises ChildFailed when the child ends without a result, NoAnswer when the time is over, and another
     OSError when no child can be started.
     """
-    child = forked(path, lambda out: write(out, pickle.dumps(function())), within_s)
-    try:
+    with closing(forked(path, lambda out: write(out, pickle.dumps(function())), within_s)) as child:
         if not await child.comes_to_end(within_s):
             raise NoAnswer(path, within_s, "it could not be read")
         if (why := failure_of(child)) is not None:
             raise ChildFailed(f"the process that reads it {why}")
         result: Result = pickle.loads(child.result())
         return result
-    finally:
-        child.close()
 
 
 def failure_of(child: Child) -> str | None:

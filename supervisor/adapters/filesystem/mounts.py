@@ -11,6 +11,7 @@ import re
 import select
 import shutil
 from collections.abc import Iterable
+from functools import cache
 
 TABLE = "/proc/self/mountinfo"
 LINKS_MAX = 40  # the kernel's limit of symlinks in one path
@@ -119,23 +120,17 @@ def _link(path: str) -> str | None:
 
 
 def which(name: str, search: str) -> str | None:
-    """Return the path of this program in the folders of ``search``, which is a ``PATH``. None: not found.
-
-    Folders on file systems that may hang are left out.
-    """
+    """Return the path of this program in the folders of a ``PATH`` that cannot hang. None: not found."""
     near = (folder for folder in search.split(os.pathsep) if is_local(os.path.join(folder, name)))
     return shutil.which(name, path=os.pathsep.join(near))
 
 
 def program_of(name: str, search: str) -> str:
-    """Return the path of this program in the local folders of ``search``. Raises FileNotFoundError."""
+    """Return the path as ``which`` does. Raises FileNotFoundError."""
     program = which(name, search)
     if program is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     return program
-
-
-_shared: list[Mounts] = []
 
 
 def is_local(path: str) -> bool:
@@ -144,16 +139,14 @@ def is_local(path: str) -> bool:
 
 
 def are_all_local() -> bool:
-    """Return whether all paths lie on local disks, by this process's own table."""
     return _table().are_all_local
 
 
+@cache
 def _table() -> Mounts:
-    if not _shared:
-        _shared.append(Mounts())
-    return _shared[0]
+    return Mounts()
 
 
 def read_anew() -> None:
     """Forget the table, because this process is a fork that has closed its descriptors."""
-    _shared.clear()
+    _table.cache_clear()

@@ -8,7 +8,7 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 
 from supervisor.adapters.filesystem.children import WITHIN_S, Child, NoAnswer, spawn
@@ -19,15 +19,14 @@ _CODES = {os.strerror(code): code for code in errno.errorcode}
 
 
 class FileReader(Child):
-    """A child that reads the first bytes of a file. When the child has ended, its owner calls ``content``."""
+    """A child that reads the first bytes of a file."""
 
     def __init__(self, path: str, bytes_max: int) -> None:
-        """Start the child. Raises OSError when that fails, and NoAnswer when too many children hang."""
         argv = [PROGRAM, "-c", str(bytes_max), "--", path]
         super().__init__(path, partial(spawn, argv, {"LC_ALL": "C"}))
 
     def content(self) -> bytes:
-        """Return the bytes that the child has read. Raises OSError as reading the file here would."""
+        """Return the bytes that the child has read, which has ended. Raises OSError as reading would."""
         if self.wait() == 0:
             return self.result()
         why = re.split(r": ", self.error())[-1]
@@ -36,27 +35,18 @@ class FileReader(Child):
 
 def read_within(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
     """Return the first bytes of the file. Raises OSError, which is NoAnswer when the time is up."""
-    reader = FileReader(path, bytes_max)
-    try:
+    with closing(FileReader(path, bytes_max)) as reader:
         if not reader.within(within_s):
             raise NoAnswer(path, within_s)
         return reader.content()
-    finally:
-        reader.close()
 
 
 async def read(path: str, bytes_max: int, within_s: float = WITHIN_S) -> bytes:
-    """Return the first bytes of the file, while the loop runs on.
-
-    Raises OSError, which is NoAnswer when the time is up.
-    """
-    reader = FileReader(path, bytes_max)
-    try:
+    """Return the first bytes of the file as ``read_within`` does, while the loop runs on."""
+    with closing(FileReader(path, bytes_max)) as reader:
         if not await reader.comes_to_end(within_s):
             raise NoAnswer(path, within_s)
         return reader.content()
-    finally:
-        reader.close()
 
 
 class Pulse:

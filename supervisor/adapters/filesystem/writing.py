@@ -40,7 +40,6 @@ class Retry:
                 pass
 
     def cancel(self) -> None:
-        """Make no further call."""
         if self._timer is not None:
             self._timer.cancel()
 

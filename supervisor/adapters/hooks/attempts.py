@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Any
@@ -24,18 +23,13 @@ from supervisor.core.settings import Command, ItemSettings, Webhook
 
 LATE_S = 1.0  # a retry this late means a stall, after which the newest contact may be too old to begin
 TOO_MANY_LEFT = "KILL has not ended its earlier attempts: check whether the file systems that it uses answer"
+STOPPED_EARLY = "stopped before it could start"
 
 Started = StartHook | StartRun
 
 
-@dataclass(slots=True)
-class Postponed:
-    """A start that lacked something, and is tried again when the timer fires."""
-
-    timer: asyncio.TimerHandle
-
-
-UnderWay = HookProcess | asyncio.Task[Any] | Postponed | None
+# A timer: the start lacked something, and is tried again when the timer fires.
+UnderWay = HookProcess | asyncio.Task[Any] | asyncio.TimerHandle | None
 
 
 class Hooks:
@@ -83,10 +77,9 @@ class Hooks:
         self._environ = base_environment(environ)
 
     async def preload_users(self, settings: ItemSettings) -> None:
-        """Look up the users of the item's hooks now.
+        """Look up the users of the item's hooks now, because their directory may be out of reach at on_lose.
 
-        A user directory may be out of reach when on_lose is due. A user that is not found causes no error
-        here.
+        A user that is not found causes no error here.
         """
         commands = [(hook.call, False) for hook in settings.hooks if isinstance(hook.call, Command)]
         commands += [] if settings.run is None else [(settings.run.command, True)]
@@ -144,7 +137,7 @@ class Hooks:
         requested_at: the time from which the timeout of the action counts.
         """
         if self._unkillable.too_many(action):
-            self._refuse(action, TOO_MANY_LEFT, began=False)
+            self._end_soon(action, f"cannot start: {TOO_MANY_LEFT}")
             return
         try:
             child = self._spawn_with_spare(action)
@@ -167,7 +160,7 @@ class Hooks:
 
     def _looked_up(self, action: Started, requested_at: float, task: asyncio.Task[None]) -> None:
         if task.cancelled():
-            self._end(action, False, "stopped before it could start", began=False)
+            self._end(action, False, STOPPED_EARLY, began=False)
             return
         error = task.exception()
         if error is None:
@@ -230,14 +223,14 @@ class Hooks:
             if action not in self._under_way:
                 self._delayed(action, why)
             again = partial(self._try_again, action, requested_at, now + RETRY_PAUSE_S, why)
-            self._under_way[action] = Postponed(loop.call_later(RETRY_PAUSE_S, again))
+            self._under_way[action] = loop.call_later(RETRY_PAUSE_S, again)
             return
-        self._refuse(action, why, began=isinstance(error, Unwatched))
+        self._end_soon(action, f"cannot start: {why}", began=isinstance(error, Unwatched))
 
-    def _refuse(self, action: Started, why: str, *, began: bool) -> None:
+    def _end_soon(self, action: Started, detail: str, *, began: bool = False) -> None:
+        """Report the end from the loop, because nothing of the action runs."""
         self._under_way[action] = None
-        ended = partial(self._end, action, False, f"cannot start: {why}", began=began)
-        asyncio.get_running_loop().call_soon(ended)
+        asyncio.get_running_loop().call_soon(partial(self._end, action, False, detail, began=began))
 
     def _try_again(self, action: Started, requested_at: float, due_at: float, why: str) -> None:
         if action.begin_by < inf and self._clock() > min(due_at + LATE_S, action.begin_by):
@@ -245,15 +238,12 @@ class Hooks:
             return
         self._try(action, requested_at)
 
-    def _call_off(self, action: Started, under_way: asyncio.Task[Any] | Postponed | None) -> None:
+    def _call_off(self, action: Started, under_way: asyncio.Task[Any] | asyncio.TimerHandle | None) -> None:
         """Cancel a start that has no process. None: its end is about to be reported already."""
-        if isinstance(under_way, Postponed):
-            under_way.timer.cancel()
-            self._under_way[action] = None
-            ended = partial(self._end, action, False, "stopped before it could start", began=False)
-            asyncio.get_running_loop().call_soon(ended)
-        elif under_way is not None:
+        if under_way is not None:
             under_way.cancel()
+        if isinstance(under_way, asyncio.TimerHandle):
+            self._end_soon(action, STOPPED_EARLY)
 
     def _send(self, action: StartHook, webhook: Webhook) -> None:
         event_facts = self._facts(action, action.attempt)
@@ -263,10 +253,7 @@ class Hooks:
         task.add_done_callback(partial(self._sent, action))
 
     def _on_shortage(self, action: StartHook, error: OSError) -> None:
-        """Log that a webhook lacks something.
-
-        For a hook that ends a tenure, free the descriptors kept back until it has ended.
-        """
+        """Log that a webhook lacks something. A hook that ends a tenure gets what is kept back for it."""
         self._delayed(action, str(error.strerror))
         if lacks_descriptors(error) and action.context.event in LOSE_SIDE:
             self._spare.release()

@@ -79,7 +79,7 @@ class HookProcess:
         self._ended = ended
         self._why = ""  # why this process ends the group; blank: it does not
         self._notes: list[str] = []
-        self._code: int | None = None  # set once the leader is reaped
+        self.code: int | None = None  # the exit status of the leader, negative for a signal. None: not reaped
         self._reported = False
         self.is_left = False  # whether processes of the group were left when its end was reported
         self.left = ""  # the names of the processes that the leader left running, and that were killed
@@ -128,17 +128,9 @@ class HookProcess:
         self._end_group()
 
     @property
-    def code(self) -> int | None:
-        """The exit status of the leader, negative for a signal. None: the leader is not reaped."""
-        return self._code
-
-    @property
     def _exited(self) -> bool:
-        """Whether the leader has ended.
-
-        Its exit status then counts, even if ``terminate`` or ``kill`` is called later.
-        """
-        if self._code is not None:
+        """Whether the leader has ended. Its exit status then counts, even if ``kill`` is called later."""
+        if self.code is not None:
             return True
         return os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
@@ -155,7 +147,8 @@ class HookProcess:
         """Handle the end of the leader."""
         if not self._exited:
             return  # a debugger that is attached has not seen the end yet
-        self._reap()
+        _, status = os.waitpid(self.pgid, 0)
+        self.code = os.waitstatus_to_exitcode(status)
         now = self._loop.time()
         remains = group.RemainingProcesses(self.pgid, now)
         if not (self._why or self._reported) and remains.any_running(now):
@@ -164,10 +157,6 @@ class HookProcess:
         self._sweep(remains)
         self._loop.remove_reader(self._pidfd)  # only now, because a release waits for the report of the end
         os.close(self._pidfd)
-
-    def _reap(self) -> None:
-        _, status = os.waitpid(self.pgid, 0)
-        self._code = os.waitstatus_to_exitcode(status)
 
     def _sweep(self, remains: group.RemainingProcesses) -> None:
         """Report the end as soon as no process of the group is left."""
@@ -195,10 +184,7 @@ class HookProcess:
         self._end_group()
 
     def _ignored_kill(self) -> None:
-        """Report the end although the kernel may not have ended all processes.
-
-        The leader is still reaped when it ends.
-        """
+        """Report the end although processes may be left. The leader is still reaped when it ends."""
         if group.runs(self.pgid):
             self.is_left = True
             self._notes.append(f"processes of it are left {KILL_GRACE_S:g}s after KILL")
@@ -208,7 +194,7 @@ class HookProcess:
         """Report the end, then read the rest of the output, so that no release waits for the output."""
         self._reported = True
         self._escalate(0, None)
-        code = -signal.SIGKILL if self._code is None else self._code
+        code = -signal.SIGKILL if self.code is None else self.code
         self._ended(code == 0 and not self._why, ", ".join([self._why or _described(code), *self._notes]))
         for drain in self._drains:
             drain.close()

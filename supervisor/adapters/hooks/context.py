@@ -22,11 +22,8 @@ SURELY_FITS_CHARS = 16_384  # four bytes each at most, and room for the name
 def facts(context: HookContext, *, attempt: int, node: str, now: float, at: float) -> dict[str, Fact]:
     """Return the facts of one attempt by their lower-case names, numbers as numbers.
 
-    ``now`` is the core's clock, and ``at`` the Unix time.
-
-    ``leader`` and ``previous_leader`` are None when there is none; bytes that are not UTF-8 become
-    replacement characters. A semaphore has ``holders`` instead. ``time_left`` (seconds, at least 0) is
-    present only when the time is known from which a rival may hold.
+    ``now`` is the core's clock, and ``at`` the Unix time. A leader is None when there is none. ``time_left``
+    (seconds, at least 0) is present only when the time is known from which a rival may hold.
     """
     event_facts: dict[str, Fact] = {
         "event": context.event,
@@ -67,9 +64,7 @@ def as_json(event_facts: Mapping[str, Fact]) -> bytes:
 
 
 def as_environment(event_facts: Mapping[str, Fact]) -> dict[str, str]:
-    """Return the facts as environment variables.
-
-    None becomes an empty value, so that ``set -u`` ends no hook.
+    """Return the facts as environment variables. None becomes empty, so that ``set -u`` ends no hook.
 
     A value that no environment can carry (with a NUL byte, or too long for the kernel) is left out, because
     half a leader's value would be worse than none. Standard input has the whole value.
@@ -92,25 +87,18 @@ def _variable_name(fact: str) -> str:
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the daemon's environment without the variables that concern the daemon alone.
 
-    Left out are systemd's notification and watchdog (a hook must not answer for the daemon), Consul's token
-    and password (secrets), and the variables with our own prefix, which only an event may set.
+    These are systemd's notification and watchdog (a hook must not answer for the daemon), Consul's token and
+    password (secrets), and the variables with our own prefix, which only an event may set.
     """
-    return {name: value for name, value in environ.items() if not _is_withheld(name)}
-
-
-def _is_withheld(name: str) -> bool:
-    return name in ("NOTIFY_SOCKET", "CONSUL_HTTP_TOKEN", "CONSUL_HTTP_AUTH") or name.startswith(
-        ("WATCHDOG_", PREFIX)
-    )
+    withheld = ("NOTIFY_SOCKET", "CONSUL_HTTP_TOKEN", "CONSUL_HTTP_AUTH")
+    inherited = (name for name in environ if not name.startswith(("WATCHDOG_", PREFIX)))
+    return {name: environ[name] for name in inherited if name not in withheld}
 
 
 def _holder(holder: Holder) -> dict[str, Any]:
-    """Return the session and the value of a holder.
+    """Return the session and the value of a holder, decoded if it is JSON.
 
-    A value that is JSON is decoded, and any other value is text.
-
-    Any client of Consul may have written the value, so JSON that is too deep or cannot be encoded again is
-    text.
+    Any client of Consul may have written it, so JSON that is too deep or cannot be encoded again is text.
     """
     try:
         value = json.loads(holder.value)

@@ -16,10 +16,7 @@ DEAD = (b"Z", b"X")  # states in /proc/PID/stat: zombie and dead, proc(5)
 
 
 class RemainingProcesses:
-    """The processes of one group that may still run.
-
-    ``now`` is a time of any clock in seconds that does not go back.
-    """
+    """The processes of one group that may still run. ``now``: seconds of a clock that does not go back."""
 
     def __init__(self, group: int, now: float) -> None:
         self._group = group

@@ -134,10 +134,7 @@ class Lines:
 
 
 class Drain:
-    """The reading end of one pipe of a child.
-
-    Feeds ``lines`` as the pipe fills, until EOF or ``close``. Owns the pipe.
-    """
+    """The reading end of one pipe of a child, owned here. It feeds ``lines`` until EOF or ``close``."""
 
     def __init__(self, pipe: int, lines: Lines) -> None:
         self._loop = asyncio.get_running_loop()

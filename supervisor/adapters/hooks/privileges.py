@@ -7,6 +7,7 @@ configuration declares, so rights that cannot be had are refused.
 
 import os
 import pwd
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -130,14 +131,11 @@ async def _entry(database: str, what: str, name: str, *, fields: int) -> list[st
     search = os.environ.get("PATH", SYSTEM_PATH)
     argv = [program_of("getent", search), database, "--", name]
     # The PATH is its whole environment, without the secrets of ours.
-    child = Child(f"{what} {name}", partial(spawn, argv, {"PATH": search}))
-    try:
+    with closing(Child(f"{what} {name}", partial(spawn, argv, {"PATH": search}))) as child:
         if not await child.comes_to_end(LOOKUP_S):
             why = f"the directory of {what}s did not answer for {name!r} within {LOOKUP_S:g} s"
             raise PrivilegesRefused(what, why, "see whether it can be reached")
         code, entry = child.wait(), child.result().decode(errors="replace").rstrip("\n").split(":")
-    finally:
-        child.close()
     if code != 0 or len(entry) != fields:
         raise unknown(what, name)
     return entry

@@ -22,10 +22,9 @@ class SecretUnusable(Exception):
 
 
 def headers(secrets: tuple[bytes, ...], message_id: str, timestamp_s: int, body: bytes) -> dict[str, str]:
-    """Return the three headers of the specification.
+    """Return the three headers of the specification, with a signature for each secret.
 
-    Several secrets give several signatures. While a secret is being replaced, receivers that know the old or
-    the new one both accept.
+    While a secret is being replaced, receivers that know the old or the new one both accept.
     """
     signed = f"{message_id}.{timestamp_s}.".encode() + body
     macs = [hmac.digest(secret, signed, hashlib.sha256) for secret in secrets]

@@ -41,12 +41,9 @@ class Webhooks:
         timeout_s: float,
         lacks: Callable[[OSError], None] = lambda error: None,
     ) -> tuple[bool, str]:
-        """Send the event once.
+        """Send the event once, within ``timeout_s``. A redirect is not followed and counts as a refusal.
 
         Return whether the receiver accepted it (any 2xx), and the status or why there is none.
-
-        Everything ends within ``timeout_s``. A redirect is not followed and counts as a refusal.
-
         lacks: receives the error when this machine has no means for the first try. Further tries follow.
         """
         loop = asyncio.get_running_loop()

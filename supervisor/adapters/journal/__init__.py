@@ -27,7 +27,6 @@ from supervisor.adapters.journal.copies import COMPLETE, SUFFIX, JournalBusy, an
 from supervisor.adapters.journal.format import (
     Recorded,
     UnreadableRecord,
-    is_at_rest,
     read,
     settings_line,
     state_line,
@@ -125,10 +124,7 @@ class Journal:
         self.is_locked = True
 
     def follow(self, consul: ConsulSettings, withheld: Iterable[str]) -> None:
-        """Use the Consul settings and withheld variables of another configuration.
-
-        They are written before the next state of each item.
-        """
+        """Use these settings and withheld variables. They are written before the next state of each item."""
         new = (consul, tuple(sorted(withheld)))
         if new == (self._consul, self._withheld):
             return
@@ -159,10 +155,7 @@ class Journal:
                 yield item, unreadable
 
     def _go_on(self, item: str, found: Recorded) -> None:
-        """Continue the file that was found, because a hook may begin before our first record.
-
-        Its group is then recorded with the record that was found.
-        """
+        """Continue the file that was found, because a hook may begin before our first record."""
         entry = self._entry(item)
         foreign = found.state.foreign or found.identity != self.identity
         entry.state = replace(found.state, foreign=foreign)
@@ -171,10 +164,10 @@ class Journal:
     # --- writing -------------------------------------------------------------------------------
 
     def write(self, write: WriteRecord) -> str:
-        """Write a record.
+        """Write a record. Return blank when the kernel has it, and else why not.
 
-        Return blank when the kernel has it, and else why not. The record before it then still counts, unless
-        it is of a tenure that has ended: that record is removed instead, which counts as written.
+        The record before it then still counts, unless it is of a tenure that has ended: that one is removed
+        instead, which counts as written.
         """
         entry = self._entry(write.item)
         known, outdated = entry.state, entry.outdated or write.settings is not entry.settings
@@ -240,7 +233,7 @@ class Journal:
 
     def _write(self, entry: _Entry, state: Record, settings: ItemSettings) -> str:
         try:
-            if is_at_rest(state, entry.groups):
+            if state == EMPTY_RECORD and not entry.groups:  # a crash could make us forget nothing
                 if self._folder != self._directory:
                     os.utime(self._folder / COMPLETE)
                     self._date(self._folder / COMPLETE)

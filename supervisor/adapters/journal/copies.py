@@ -25,7 +25,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -102,11 +102,10 @@ def newest(state_dir: str, folder: Path, name: str) -> bytes:
     memory, disk = folder / name, Path(state_dir) / name
     found = b""
     with suppress(OSError):  # the disk fails, or no child can be started
-        child = forked(state_dir, lambda out: write(out, _read_newest(memory, disk)), WITHIN_S)
-        try:
+        with closing(
+            forked(state_dir, lambda out: write(out, _read_newest(memory, disk)), WITHIN_S)
+        ) as child:
             found = child.result() if child.within(WITHIN_S) else b""
-        finally:
-            child.close()
     with suppress(OSError):
         found = found or (b"" if memory == disk else _read_newest(memory))
     return found
@@ -125,11 +124,8 @@ def answers(state_dir: Path, folder: Path, within_s: float) -> bool:
     if folder == state_dir and is_local(str(state_dir)):
         return True
     try:
-        child = forked(str(state_dir), lambda out: take_over(state_dir, folder), within_s)
-        try:
+        with closing(forked(str(state_dir), lambda out: take_over(state_dir, folder), within_s)) as child:
             return child.within(within_s)
-        finally:
-            child.close()
     except OSError as error:  # else no child can be started or watched
         return not isinstance(error, NoAnswer)
 
@@ -340,12 +336,10 @@ class Copies:
 
     async def _end_of(self, child: Child) -> str:
         """Wait for the end of a child. Return blank, or the last line of its error."""
-        try:
+        with closing(child):
             while not await child.comes_to_end(HUNG_S):
                 self._result(self._cannot_copy(str(NoAnswer(child.path, HUNG_S).strerror)))
             return child.error().rpartition("\n")[2] or "it was killed" if child.wait() else ""
-        finally:
-            child.close()
 
     def _cannot_copy(self, why: str) -> str:
         return f"cannot copy the records to {self._state_dir}: {why}"

@@ -170,8 +170,3 @@ _NO_STATE: dict[str, Any] = {
     **to_plain(EMPTY_RECORD),
     **to_plain(MachineIdentity("", "", "")),
 }
-
-
-def is_at_rest(record: Record, groups: tuple[Group, ...]) -> bool:
-    """Return whether there is nothing that a crash could make us forget."""
-    return record == EMPTY_RECORD and not groups

@@ -87,12 +87,9 @@ class RecordFile:
         return (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino) and found.st_size >= self._size
 
     def _goes_on(self) -> bool:
-        """Open the file of an earlier process, so that the room that it kept stays.
+        """Open the file of an earlier process, so that its room stays. Return whether that was possible.
 
-        Return whether this was possible.
-
-        A file that is missing or damaged, a link or a pipe is replaced as a whole, and stays as it is until
-        then.
+        A file that is missing or damaged, a link or a pipe is replaced as a whole, and stays until then.
         """
         try:
             if not stat.S_ISREG(os.lstat(self.path).st_mode):

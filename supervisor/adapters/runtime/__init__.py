@@ -4,6 +4,7 @@
     watchdogs.py         the watchdog devices, to which is done what the core asks for
     background.py        the tasks that no other code awaits
     clock.py             the clock of the core
+    notification.py      the datagrams that systemd gets
     init.py              process 1 of a container: passes signals on, and reaps
     signals.py           the signals that are handled, and their block before the loop runs
     signal_callbacks.py  signals as callbacks of the loop, of which none is lost

@@ -82,9 +82,7 @@ class Connection(asyncio.BufferedProtocol):
         """Return the complete answer to this exchange, which was begun here, after ``on_response``.
 
         The answer may have been read before this begins, and another exchange may be under way by then.
-
-        Raises ExchangeFailed. The connection is aborted unless this returns an answer, so also when the task
-        is cancelled.
+        Raises ExchangeFailed. The connection is aborted unless this returns an answer, also when cancelled.
         """
         try:
             if exchange.unsent:
@@ -172,14 +170,20 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
             return
         self.has_received = True
-        self._take_in(bytes(self._received[:nbytes]))
-        self._received = NOTHING
+        received, self._received = bytes(self._received[:nbytes]), NOTHING
+        if self._http is None:
+            self._unread += received
+        else:
+            self._http.receive_data(received)
         if self._exchange is not None and (delay_s := self._exchange.take_delay_s()) > 0:
             self._established.pause_reading()
             self._loop.call_later(delay_s, self._resume)
             return
         if nbytes == RECEIVE_BYTES_MAX:
-            self._yield_reading()
+            # More bytes may wait, so other work of the loop comes first. asyncio's TLS would begin several
+            # reads in one iteration of the loop.
+            self._established.pause_reading()
+            self._loop.call_soon(self._resume)
         self._receive()
 
     def eof_received(self) -> None:
@@ -202,12 +206,6 @@ class Connection(asyncio.BufferedProtocol):
     def _established(self) -> asyncio.Transport:
         assert self._transport is not None
         return self._transport
-
-    def _yield_reading(self) -> None:
-        # More bytes may wait, so other work of the loop comes first. asyncio's TLS would begin several reads
-        # in one iteration of the loop.
-        self._established.pause_reading()
-        self._loop.call_soon(self._resume)
 
     def _resume(self) -> None:
         if not self._closed:
@@ -243,12 +241,6 @@ class Connection(asyncio.BufferedProtocol):
             exchange.fail(self._unreadable(exc))
         except ExchangeFailed as failure:
             exchange.fail(failure)
-
-    def _take_in(self, received: bytes) -> None:
-        if self._http is None:
-            self._unread += received
-        else:
-            self._http.receive_data(received)
 
     def _read(self, exchange: Exchange, received: bytes) -> None:
         """Read an ordinary answer, or leave these bytes and all that follow to h11."""

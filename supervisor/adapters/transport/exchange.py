@@ -52,8 +52,7 @@ class Exchange:
     def fail(self, failure: Exception) -> None:
         """End this attempt without an answer.
 
-        The failure is marked as retrieved, because a task that was cancelled before it began never retrieves
-        it.
+        A task that was cancelled before it began never retrieves the failure, so it is marked as retrieved.
         """
         self.answer.set_exception(failure)
         self.answer.exception()

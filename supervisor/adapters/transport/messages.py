@@ -75,10 +75,7 @@ class WholeResponse(requests.Response):
 
 
 def encode(request: requests.PreparedRequest, peer: str) -> bytes:
-    """Return head and body of the request for one write.
-
-    Raises ExchangeFailed (local) for a request that HTTP does not allow.
-    """
+    """Return head and body of the request for one write. Raises ExchangeFailed if HTTP does not allow it."""
     kept = request if isinstance(request, KeptRequest) else None
     if kept is not None and kept.encoded is not None:
         return kept.encoded

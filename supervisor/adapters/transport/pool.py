@@ -108,11 +108,10 @@ class Transport:
         return self._spare in self._alive
 
     def prepare(self, request: KeptRequest | None = None) -> None:
-        """Open a connection ahead for the next fresh exchange, unless a young one is ready.
+        """Open a connection ahead for the next fresh exchange, unless a young one is ready. Return at once.
 
         request: the request to encode ahead, which saves time when an exchange has this very object.
-
-        This method returns at once. If the connection cannot be opened, the exchange raises the failure.
+        The exchange raises what goes wrong here.
         """
         if request is not None:
             with suppress(ExchangeFailed):  # because the exchange itself raises the failure

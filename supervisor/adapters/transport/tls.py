@@ -44,8 +44,7 @@ class TlsContext:
     def current(self) -> ssl.SSLContext:
         """Return the context of the files as they are now, or of the last good ones.
 
-        Raises ExchangeFailed (tls), which names the setting and the unusable file, when no files were good
-        yet.
+        Raises ExchangeFailed, which names the setting and the unusable file, when no files were good yet.
         """
         try:
             signature = self._files_signature()

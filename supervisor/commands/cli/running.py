@@ -14,12 +14,13 @@ from pathlib import Path
 from supervisor.adapters.consul.token import Token, TokenError, TokenHangs
 from supervisor.adapters.filesystem.children import NoAnswer
 from supervisor.adapters.runtime import signals
+from supervisor.adapters.runtime.notification import still_starting
 from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
 from supervisor.commands.cli.terminal import collect_rarely, fail, report, run_async
 from supervisor.config import Config, ConfigError, load, schema_text
 from supervisor.config.control import control_socket
 from supervisor.config.loader import state_dir_without_file, state_dirs_of
-from supervisor.config.notification import still_starting
+from supervisor.config.notification import may_stand_still_s
 from supervisor.daemon import accepted
 from supervisor.reporting.control import ControlError
 
@@ -123,9 +124,9 @@ async def _load_beside_imports(path: Path) -> Config:
     from supervisor.daemon import loop as loop
 
     while not loading.done():
-        still_starting(os.environ)
+        still_starting(os.environ, may_stand_still_s(os.environ))
         await asyncio.wait((loading,), timeout=SIGN_OF_LIFE_S)
-    still_starting(os.environ)
+    still_starting(os.environ, may_stand_still_s(os.environ))
     return await loading
 
 

@@ -11,7 +11,8 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from supervisor.config.notification import may_stand_still_s, send
+from supervisor.adapters.runtime.notification import send
+from supervisor.config.notification import may_stand_still_s
 from supervisor.core.actions import Action, Role, RoleChanged
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
