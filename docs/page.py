@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from supervisor.reporting.telemetry.stuck_texts import remedy
+from supervisor.reporting.telemetry.formatting import remedy
 from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 

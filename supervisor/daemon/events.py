@@ -45,7 +45,11 @@ class Events:
 
     async def restore(self) -> None:
         """Read the events of earlier processes, piece by piece, and write those of this one from then on."""
-        lines, past = self._lines(), Replay()
+        past, lines = Replay(), list[bytes]()
+        try:
+            lines = self._file.lines()
+        except OSError as error:
+            self._failed(error)
         for number, event in enumerate(events_of(lines, self._machine)):
             if event is not None:
                 past.event(event)
@@ -63,13 +67,6 @@ class Events:
     def _leader_changed(self, fields: dict[str, Any]) -> None:
         self._log.line("info", "leader-changed", **fields)
 
-    def _lines(self) -> list[bytes]:
-        try:
-            return self._file.lines()
-        except OSError as error:
-            self._failed(error)
-            return []
-
     # --- writing -------------------------------------------------------------------------------
 
     def _write_in(self, delay_s: float) -> None:
@@ -85,7 +82,7 @@ class Events:
             self._failed(error)
             self._write_in(RETRY_S)
             return
-        self._log.recovered("events-failed", "")
+        self._log.noted("events-failed", "", "")
         if self._pending:
             self._write_in(0.0)
 
@@ -97,7 +94,7 @@ class Events:
             self._pending.popleft()
 
     def _failed(self, error: OSError) -> None:
-        self._log.failed("events-failed", "", f"cannot use the file of events: {error.strerror}")
+        self._log.noted("events-failed", "", f"cannot use the file of events: {error.strerror}")
 
     def close(self) -> None:
         """Write the pending events. Nothing may be logged afterwards."""

@@ -64,8 +64,9 @@ class Listeners:
         path: Path | None,
         fleet: Callable[[], Awaitable[bytes]],
     ) -> None:
-        """Make the listeners without opening them. ``path``: of the configuration, if it has one.
+        """Make the listeners without opening them.
 
+        path: of the configuration, if it has one.
         fleet: returns the body of ``/v1/fleet``.
         """
         self._config = config
@@ -121,10 +122,7 @@ class Listeners:
         return 0 if self._config.http is None else LIMITS.clients_max
 
     def _new_listener(self) -> Listener | None:
-        """Return a TCP listener for the configuration in force, or None.
-
-        Raise the limit of descriptors in either case.
-        """
+        """Return a TCP listener for the configuration in force, or None, and make room for its clients."""
         clients = allow_descriptors(len(self._contenders.by_name), self._clients)
         if self._config.http is None:
             return None
@@ -134,10 +132,7 @@ class Listeners:
     # --- lines of the log ------------------------------------------------------------------------
 
     def cannot_accept(self, error: OSError) -> None:
-        """Log that a client could not be accepted, at most once in REPEAT_S.
-
-        asyncio may report such an error up to ACCEPTS_MAX times a second.
-        """
+        """Log that a client could not be accepted, once in REPEAT_S: asyncio may report it very often."""
         if self._clock() - self._crowded_at >= REPEAT_S:
             self._crowded_at = self._clock()
             self._log_http("warning", f"cannot let a client in: {error.strerror}; trying again")

@@ -74,6 +74,8 @@ HANDOVER_QUIET_S = 0.005  # the time of an acquire and its answer, or until a ho
 HANDS_OVER = (Acquire, JoinSemaphore, TakeSlot, Release, LeaveSemaphore, StartHook, StartRun)
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
+Observe = Callable[[Event, Sequence[Action]], None]
+
 
 class Daemon:
     """One running supervisor. ``run`` returns the exit code."""
@@ -124,9 +126,8 @@ class Daemon:
         self._items_to_preload = tuple(begun.settings)
         contenders = Contenders(begun.contenders, begun.successors)
         self._driver = Driver(contenders, self, self._effects())
-        sessions = self._client.sessions
         self._operator = Operator(
-            contenders, self.dispatch, self._reload, sessions, self._records.made, node_name
+            contenders, self.dispatch, self._reload, self._client.sessions, self._records.made, node_name
         )
         self._pauses = Pauses(
             contenders, self.dispatch, time.time, lambda item: log.line("info", "pause-over", item=item)
@@ -145,35 +146,14 @@ class Daemon:
         self._notifier = SystemdNotifier(
             contenders, environ, boottime, lambda why: log.line("warning", "systemd", why=why)
         )
-        history, metrics = self._listeners.history, self._listeners.metrics
-        history.refused = refused
-        self._records.told = partial(setattr, history, "uncopied")
+        self._history = self._listeners.history
+        self._history.refused = refused
+        self._records.told = partial(setattr, self._history, "uncopied")
         self._events = Events(
-            self._records.folder,
-            self._records.machine,
-            log,
-            history,
-            lambda: (*contenders.by_name, *contenders.not_begun),
+            self._records.folder, self._records.machine, log, self._history, self._listeners.status.items
         )
-        shared = Shared(
-            node_name,
-            contenders,
-            self.dispatch,
-            self._client,
-            self._listeners.status,
-            history,
-            log,
-            self._on_unhandled_exception,
-            boottime,
-            time.time,
-        )
-        self._fleet = Fleet(
-            config, shared, self._records.orders() if config.fleet else b"", self._records.keep_orders
-        )
-        told = log.on_step, history.on_step, metrics.counters.on_step, self._fleet.on_facts
-        facts = Facts(lambda: self._step_at, *told)
-        observers = (facts, self._operator, self._notifier, self._pauses, self._fleet)
-        self._observers = tuple(each.on_step for each in observers)  # see every step
+        self._fleet = self._new_fleet(config, node_name)
+        self._observers = self._new_observers()
         self._background = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
@@ -190,6 +170,30 @@ class Daemon:
             clock=boottime,
         )
 
+    def _new_fleet(self, config: Config, node_name: str) -> Fleet:
+        shared = Shared(
+            node_name,
+            self._driver.contenders,
+            self.dispatch,
+            self._client,
+            self._listeners.status,
+            self._history,
+            self._log,
+            self._on_unhandled_exception,
+            boottime,
+            time.time,
+        )
+        kept = self._records.orders() if config.fleet else b""
+        return Fleet(config, shared, kept, self._records.keep_orders)
+
+    def _new_observers(self) -> tuple[Observe, ...]:
+        """Return what sees every step. A step has its meaning found out once, for those that need it."""
+        counters = self._listeners.metrics.counters
+        told = (self._log.on_step, self._history.on_step, counters.on_step, self._fleet.on_facts)
+        facts = Facts(lambda: self._step_at, *told)
+        observers = (facts, self._operator, self._notifier, self._pauses, self._fleet)
+        return tuple(each.on_step for each in observers)
+
     def _effects(self) -> Effects:
         """Return the function for each action of the core that is neither a request nor a record."""
         return {
@@ -202,15 +206,13 @@ class Daemon:
         }
 
     async def run(self) -> int:
-        """Take part in all items until a signal requests a stop.
-
-        Return 0 when all have been wound up in order, else 1.
+        """Take part in all items until a signal requests a stop. Return 0 if all ended in order, else 1.
 
         Raises ControlError when the control socket cannot be made.
         """
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_unhandled_exception)
-        stop, again = self._on_stop_signal, self._on_sighup
+        stop, again = self._on_stop_signal, lambda: self._background.start(self._reload_for_signal())
         listen(loop, {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: again})
         signals.unblock()
         try:
@@ -223,8 +225,8 @@ class Daemon:
         self._log.line("info", "started", items=items, pid=os.getpid(), version=__version__)
         self._records.keep(self._kept)
         self._kept = b""
-        if self._listeners.history.refused:
-            self._refused(self._listeners.history.refused)
+        if self._history.refused:
+            self._refused(self._history.refused)
         self.dispatch(Tick())
         self._pauses.look_again()
         self._background.start(self._preload_users(self._items_to_preload))
@@ -270,8 +272,7 @@ class Daemon:
     def _on_child_ended(self, event: HookEnded | RunEnded) -> None:
         """Handle the end of a hook, and record the end of its group unless the step has done so.
 
-        The step comes first, because the record that it causes usually notes the group's end, which saves a
-        write.
+        The step comes first, because the record that it causes usually notes the group's end.
         """
         self._records.group_ended(event.started)
         self.dispatch(event)
@@ -281,7 +282,7 @@ class Daemon:
         """Log a line of a hook, after the lines of the steps before it."""
         self._notify_observers()
         self._log.output(line)
-        self._listeners.history.wrote(line)
+        self._history.wrote(line)
 
     # --- the world that a step acts upon ---------------------------------------------------------
 
@@ -359,17 +360,13 @@ class Daemon:
 
     # --- reloading -------------------------------------------------------------------------------
 
-    def _on_sighup(self) -> None:
-        """Reload the configuration. The log reports the result."""
-        self._background.start(self._reload_for_signal())
-
     async def _reload_for_signal(self) -> None:
         with suppress(CannotReload):
             await self._reload()
 
     async def _reload_until_good(self) -> None:
         """Reload what a start could not read, because no person need have changed anything."""
-        history = self._listeners.history
+        history = self._history
         while history.refused and not self._stopping:
             await asyncio.sleep(AGAIN_S)
             try:
@@ -407,10 +404,7 @@ class Daemon:
         return self._follow(config)
 
     async def _present(self) -> Config:
-        """Return the configuration as it is now, with whose token requests go on.
-
-        Raises CannotReload or TokenError.
-        """
+        """Return the configuration as it is now, whose token counts. Raises CannotReload or TokenError."""
         if self._load is None or self._stopping:
             raise CannotReload(STOPPING, faulty=False)
         config = await read_again(self._load, self._config)
@@ -429,7 +423,7 @@ class Daemon:
         effects = plan_reload(contenders.by_name, contenders.not_begun, wanted)
         self._log.adjust(config.log.level, config.log.format)
         self._listeners.metrics.reloaded(True)
-        self._listeners.history.refused = ""
+        self._history.refused = ""
         self._log_warnings(config, self._config)
         reloaded = Reloaded(effects, tuple(changes_of(self._config, config)))
         changed = {

@@ -29,8 +29,7 @@ from supervisor.core.reload import ReloadEffect
 from supervisor.core.times import NEVER
 from supervisor.daemon.reload import CannotReload, Reloaded
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb
-from supervisor.reporting.telemetry.formatting import when
-from supervisor.reporting.telemetry.stuck_texts import remedy
+from supervisor.reporting.telemetry.formatting import remedy, when
 
 NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
@@ -62,10 +61,7 @@ class Operator:
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     async def execute(self, command: OperatorCommand) -> Reply:
-        """Carry out a command and return its reply.
-
-        For all contenders, return the first refusal if there is one.
-        """
+        """Carry out a command and return its reply: of several, the first refusal if there is one."""
         if command.verb is Verb.RELOAD:
             return await self._reloaded()
         known = {**self._contenders.by_name, **self._contenders.not_begun}

@@ -94,7 +94,9 @@ class Records:
                 if rebooted and record.settings.watchdog and step not in (Point.NONE, Point.SESSION):
                     self._log.line("error", "machine-reset", item=name)
                 if session and _cluster(record.consul) != _cluster(self._consul):
-                    self._log.line("warning", "recorded-elsewhere", item=name, why=_elsewhere(record))
+                    about = f"session {session} was begun at {record.consul.address}"
+                    why = f"{about}: if that is another cluster, destroy it there"
+                    self._log.line("warning", "recorded-elsewhere", item=name, why=why)
         origin = ProcessIdentity(secrets.token_hex(8), self._journal.identity, now)
         return restore(wanted, records, origin, unwanted=unwanted)
 
@@ -131,9 +133,9 @@ class Records:
             yield from marks_of(known.state.session, *begun, "run", *LOSE_SIDE)
 
     def _is_ours(self, identity: MachineIdentity) -> bool:
-        """Return whether the record is of this machine and boot. The host may have another name now.
+        """Return whether the record is of this machine and boot, so that its process numbers mean something.
 
-        The process numbers in any other record mean nothing here.
+        The host may have another name now.
         """
         here = self._journal.identity
         return (identity.machine, identity.boot) == (here.machine, here.boot)
@@ -141,7 +143,7 @@ class Records:
     def write(self, write: WriteRecord) -> str:
         """Write a record. Return blank when the kernel has it, and else why not."""
         why_not = self._journal.write(write)
-        self._log_result(write.item, why_not)
+        self._log.noted("journal-failed", write.item, why_not)
         return why_not
 
     def keep(self, accepted: bytes) -> None:
@@ -158,30 +160,21 @@ class Records:
         self._copies.put(ORDERS, seen)
 
     def follow(self, config: Config) -> None:
-        """Use another configuration.
-
-        Variables that an earlier one withheld stay so, because its hooks may still run.
-        """
+        """Use another configuration. What an earlier one withheld stays so: its hooks may still run."""
         self.withheld |= config.withheld
         self._journal.follow(config.consul, self.withheld)
 
     def group_began(self, started: Started, pgid: int) -> None:
-        """Record the process group of a hook or run child, until ``group_ended``.
-
-        The groups of checks are not recorded.
-        """
+        """Record the process group of a hook or run child, but not of a check, until ``group_ended``."""
         context = started.context
         ticks = started_at(pgid)
         if ticks is None or context.event == "check":
             return
         group = self._groups[started] = Group(pgid, ticks, context.transition)
-        self._log_result(context.name, self._journal.group_began(context.name, group))
+        self._log.noted("journal-failed", context.name, self._journal.group_began(context.name, group))
 
     def group_ended(self, started: Started) -> None:
-        """Drop a process group of which nothing is left.
-
-        The next record of the item, or ``settle``, writes that.
-        """
+        """Drop a process group of which nothing is left. The next record, or ``settle``, writes that."""
         group = self._groups.pop(started, None)
         if group is not None:
             self._journal.group_ended(started.context.name, group)
@@ -189,20 +182,11 @@ class Records:
     def settle(self, item: str) -> None:
         """Record the changes of the item's process groups, unless a record has them already."""
         if not self._journal.is_settled(item):
-            self._log_result(item, self._journal.settle(item))
-
-    def _log_result(self, item: str, why_not: str) -> None:
-        if why_not:
-            self._log.failed("journal-failed", item, why_not)
-        else:
-            self._log.recovered("journal-failed", item)
+            self._log.noted("journal-failed", item, self._journal.settle(item))
 
     def _copied(self, why_not: str) -> None:
         self.told(why_not)
-        if why_not:
-            self._log.failed("copies-failed", "", why_not)
-        else:
-            self._log.recovered("copies-failed", "")
+        self._log.noted("copies-failed", "", why_not)
 
     async def close(self) -> None:
         """Close the journal. The records stay, on disk unless it hangs."""
@@ -214,15 +198,8 @@ def _cluster(consul: ConsulSettings) -> tuple[str | None, ...]:
     return (consul.address, consul.datacenter, consul.namespace, consul.partition)
 
 
-def _elsewhere(record: Recorded) -> str:
-    session, address = record.state.session, record.consul.address
-    return f"session {session} was begun at {address}: if that is another cluster, destroy it there"
-
-
 def config_of_records(directory: str, environ: Mapping[str, str]) -> Config | None:
-    """Return a configuration without items, by which the recorded items can be wound up.
-
-    None: nothing is on record.
+    """Return a configuration by which the recorded items can be wound up. None: nothing is on record.
 
     The daemon uses it when its own configuration cannot be loaded, so that running applications are not
     orphaned. Neither a token nor a password is on record, so they are taken from the environment, except for

@@ -43,8 +43,7 @@ class CannotReload(Exception):
 async def read_again(load: Callable[[], Awaitable[Config]], running: Config) -> Config:
     """Return the configuration as it is now.
 
-    Raises CannotReload when it cannot be read, has faults, or has changes that the running process cannot
-    follow.
+    Raises CannotReload when it cannot be read, has faults, or changes what a running process cannot follow.
     """
     try:
         config = await load()

@@ -121,10 +121,7 @@ def _state(record: Recorded | UnreadableRecord, origin: ProcessIdentity) -> Reco
 
 
 def transitions_of(state: Record) -> tuple[str, ...]:
-    """Return the transitions of hooks that may have been under way at the crash.
-
-    A finished on_acquire is not among them.
-    """
+    """Return the transitions of hooks that a crash may have cut. A finished on_acquire is not among them."""
     if state.step in (Point.NONE, Point.SESSION, Point.STUCK):
         return ()
     begun = ("acquire", "adopt") if state.step is Point.TENURE else ()

@@ -29,7 +29,7 @@ class Catalog:
 
     def follow(self, config: Config) -> None:
         """Ask for the service of this configuration from now on."""
-        self._service = self._shared.history.fleet = config.fleet.service if config.fleet else ""
+        self._service = self._shared.history.fleet.service = config.fleet.service if config.fleet else ""
         self._answer: asyncio.Future[bytes] | None = None
         self._asked_at = 0.0
 

@@ -73,11 +73,11 @@ class TenureHistory:
         """Tell of the elections of this configuration, below its prefix."""
         before, self._prefix = self._prefix, config.fleet.prefix if config.fleet else ""
         names = {settings.name for settings in config.items} | self._tenures.keys()
-        for known in (self._holders, self._gone, self._untold, self._history.untold):
+        for known in (self._holders, self._gone, self._untold, self._history.fleet.untold):
             for item in known.keys() - names:
                 del known[item]
         if before != self._prefix:
-            self._history.untold.clear()
+            self._history.fleet.untold.clear()
             for item in tuple(self._tenures):
                 self._tell(item)
 
@@ -156,15 +156,14 @@ class TenureHistory:
             why_not = await self._write(item, untold, told, missed)
             if self._untold.get(item) is not untold:
                 break  # the file has the election no more
+            self._log.noted("history-failed", item, why_not)
             if why_not:
-                self._history.untold[item] = why_not
-                self._log.failed("history-failed", item, why_not)
+                self._history.fleet.untold[item] = why_not
                 if self._closing.is_set():
                     break
                 retry_s, wait_s = min(2 * retry_s, RETRY_S[1]), uniform(0.5, 1.0) * retry_s
                 continue
-            self._history.untold.pop(item, None)
-            self._log.recovered("history-failed", item)
+            self._history.fleet.untold.pop(item, None)
             retry_s, wait_s, untold.known = RETRY_S[0], SETTLE_S, told[-1]["session"]
             untold.missed -= missed
             for tenure in told:

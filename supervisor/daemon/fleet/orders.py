@@ -65,7 +65,7 @@ class FollowedOrders:
             self._background.cancel()
             self._pauses, self._step_downs, self._is_known, self._looks_at = {}, {}, False, -inf
             self._keep(kept_of({}))
-            self._shared.history.orders_fault, self._shared.history.foreign_orders = "", {}
+            self._shared.history.fleet.orders_fault, self._shared.history.fleet.foreign_orders = "", {}
             self.begin()
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
@@ -100,7 +100,8 @@ class FollowedOrders:
                 rule = f'key_prefix "{orders_folder(prefix)}" {{ policy = "list" }}'
                 fault = f"Consul refuses the list, or it is too large; where it has key_list_policy: {rule}"
             self._is_known = self._is_known or not isinstance(answer, Unknown) or self._goes_without()
-            self._note(fault)
+            self._shared.history.fleet.orders_fault = fault
+            self._shared.log.noted("orders-failed", "", fault)
             self._settle()
             if fault:
                 pause_s = uniform(0.5, 1.0) * (retry_s if self._is_known else START_RETRY_S)
@@ -131,7 +132,10 @@ class FollowedOrders:
             self._pauses = pauses
             self._keep(kept_of(pauses))
         late = {pause_key(prefix, item): LATE for item, each in pauses.items() if each.is_late}
-        self._step_downs, self._shared.history.foreign_orders = orders.step_downs, {**orders.foreign, **late}
+        self._step_downs, self._shared.history.fleet.foreign_orders = (
+            orders.step_downs,
+            {**orders.foreign, **late},
+        )
         return fault
 
     async def _why_not_absent(self, prefix: str, key: str) -> str:
@@ -141,13 +145,6 @@ class FollowedOrders:
             return f"the list does not show {key}" if found.present else ""
         denied = f"the token may not read {key}; " if isinstance(found, Denied) else ""
         return denied + str(getattr(found, "why", found))
-
-    def _note(self, fault: str) -> None:
-        self._shared.history.orders_fault = fault
-        if fault:
-            self._shared.log.failed("orders-failed", "", fault)
-        else:
-            self._shared.log.recovered("orders-failed", "")
 
     # --- acting ----------------------------------------------------------------------------------
 
@@ -164,7 +161,7 @@ class FollowedOrders:
         for name, contender in (contenders.by_name | contenders.not_begun).items():
             seen = self._pauses.get(name)
             if seen is not None and seen.order.key not in ("", contender.settings.key):
-                self._shared.history.foreign_orders[pause_key(self._prefix, name)] = ELSEWHERE
+                self._shared.history.fleet.foreign_orders[pause_key(self._prefix, name)] = ELSEWHERE
                 seen = None
             withheld = seen is not None and now < seen.ends_at
             if seen is not None and withheld:
@@ -176,7 +173,7 @@ class FollowedOrders:
             if contender.withheld is not withheld:
                 self._shared.dispatch(OrderSeen(name, withheld))
         self._in_force = in_force
-        self._shared.history.paused_everywhere = {name: str(seen) for name, seen in in_force.items()}
+        self._shared.history.fleet.paused_everywhere = {name: str(seen) for name, seen in in_force.items()}
         over_at = min((each.ends_at for each in in_force.values()), default=NEVER)
         if over_at != NEVER:
             delay_s = min(max(over_at - now, PACE_S), TIMER_S_MAX)

@@ -116,10 +116,10 @@ class Presence:
 
     def _report(self, why: str) -> None:
         """Note why Consul's catalog does not show this node. Log that it begins, and that it is over."""
-        history = self._shared.history
-        if bool(why) != bool(history.absent):
+        fleet = self._shared.history.fleet
+        if bool(why) != bool(fleet.absent):
             self._shared.log.line("warning" if why else "info", "presence", why=why)
-        history.absent = why
+        fleet.absent = why
 
     def _wanted(self) -> ServiceSettings | None:
         """Return the instance as it is to be. None: the configuration has no ``fleet``.

@@ -122,7 +122,7 @@ class HookMonitor:
     async def _notify(self, items: Iterable[str]) -> None:
         """Notify the core of the faults of these items, unless the core knows them.
 
-        Some are dispatched at once, and the rest in later turns of the loop, so that other work goes on.
+        Few are dispatched in one turn of the loop, so that other work goes on.
         """
         notified = 0
         for item in list(items):

@@ -118,10 +118,7 @@ def _received(connection: socket.socket, deadline: float) -> bytes:
 
 
 def _until(connection: socket.socket, deadline: float) -> socket.socket:
-    """Set the socket's time limit, so that its next operation ends by the deadline, and return the socket.
-
-    Raises TimeoutError.
-    """
+    """Return the socket, whose next operation ends by the deadline. Raises TimeoutError."""
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError

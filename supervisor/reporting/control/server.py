@@ -6,7 +6,6 @@ limits are small, because a command is short and its client is on this machine.
 """
 
 import asyncio
-import json
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from supervisor.reporting.control.protocol import (
     command_of,
 )
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest, HttpServer, Limits, Peer
+from supervisor.reporting.http_server.messages import JSON, refusal
 
 LIMITS = Limits(
     clients_max=32,  # people and their scripts
@@ -36,7 +36,6 @@ LIMITS = Limits(
 DISCONNECTED = Reply(Result.IMPOSSIBLE, "the client disconnected before the reply; the command continues")
 ROOT = 0
 READING = ("GET", "HEAD", "OPTIONS")
-JSON = ("Content-Type", "application/json")
 
 Execute = Callable[[OperatorCommand], Awaitable[Reply]]
 Note = Callable[[OperatorCommand, Reply | None, Peer], None]
@@ -75,17 +74,17 @@ class Control:
     async def _handle(self, request: HttpRequest) -> HttpAnswer:
         assert request.peer is not None, "commands come on a unix socket only"
         if not self._may(request.peer):
-            return _refusal(403, f"cannot take commands from user id {request.peer.uid}: {self._who()}")
+            return refusal(403, f"cannot take commands from user id {request.peer.uid}: {self._who()}")
         try:
             command = command_of(request.target, request.body)
         except InvalidCommand as error:
-            return _refusal(400, f"cannot do this: {error}")
+            return refusal(400, f"cannot do this: {error}")
         if command is None and request.method in READING:
             return await self._read(request)
         if command is None:
-            return _refusal(404, "cannot do this: no such command")
+            return refusal(404, "cannot do this: no such command")
         if request.method != "POST":
-            return _refusal(405, f"cannot {command.verb} by {request.method}: use POST", ("Allow", "POST"))
+            return refusal(405, f"cannot {command.verb} by {request.method}: use POST", ("Allow", "POST"))
         self._note(command, None, request.peer)
         try:
             reply = await self._execute(command)
@@ -122,7 +121,3 @@ async def serve(
         warn(f"{error}; commands will not reach this daemon")
         return None
     return control
-
-
-def _refusal(status: int, error: str, *headers: tuple[str, str]) -> HttpAnswer:
-    return HttpAnswer(status, json.dumps({"error": error}).encode(), (JSON, *headers))

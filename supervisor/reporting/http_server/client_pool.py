@@ -28,7 +28,6 @@ class ClientPool(Generic[M]):
     """The connected clients."""
 
     def __init__(self, clients_max: int, slow_readers_max: int) -> None:
-        """Start without a client."""
         self.members: set[M] = set()  # all of them
         self._clients_max = clients_max  # the limit of connected clients
         self._slow_readers_max = slow_readers_max  # the limit of clients that have not read their answer yet

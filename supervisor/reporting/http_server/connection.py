@@ -13,13 +13,12 @@ from typing import cast
 import h11
 
 from supervisor.reporting.http_server.client_pool import ClientPool
-from supervisor.reporting.http_server.messages import Handler, HttpAnswer, HttpRequest, Limits
+from supervisor.reporting.http_server.messages import TEXT, Handler, HttpAnswer, HttpRequest, Limits
 from supervisor.reporting.http_server.peer import Peer, peer_of
 
 RECEIVE_BYTES_MAX = 8192  # in one iteration of the loop; parsed in 8 ms at worst (1400 chunks of one byte)
 AHEAD_BYTES_MAX = 65536  # that a client may send ahead while its request is being answered
 NOTHING = bytearray()
-TEXT = (("Content-Type", "text/plain; charset=utf-8"),)
 
 
 @dataclass(slots=True)
@@ -82,7 +81,6 @@ class Client(asyncio.BufferedProtocol):
         self._limit_time(self._limits.idle_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the client, because either side has closed the connection."""
         self._lost = True
         self._pool.remove(self)
         self.abort()
@@ -227,7 +225,7 @@ class Client(asyncio.BufferedProtocol):
 
     def _refuse(self, status: int, text: str) -> None:
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._write(HttpAnswer(status, text.encode(), TEXT, close=True))
+            self._write(HttpAnswer(status, text.encode(), (TEXT,), close=True))
         self._established.close()
 
     # --- the limit of time -----------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The request that a handler gets, and the answer that it returns: plain values, without a connection."""
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -42,6 +43,15 @@ class HttpAnswer:
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = ()
     close: bool = False
+
+
+JSON = ("Content-Type", "application/json")
+TEXT = ("Content-Type", "text/plain; charset=utf-8")
+
+
+def refusal(status: int, error: str, *headers: tuple[str, str]) -> HttpAnswer:
+    """Return an answer whose one line says what cannot be done."""
+    return HttpAnswer(status, json.dumps({"error": error}).encode() + b"\n", (JSON, *headers))
 
 
 Handler = Callable[[HttpRequest], Awaitable[HttpAnswer]]

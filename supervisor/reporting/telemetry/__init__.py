@@ -9,10 +9,11 @@
     event_log.py     the events of this node: its tenures and commands, bounded
     replay.py        the transitions of earlier processes, from their events
     leaders.py       who leads each election and who led before, as far as this node has seen it
+    fleet.py         what the fleet reports, and its warnings
     item_history.py  the history of one item: transitions, hooks, the last error
     status.py        whether this node holds, whether all is well, and the whole status as JSON
-    formatting.py    times and texts as the status and the events show them
-    stuck_texts.py   texts about a stuck item
+    item_warnings.py the warnings about one item
+    formatting.py    times and texts as people read them
     systemd.py       readiness, status line and watchdog pings for systemd
 
 No line, metric or status may carry a secret, and nothing here waits for its reader.

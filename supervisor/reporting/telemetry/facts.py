@@ -34,8 +34,8 @@ from supervisor.core.outcomes import (
     Throttled,
     Unknown,
 )
+from supervisor.reporting.telemetry.formatting import FAILED_BEFORE, remedy
 from supervisor.reporting.telemetry.names import Level, Name
-from supervisor.reporting.telemetry.stuck_texts import FAILED_BEFORE, remedy
 
 CHECK = "candidate_check"  # the name of that hook
 ALTERED = "session-altered: Consul has made another session than this node asked for"

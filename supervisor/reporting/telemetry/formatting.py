@@ -1,8 +1,13 @@
-"""Times and texts as the status and the events show them."""
+"""Times and texts as the log, the status, the events and the replies to commands show them.
+
+An item is stuck because a hook of the lose side failed, and only an operator can confirm that nothing of it
+acts any more. So its texts name that hook and the whole command that the operator runs.
+"""
 
 from datetime import UTC, datetime
 
 DETAIL_CHARS_MAX = 500  # of a text from a hook, Consul or the kernel; the log has the whole text
+FAILED_BEFORE = "on_lose failed before this process began, see the log of that time"
 
 
 def when(at: float) -> str:
@@ -18,3 +23,9 @@ def unix_time(text: str) -> float:
 def bounded(text: str) -> str:
     """Return the text, or its first DETAIL_CHARS_MAX characters."""
     return text if len(text) <= DETAIL_CHARS_MAX else f"{text[:DETAIL_CHARS_MAX]}…"
+
+
+def remedy(item: str, *, ended: bool = False) -> str:
+    """Return what an operator does about a stuck item. ``ended``: the supervisor no longer runs."""
+    again = "start the supervisor again, " if ended else ""
+    return f"see that nothing of it still acts, {again}then run: consul-supervisor recover {item}"

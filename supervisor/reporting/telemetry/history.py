@@ -20,6 +20,7 @@ from supervisor.core.outcomes import Denied, Ineligible, Outcome, Unknown, View
 from supervisor.core.requests import Answerer, ServiceRequest, Watch
 from supervisor.reporting.telemetry.event_log import EventLog
 from supervisor.reporting.telemetry.facts import CHECK, FAILURES, Fact, Trouble
+from supervisor.reporting.telemetry.fleet import FleetReport
 from supervisor.reporting.telemetry.item_history import (
     TRANSITIONS_MAX,
     Attempt,
@@ -60,12 +61,7 @@ class History:
         self.answered_at: float | None = None
         self.refused = ""  # why this process does not run by the present files. Blank: it does
         self.uncopied = ""  # why the records are not on disk. Blank: they are
-        self.untold: dict[str, str] = {}  # by election: why Consul is not told of its tenures
-        self.paused_everywhere: dict[str, str] = {}  # by item: who pauses it on all nodes, and until when
-        self.foreign_orders: dict[str, str] = {}  # by key in Consul that is no order: why
-        self.orders_fault = ""  # why others may be there that this node does not know. Blank: there are none
-        self.absent = ""  # why Consul's catalog does not show this node. Blank: it does, or is not to
-        self.fleet = ""  # the service as which all daemons are registered. Blank: there is no fleet
+        self.fleet = FleetReport()
         self.events = EventLog(wall)  # the events of this node
         self.leaders = Leaders(wall)
         self._items: dict[str, ItemHistory] = {}

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from supervisor.core.actions import Role
-from supervisor.reporting.telemetry.stuck_texts import FAILED_BEFORE
+from supervisor.reporting.telemetry.formatting import FAILED_BEFORE
 
 TRANSITIONS_MAX = 20  # of an item: the transitions that a page shows; older ones are in the log
 ATTEMPTS_MAX = 20  # of a transition: the newest attempts show whether retries help

@@ -7,30 +7,26 @@ most of a page: without that text a page of a thousand items with full histories
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from supervisor.adapters.consul.presence import MANUAL
 from supervisor.config.formats.durations import format_duration
-from supervisor.core.actions import Fault, Holder, Reason, Role
+from supervisor.core.actions import Holder, Reason, Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lock.semaphore import SemaphoreLock
-from supervisor.core.lock.slots import LOCK
-from supervisor.core.machines.guard import Guard
-from supervisor.core.outcomes import SlotsView, View
+from supervisor.core.outcomes import View
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.reporting.telemetry.event_log import Event
-from supervisor.reporting.telemetry.facts import ALTERED
-from supervisor.reporting.telemetry.formatting import bounded, when
+from supervisor.reporting.telemetry.formatting import bounded, remedy, when
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.item_history import Attempt, ItemHistory, LastError, Transition
-from supervisor.reporting.telemetry.stuck_texts import remedy
+from supervisor.reporting.telemetry.item_warnings import Shown, by, cannot_start, lease_runs_out, warnings_of
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
-FOREIGN_MAX = 5  # keys that are no orders; more would hide the rest
 _FORGETS = "a boot of this machine forgets what changes now (pauses, stuck items, tenures, the configuration)"
 VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
 
@@ -55,17 +51,6 @@ def lease_left_s(contender: Contender, now: float) -> float | None:
     if tenure is None or not tenure.believes:
         return None
     return max(0.0, tenure.expires_at(contender.lease) - now)
-
-
-def lease_runs_out(contender: Contender, now: float) -> bool:
-    """Return whether a holder has been without news for more than half of its lease.
-
-    The time must also exceed ``fresh_s``, which reads that Consul answers may leave between two answers.
-    """
-    tenure, lease = contender.tenure, contender.lease
-    if tenure is None or not tenure.believes:
-        return False
-    return now - tenure.contact > max(lease.room_s / 2, lease.fresh_s)
 
 
 def is_unknown(contender: Contender, history: ItemHistory, now: float) -> bool:
@@ -153,16 +138,7 @@ class Status:
         """Yield each warning that is not about a single item."""
         if why := self._history.uncopied:
             yield f"{_FORGETS}: {bounded(why)}"
-        if why := self._history.absent:
-            yield f"other nodes do not see this one as it is (fleet): {bounded(why)}"
-        if why := self._history.orders_fault:
-            yield f"cannot read all orders for the whole fleet: {bounded(why)}"
-        for key, why in sorted(self._history.foreign_orders.items())[:FOREIGN_MAX]:
-            yield f"{bounded(key)} is ignored: {why}; delete it"
-        for items, order in _by_text(self._history.paused_everywhere):
-            yield f"{items} {order}"
-        for items, why in _by_text(self._history.untold):
-            yield f"cannot write the history of {items}: {bounded(why)}"
+        yield from self._history.fleet.warnings()
 
     def parts(self) -> Iterator[tuple[str, str, str]]:
         """Yield of each item its name, its role, and what other nodes should know of it in short.
@@ -171,7 +147,7 @@ class Status:
         """
         for name, contender in self.items().items():
             words = _in_short(contender, self._history.of(name), self._command)
-            order = self._history.paused_everywhere.get(name)
+            order = self._history.fleet.paused_everywhere.get(name)
             yield name, contender.role, words if order is None else f"{words} {order}".strip()
 
     def events(self, newest: int) -> bytes:
@@ -194,14 +170,18 @@ class Status:
             "address": self._facts.consul,
             "answered_s_ago": None if answered_at is None else round(max(0.0, now - answered_at), 3),
             "token_refused": bool(self._history.why_token_refused(now)),
-            "fleet": self._history.fleet or None,
+            "fleet": self._history.fleet.service or None,
         }
 
     def _item(self, name: str, contender: Contender, now: float) -> str:
         history = self._history.of(name)
         after = frozenset() if name in self._contenders.by_name else self._contenders.begins_after(name)
         led = self._history.leaders.of(name, contender.settings.key)
-        order = self._history.paused_everywhere.get(name)
+        given, unknown_since = self._command(name, contender), self._unknown_since(contender, history, now)
+        device = self._contenders.devices.of_item(name)
+        starves = device is not None and device.starves
+        shown = Shown(contender, history, given, unknown_since, starves, after, now, self._wall() - now)
+        order = self._history.fleet.paused_everywhere.get(name)
         left_s, reset_in_s = lease_left_s(contender, now), self.reset_in_s(name)
         fields = {
             "name": name,
@@ -210,13 +190,13 @@ class Status:
             "watchdog_armed": reset_in_s is not None if contender.settings.watchdog else None,
             "reset_in_s": _rounded(reset_in_s),
             **_fields(contender, self.view(contender)),
-            "leader_unknown_since": self._unknown_since(contender, history, now),
+            "leader_unknown_since": unknown_since,
             "paused_everywhere": order,
             "last_leader": None if led is None else {"node": led.name, "since": led.since},
             "lease_runs_out": lease_runs_out(contender, now),
-            "warnings": list(self._warnings(contender, history, after, now)),
+            "warnings": list(warnings_of(shown, self._history.fleet)),
             "since": when(history.since),
-            "command": None if (given := self._command(name, contender)) is None else _command(given),
+            "command": None if given is None else _command(given),
             "last_hook": None if history.last_hook is None else _last_hook(history.last_hook),
             "last_error": None if history.last_error is None else _last_error(history.last_error),
         }
@@ -238,105 +218,6 @@ class Status:
         steps_down = tenure is not None and tenure.reason is Reason.STEP_DOWN
         return events.command("step-down", name) if steps_down or contender.role is Role.RESTING else None
 
-    def _warnings(
-        self, contender: Contender, history: ItemHistory, after: frozenset[str], now: float
-    ) -> Iterator[str]:
-        """Yield each warning about an item. Command and page show these and no others."""
-        if unknown_since := self._unknown_since(contender, history, now):
-            yield f"who holds is unknown since {unknown_since}"
-        elif contender.settings.kind == "election" and contender.tenure is None:
-            if contender.lock.view is not None and contender.lock.view.leader is None:
-                yield "nobody leads"
-        if contender.role is Role.INELIGIBLE:
-            yield f"not fit, so this node does not contend{_why_unfit(contender, history)}"
-        if (hook := history.last_hook) is not None and hook.ok is False:
-            yield f"{hook.hook} failed" + (f": {bounded(hook.detail)}" if hook.detail else "")
-        if lease_runs_out(contender, now):
-            yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
-        if (guard := contender.guard) is not None:
-            yield _waits(contender, guard, self._wall() - now)
-        if (device := self._contenders.devices.of_item(contender.settings.name)) and device.starves:
-            yield "its watchdog resets this machine, unless Consul confirms the lock or on_lose ends before"
-        if contender.told_notice:
-            yield contender.told_notice
-        elif contender.service.wanted is not None and not contender.service.is_registered:
-            service = contender.service.wanted[0].name
-            yield f"holds, and the service {service} does not name it: the agent has not confirmed it"
-        for fault in contender.faults or ():
-            yield _cannot_start(fault)
-        if why := _why_no_number(contender):
-            yield f"its slot has no number, {why}"
-        if contender.altered:
-            yield f"{ALTERED}: {contender.altered}"
-        if history.unrecorded:
-            yield f"cannot be recorded: {history.unrecorded}"
-        if after:
-            yield f"waits until {', '.join(sorted(after))} has ended, which has the same name or key"
-        if contender.departing:
-            yield "is being wound up: the configuration no longer declares it as its record does"
-        if contender.next_settings is not None:
-            yield (
-                "its new settings are not in force yet: they take effect when Consul confirms the lock, or"
-                " when the tenure ends"
-            )
-        given = self._command(contender.settings.name, contender)
-        if order := self._history.paused_everywhere.get(contender.settings.name):
-            ends = f"`consul-supervisor resume {contender.settings.name} --everywhere`"
-            yield f"{order}; {ends} ends that"
-        if contender.paused:
-            since = "" if given is None else f"{_by(given)} since {given['time']}"
-            over_at = contender.paused_until
-            ends = "resume" if over_at == NEVER else f"{when(over_at)} or resume"
-            yield f"paused{since}: does not contend until {ends}"
-        if contender.settings.manual and contender.role is Role.WAITING and not contender.allowed:
-            lets = f"`consul-supervisor resume {contender.settings.name}` lets it"
-            yield f"does not try, because the file says contend: manual; {lets}"
-        if contender.tenure is None and contender.rests_until > now and not contender.paused:
-            until = when(self._wall() + contender.rests_until - now)
-            ends = f"`consul-supervisor resume {contender.settings.name}` ends the rest"
-            yield f"rests until {until} after step-down{_by(given)}; {ends}"
-        if contender.tenure is None and contender.own_losses and contender.rejoin_at > now:
-            at = when(self._wall() + contender.rejoin_at - now)
-            lost = next((f" ({each.reason})" for each in history.transitions if each.event == "lose"), "")
-            yield f"does not contend before {at}, because it ended the last tenure itself{lost}"
-
-
-def _by_text(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each text once, with the items that have it in short."""
-    for text in dict.fromkeys(texts.values()):
-        first, *more = (item for item, each in texts.items() if each == text)
-        yield (f"{first} and {len(more)} more" if more else first), text
-
-
-def _waits(contender: Contender, guard: Guard, wall: float) -> str:
-    """Return whom this node waits for before it acts, until when, and what ends that at once.
-
-    wall: Unix time less the core's clock.
-    """
-    record, fence, name = guard.record, contender.settings.fence, contender.settings.name
-    says = "has not been read yet" if record is None else f"says {record.state}"
-    until = guard.waits_until(fence)
-    if guard.over is not None:
-        return f"{bounded(guard.waits_for)} no more ({guard.over}), and for Consul to confirm that"
-    ends = "time does not end that" if until == NEVER else f"until {when(wall + until)} at most"
-    shoots = "" if fence is None or guard.shoots_at(fence) == NEVER else ", or until the fence has ended well"
-    sure = f"if its machine is off: `consul-supervisor confirm-off {name}`"
-    return f"{bounded(guard.waits_for)}, whose tenure record {says}: {ends}{shoots}; {sure}"
-
-
-def _why_no_number(contender: Contender) -> str:
-    """Return why the slot of this node has no number. Blank: it has one, or this node has no slot."""
-    tenure, view = contender.tenure, contender.lock.view
-    if tenure is None or tenure.slot is not None or not isinstance(view, SlotsView):
-        return ""
-    unknown = [each for each in view.named if each not in view.numbers and each != tenure.session]
-    if not unknown:
-        return f"and its next tenure gets one: `consul-supervisor step-down {contender.settings.name}`"
-    others = f" and {len(unknown) - 1} more" if unknown[1:] else ""
-    return (
-        f"because `consul lock` or an older release has written {LOCK}, without that of {unknown[0]}{others}"
-    )
-
 
 def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterator[str]:
     tenure = contender.tenure
@@ -350,7 +231,7 @@ def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterato
         what = "cannot be taken over" if contender.settings.contend else "cannot be observed"
         yield f"{what}: Consul's servers have not answered for more than {format_duration(cut_off_s)}"
     if tenure is not None and tenure.believes and contender.faults:
-        yield f"goes on leading, but {_cannot_start(contender.faults[0])}"
+        yield f"goes on leading, but {cannot_start(contender.faults[0])}"
     if contender.record_keeper.refused is not None:
         yield f"cannot be recorded: {history.unrecorded or 'see the log'}"
 
@@ -363,11 +244,11 @@ def _in_short(
     if contender.tenure is not None and contender.tenure.believes:
         words.append(f"token {contender.tenure.token}")
     if contender.paused:
-        words.append("paused" * (contender.role is not Role.PAUSED) + _by(given))
+        words.append("paused" * (contender.role is not Role.PAUSED) + by(given))
         words += [f"since {given['time']}"] if given else []
         words += [f"until {when(contender.paused_until)}"] if contender.paused_until != NEVER else []
     elif contender.role is Role.RESTING:
-        words.append(f"after step-down{_by(given)}")
+        words.append(f"after step-down{by(given)}")
     elif contender.role is Role.INELIGIBLE:
         # No output of a hook: more people may read the catalog than this status.
         words.append("" if contender.health.fit else "candidate_check fails")
@@ -377,19 +258,6 @@ def _in_short(
     elif contender.settings.manual and contender.role is Role.WAITING and not contender.allowed:
         words.append(MANUAL)
     return " ".join(filter(None, words))
-
-
-def _why_unfit(contender: Contender, history: ItemHistory) -> str:
-    """Return why the node is not fit, to be added to a text. Blank: another warning of the item says it."""
-    if contender.ineligible:
-        return f": {bounded(history.ineligible)}"
-    if not contender.health.fit:
-        return f": candidate_check {history.check_failed or 'has not succeeded yet'}"
-    return ""
-
-
-def _cannot_start(fault: Fault) -> str:
-    return f"{fault.hook} cannot start: {fault.why}: {fault.remedy}"
 
 
 def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
@@ -429,14 +297,6 @@ def _holder(holder: Holder) -> dict[str, str]:
 def _command(given: Event) -> dict[str, Any]:
     fields = {field: given.get(field) for field in ("verb", "uid", "user", "note")}
     return {"at": given["time"], **fields}
-
-
-def _by(given: Event | None) -> str:
-    """Return who gave a command and why, to be added to a text. Blank: no such command is kept."""
-    if given is None:
-        return ""
-    who = given.get("user") or f"user id {given.get('uid')}"
-    return f" by {who}" + (f" ({note})" if (note := given.get("note")) else "")
 
 
 def _last_hook(attempt: Attempt) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from supervisor.core.actions import Role
 from supervisor.core.contender.state import Contender
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest
+from supervisor.reporting.http_server.messages import JSON, TEXT, refusal
 from supervisor.reporting.telemetry.event_log import EVENTS_MAX
 from supervisor.reporting.telemetry.metrics import Metrics
 from supervisor.reporting.telemetry.status import Status
@@ -28,8 +29,6 @@ from supervisor.reporting.web.page import load_page
 METHODS = ("GET", "HEAD", "OPTIONS")
 ALLOW = ("Allow", ", ".join(METHODS))
 NO_STORE = ("Cache-Control", "no-store")
-JSON = ("Content-Type", "application/json")
-TEXT = ("Content-Type", "text/plain; charset=utf-8")
 NEWEST = re.compile(r"newest=([0-9]{1,9})")  # any other query is ignored, as for all paths
 HOLDER_PATHS = ("/leader/", "/holder/")
 
@@ -57,6 +56,7 @@ class Routes:
             return refusal(
                 405,
                 f"method {request.method} not allowed: read-only, commands go to the control socket",
+                NO_STORE,
                 ALLOW,
             )
         path, _, query = request.target.partition("?")
@@ -74,7 +74,7 @@ class Routes:
         for prefix in HOLDER_PATHS:
             if path.startswith(prefix):
                 return self._holder(path.removeprefix(prefix))
-        return refusal(404, "cannot find this: there is no such page")
+        return refusal(404, "cannot find this: there is no such page", NO_STORE)
 
     async def _scraped(self, request: HttpRequest) -> HttpAnswer:
         accept = ",".join(value for name, value in request.headers if name == "accept")
@@ -94,7 +94,7 @@ class Routes:
     def _holder(self, name: str) -> HttpAnswer:
         contender = self._status.item(name)
         if contender is None:
-            return refusal(404, "cannot tell: there is no such election or semaphore here")
+            return refusal(404, "cannot tell: there is no such election or semaphore here", NO_STORE)
         held = self._status.holds(name)
         text = f"{name}: {'holding' if held else _why_not(contender)}\n"
         return HttpAnswer(200 if held else 503, text.encode(), (TEXT, NO_STORE))
@@ -104,11 +104,6 @@ class Routes:
         told = {"troubles": troubles, "warnings": list(self._status.own_warnings())}
         body = json.dumps({"healthy": not troubles, **told}).encode() + b"\n"
         return HttpAnswer(503 if troubles else 200, body, (JSON, NO_STORE))
-
-
-def refusal(status: int, error: str, *headers: tuple[str, str]) -> HttpAnswer:
-    """Return an answer whose one line says what cannot be done."""
-    return HttpAnswer(status, json.dumps({"error": error}).encode() + b"\n", (JSON, NO_STORE, *headers))
 
 
 def _why_not(contender: Contender) -> str:

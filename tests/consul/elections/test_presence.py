@@ -19,6 +19,7 @@ from supervisor.core.outcomes import Done, Outcome
 from supervisor.core.requests import Request
 from supervisor.core.settings import ServiceSettings
 from supervisor.daemon.fleet.presence import WRITE_S, Presence
+from supervisor.reporting.telemetry.fleet import FleetReport
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_service import Fleet, fleet, shared_fleet
 from tests.support.consul import Agent
@@ -262,7 +263,7 @@ class Told:
         told: Any = SimpleNamespace(
             node="vm1", status=self, client=SimpleNamespace(ask=self.ask), clock=boottime
         )
-        told.history, told.log = SimpleNamespace(absent=""), self
+        told.history, told.log = SimpleNamespace(fleet=FleetReport()), self
         presence = Presence(self.config, told)
         running, indexes = asyncio.create_task(presence.run()), set()
         for number in range(flaps):

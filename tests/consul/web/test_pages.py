@@ -53,7 +53,7 @@ def seen() -> dict[str, set[str]]:
     stage = Stage()
     statuses = [stage.told for _ in happenings(stage)]
     stage = Stage(tenure=TENURE)
-    stage.history.fleet = "consul-supervisor"
+    stage.history.fleet.service = "consul-supervisor"
     stage.status._facts = replace(stage.status._facts, config="/etc/consul-supervisor")
     stage.answers(o.KeyView(5))
     view = o.KeyView(5, "s", b"me", 3, 5, 1)
@@ -79,7 +79,7 @@ def paused() -> Iterator[dict[str, Any]]:
     for until, about in ((NEVER, {"user": "root", "note": "disk swap"}), (1e9, dict[str, str]())):
         stage = Stage()
         stage.change(paused_until=until)
-        stage.history.paused_everywhere["n"] = "paused everywhere by ann@n1"
+        stage.history.fleet.paused_everywhere["n"] = "paused everywhere by ann@n1"
         stage.history.events.add("command-received", {"verb": "pause", "item": "n", "uid": 0, **about})
         yield stage.told
 

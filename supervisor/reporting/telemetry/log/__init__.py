@@ -24,12 +24,12 @@ from supervisor.core.outcomes import LockDelayed, LostRace, Outcome
 from supervisor.core.requests import Request
 from supervisor.core.watchdog import Device
 from supervisor.reporting.telemetry.facts import CHECK, FAILURES, Fact, Trouble, context_fields
+from supervisor.reporting.telemetry.formatting import remedy
 from supervisor.reporting.telemetry.log.format import reaches_journal, writer
 from supervisor.reporting.telemetry.log.journald import JOURNAL, JournalWriter
 from supervisor.reporting.telemetry.log.notices import Notices
 from supervisor.reporting.telemetry.log.recurring import RecurringFailures
 from supervisor.reporting.telemetry.names import PRIORITIES, Level, Name
-from supervisor.reporting.telemetry.stuck_texts import remedy
 
 __all__ = ["Level", "Log", "Name", "reaches_journal"]
 
@@ -64,7 +64,7 @@ TICK_S = 1.0  # between looks for the end of a notice, of a failure, or of lines
 
 
 class Log:
-    """The daemon's log. ``failed`` and ``recovered`` log a recurring failure, and its end."""
+    """The daemon's log. ``noted`` logs a recurring failure, and its end."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Log:
         self._journald = JournalWriter(self._outlet, path=journal_socket, prefixed=journal)
         self.adjust(level, form)
         self._recurring = RecurringFailures(self._write, clock)
-        self.failed, self.recovered = self._recurring.failed, self._recurring.recovered
+        self.noted = self._recurring.noted
         self._notices = Notices(self._write, clock)
         self._devices: dict[str, tuple[str, str]] = {}  # by path: the state in the last line, and why
         self._output = LineBudget(clock, OUTPUT_LINES_MAX)
@@ -195,9 +195,9 @@ class Log:
         """
         item = fields["item"]
         if name == "hook-failed":
-            self.failed("check-failed", item, fields["detail"])
+            self.noted("check-failed", item, fields["detail"])
             return
-        self.recovered("check-failed", item)
+        self.noted("check-failed", item, "")
         if level == "warning" and item not in self._leaves_running:
             self._leaves_running.add(item)
             self._write(level, name, fields)

@@ -130,6 +130,13 @@ class RecurringFailures:
         if failure.is_due(now):
             self._log(name, now)
 
+    def noted(self, name: Name, item: str, why_not: str) -> None:
+        """Note a failure, or with a blank ``why_not`` that something did not fail."""
+        if why_not:
+            self.failed(name, item, why_not)
+        else:
+            self.recovered(name, item)
+
     def recovered(self, name: Name, item: str, what: str = "", *, since: float | None = None) -> None:
         """Note that something did not fail. ``since``: when its request was sent, which counts. None: now."""
         if name not in self.going_on or not KINDS[name].recovers:

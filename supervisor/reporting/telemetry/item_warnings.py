@@ -1,0 +1,174 @@
+"""The warnings about one item. Command and page show these and no others."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from supervisor.core.actions import Fault, Role
+from supervisor.core.contender.state import Contender
+from supervisor.core.lock.slots import LOCK
+from supervisor.core.machines.guard import Guard
+from supervisor.core.outcomes import SlotsView
+from supervisor.core.times import NEVER
+from supervisor.reporting.telemetry.event_log import Event
+from supervisor.reporting.telemetry.facts import ALTERED
+from supervisor.reporting.telemetry.fleet import FleetReport
+from supervisor.reporting.telemetry.formatting import bounded, when
+from supervisor.reporting.telemetry.item_history import ItemHistory
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All that the warnings about one item depend on."""
+
+    contender: Contender
+    history: ItemHistory
+    given: Event | None  # the command by which it is paused, steps down or rests
+    unknown_since: str | None  # from when on nobody can tell who holds
+    starves: bool  # whether its watchdog is about to reset the machine
+    after: frozenset[str]  # the items that must end before it begins
+    now: float  # by the core's clock
+    wall: float  # Unix time less the core's clock
+
+
+def warnings_of(shown: Shown, fleet: FleetReport) -> Iterator[str]:
+    yield from _of_holder(shown)
+    yield from _of_node(shown)
+    yield from _of_slot(shown.contender)
+    yield from _of_record(shown)
+    yield from fleet.warnings_of(shown.contender.settings.name)
+    yield from _of_pause(shown)
+
+
+def _of_holder(shown: Shown) -> Iterator[str]:
+    """Yield what is not known or not right about who holds."""
+    contender, view = shown.contender, shown.contender.lock.view
+    if shown.unknown_since:
+        yield f"who holds is unknown since {shown.unknown_since}"
+    elif contender.settings.kind == "election" and contender.tenure is None:
+        if view is not None and view.leader is None:
+            yield "nobody leads"
+
+
+def _of_node(shown: Shown) -> Iterator[str]:
+    """Yield what keeps this node from holding, or may end its tenure."""
+    contender, hook = shown.contender, shown.history.last_hook
+    if contender.role is Role.INELIGIBLE:
+        yield f"not fit, so this node does not contend{_why_unfit(contender, shown.history)}"
+    if hook is not None and hook.ok is False:
+        yield f"{hook.hook} failed" + (f": {bounded(hook.detail)}" if hook.detail else "")
+    if lease_runs_out(contender, shown.now):
+        yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
+    if contender.guard is not None:
+        yield _waits(contender, contender.guard, shown.wall)
+    if shown.starves:
+        yield "its watchdog resets this machine, unless Consul confirms the lock or on_lose ends before"
+    if contender.told_notice:
+        yield contender.told_notice
+    elif contender.service.wanted is not None and not contender.service.is_registered:
+        service = contender.service.wanted[0].name
+        yield f"holds, and the service {service} does not name it: the agent has not confirmed it"
+    for fault in contender.faults or ():
+        yield cannot_start(fault)
+
+
+def _of_slot(contender: Contender) -> Iterator[str]:
+    """Yield why the slot of this node has no number, if it has a slot without one."""
+    tenure, view = contender.tenure, contender.lock.view
+    if tenure is None or tenure.slot is not None or not isinstance(view, SlotsView):
+        return
+    unknown = [each for each in view.named if each not in view.numbers and each != tenure.session]
+    why = f"and its next tenure gets one: `consul-supervisor step-down {contender.settings.name}`"
+    if unknown:
+        others = f" and {len(unknown) - 1} more" if unknown[1:] else ""
+        program = f"`consul lock` or an older release has written {LOCK}"
+        why = f"because {program}, without that of {unknown[0]}{others}"
+    yield f"its slot has no number, {why}"
+
+
+def _of_record(shown: Shown) -> Iterator[str]:
+    """Yield where what is in force differs from what is asked for, or recorded."""
+    contender = shown.contender
+    if contender.altered:
+        yield f"{ALTERED}: {contender.altered}"
+    if shown.history.unrecorded:
+        yield f"cannot be recorded: {shown.history.unrecorded}"
+    if shown.after:
+        yield f"waits until {', '.join(sorted(shown.after))} has ended, which has the same name or key"
+    if contender.departing:
+        yield "is being wound up: the configuration no longer declares it as its record does"
+    if contender.next_settings is not None:
+        yield (
+            "its new settings are not in force yet: they take effect when Consul confirms the lock, or"
+            " when the tenure ends"
+        )
+
+
+def _of_pause(shown: Shown) -> Iterator[str]:
+    """Yield why this node does not try although it could, and until when."""
+    contender, given, name = shown.contender, shown.given, shown.contender.settings.name
+    if contender.paused:
+        since = "" if given is None else f"{by(given)} since {given['time']}"
+        over_at = contender.paused_until
+        ends = "resume" if over_at == NEVER else f"{when(over_at)} or resume"
+        yield f"paused{since}: does not contend until {ends}"
+    if contender.settings.manual and contender.role is Role.WAITING and not contender.allowed:
+        lets = f"`consul-supervisor resume {name}` lets it"
+        yield f"does not try, because the file says contend: manual; {lets}"
+    if contender.tenure is None and contender.rests_until > shown.now and not contender.paused:
+        until, ends = (
+            when(shown.wall + contender.rests_until),
+            f"`consul-supervisor resume {name}` ends the rest",
+        )
+        yield f"rests until {until} after step-down{by(given)}; {ends}"
+    if contender.tenure is None and contender.own_losses and contender.rejoin_at > shown.now:
+        at = when(shown.wall + contender.rejoin_at)
+        lost = next((f" ({each.reason})" for each in shown.history.transitions if each.event == "lose"), "")
+        yield f"does not contend before {at}, because it ended the last tenure itself{lost}"
+
+
+def lease_runs_out(contender: Contender, now: float) -> bool:
+    """Return whether a holder has been without news for more than half of its lease.
+
+    The time must also exceed ``fresh_s``, which reads that Consul answers may leave between two answers.
+    """
+    tenure, lease = contender.tenure, contender.lease
+    if tenure is None or not tenure.believes:
+        return False
+    return now - tenure.contact > max(lease.room_s / 2, lease.fresh_s)
+
+
+def _waits(contender: Contender, guard: Guard, wall: float) -> str:
+    """Return whom this node waits for before it acts, until when, and what ends that at once.
+
+    wall: Unix time less the core's clock.
+    """
+    record, fence, name = guard.record, contender.settings.fence, contender.settings.name
+    says = "has not been read yet" if record is None else f"says {record.state}"
+    until = guard.waits_until(fence)
+    if guard.over is not None:
+        return f"{bounded(guard.waits_for)} no more ({guard.over}), and for Consul to confirm that"
+    ends = "time does not end that" if until == NEVER else f"until {when(wall + until)} at most"
+    shoots = "" if fence is None or guard.shoots_at(fence) == NEVER else ", or until the fence has ended well"
+    sure = f"if its machine is off: `consul-supervisor confirm-off {name}`"
+    return f"{bounded(guard.waits_for)}, whose tenure record {says}: {ends}{shoots}; {sure}"
+
+
+def _why_unfit(contender: Contender, history: ItemHistory) -> str:
+    """Return why the node is not fit, to be added to a text. Blank: another warning of the item says it."""
+    if contender.ineligible:
+        return f": {bounded(history.ineligible)}"
+    if not contender.health.fit:
+        return f": candidate_check {history.check_failed or 'has not succeeded yet'}"
+    return ""
+
+
+def cannot_start(fault: Fault) -> str:
+    return f"{fault.hook} cannot start: {fault.why}: {fault.remedy}"
+
+
+def by(given: Event | None) -> str:
+    """Return who gave a command and why, to be added to a text. Blank: no such command is kept."""
+    if given is None:
+        return ""
+    who = given.get("user") or f"user id {given.get('uid')}"
+    return f" by {who}" + (f" ({note})" if (note := given.get("note")) else "")
