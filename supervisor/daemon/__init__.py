@@ -7,9 +7,8 @@
     records.py           reads the journal at the start, writes it, and logs its failures
     events.py            the events on disk: read after the start, written after everything urgent
     restore.py           the contenders with which a process starts, from configuration and records
-    loading.py           the configuration, loaded in a child process while the loop goes on
     accepted.py          the last accepted configuration, kept for a start that cannot use its file
-    reload.py            the configuration, read again: checked whole before anything changes
+    reload.py            the configuration, read again by a child: checked whole before anything changes
     fleet/               what the daemons tell each other and people through Consul
     preflight/           whether a configuration fits this machine: hooks that can start, modes of files
 

@@ -285,7 +285,6 @@ def _obstacle(verb: Verb, contender: Contender) -> str:
 
 
 def _what_came_of(verb: Verb, before: Contender, until: float, *, by_name: bool) -> str:
-    """Return the effect of a command that takes no time."""
     rests = before.role is Role.RESTING
     if verb is Verb.RECOVER:
         return "recovered; its lock is being released" + ("; it stays paused" if before.paused else "")

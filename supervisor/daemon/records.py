@@ -156,7 +156,6 @@ class Records:
         return newest(*self._folders, ORDERS)
 
     def keep_orders(self, seen: bytes) -> None:
-        """Keep which orders for the whole fleet this node has seen."""
         self._copies.put(ORDERS, seen)
 
     def follow(self, config: Config) -> None:

@@ -1,17 +1,21 @@
-"""Reads the configuration again while the daemon runs, and checks all of it before anything changes.
+"""Reads the configuration while the daemon runs, and checks all of it before anything changes.
 
-This module finds the changes that the running process cannot follow, and the settings of the process, beside
-its items, that have changed. Nothing is changed here, and no part of a refused configuration may ever get
-through.
+A child loads it, because a thousand elections take half a second to read and to validate, in which a daemon
+would not renew its sessions. The validator also stays out of the daemon's memory. This module then finds the
+changes that the running process cannot follow, and the settings of the process, beside its items, that have
+changed. Nothing is changed here, and no part of a refused configuration may ever get through.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
-from supervisor.adapters.filesystem.forked import ChildFailed
-from supervisor.config import Config, ConfigError
+from supervisor.adapters.filesystem.forked import ChildFailed, call_in_child
+from supervisor.config import Config, ConfigError, Problem
 from supervisor.core.reload import ReloadEffect
 
+WITHIN_S = 30.0  # two thousand elections take a second; a machine may be many times slower
 STATE_DIR = "state_dir"
 KILLED = (
     "End it with SIGKILL and start it again (systemctl restart does both): the next process keeps"
@@ -38,6 +42,24 @@ class CannotReload(Exception):
         super().__init__(text)
         self.lines = lines  # every fault of the configuration
         self.faulty = faulty  # whether the configuration is at fault
+
+
+async def load_in_child(load: Callable[[], Config], path: Path, within_s: float = WITHIN_S) -> Config:
+    """Return the result of ``load`` for the configuration at ``path``, called in a child.
+
+    Raises ConfigError as ``load`` does, and everything that ``call_in_child`` raises.
+    """
+    loaded = await call_in_child(str(path), partial(_loaded, load), within_s)
+    if isinstance(loaded, Config):
+        return loaded
+    raise ConfigError(loaded)
+
+
+def _loaded(load: Callable[[], Config]) -> Config | tuple[Problem, ...]:
+    try:
+        return load()
+    except ConfigError as error:
+        return error.problems
 
 
 async def read_again(load: Callable[[], Awaitable[Config]], running: Config) -> Config:

@@ -129,7 +129,6 @@ def transitions_of(state: Record) -> tuple[str, ...]:
 
 
 def marks_of(session: str, *events: str) -> tuple[str, ...]:
-    """Return the ids of a session's transitions for these events."""
     return tuple(f"{session}-{event}" for event in events)
 
 

@@ -18,8 +18,7 @@ import pytest
 from supervisor.adapters.filesystem.children import NoAnswer
 from supervisor.adapters.filesystem.forked import ChildFailed
 from supervisor.config import Config, ConfigError, load, schema_text
-from supervisor.daemon.loading import load_in_child
-from supervisor.daemon.reload import CannotReload, read_again
+from supervisor.daemon.reload import CannotReload, load_in_child, read_again
 from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
 

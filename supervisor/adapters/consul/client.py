@@ -1,8 +1,7 @@
 """The client of Consul: sends the core's requests and delivers their outcomes.
 
 The client knows how a request becomes bytes and which requests may share a connection or a query. It must
-never decide what an answer means. Each write has a connection of its own, because a kept connection may
-close just as the request is written, and then the write may or may not have been applied.
+never decide what an answer means.
 """
 
 import asyncio
@@ -92,7 +91,6 @@ class PendingAnswer:
         self._decode = decode  # returns the outcome of a response
 
     def on_response(self, response: requests.Response) -> None:
-        """Deliver the outcome of this response."""
         self._end(self._decode(response))
 
     async def run(self, under_way: Coroutine[Any, Any, requests.Response]) -> None:
@@ -194,7 +192,6 @@ class ConsulClient:
         return self._holding_permits if _keeps_lock(request) else self._permits
 
     async def sessions(self) -> Outcome:
-        """Return Consul's list of sessions, or why there is none."""
         return await self.ask(ReadSessions("", self._clock(), SESSIONS_S))
 
     async def ask(self, request: Request) -> Outcome:

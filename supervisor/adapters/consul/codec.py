@@ -110,7 +110,6 @@ class Codec:
         return failed(response)
 
     def decode_present(self, service: str, response: requests.Response) -> list[Present] | str:
-        """Return the daemons of this service, or why Consul does not show them."""
         return shown(service, response, self._token.called)
 
     def slots_in_parts(self, prefix: str, responses: Sequence[requests.Response]) -> Outcome:

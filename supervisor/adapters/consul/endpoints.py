@@ -17,33 +17,9 @@ from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotR
 from supervisor.adapters.consul.fleet_requests import ReadHistory, ReadOrder, WriteHistory, WriteOrder
 from supervisor.adapters.consul.presence import RegisterPresence, TellPresence
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
+from supervisor.core import requests as to
 from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Denied, Dropped, Failed, Outcome
-from supervisor.core.requests import (
-    Acquire,
-    CreateSession,
-    DeregisterService,
-    DestroySession,
-    JoinSemaphore,
-    LeaveSemaphore,
-    MarkTenure,
-    PassService,
-    ReadKey,
-    ReadMaintenance,
-    ReadService,
-    ReadSession,
-    ReadSlots,
-    RegisterService,
-    Release,
-    RenewSession,
-    Request,
-    Rewrite,
-    ServiceRequest,
-    TakeSlot,
-    WatchKey,
-    WatchSlots,
-    WatchTenure,
-)
 from supervisor.core.settings import LOCK_SUFFIX
 from supervisor.core.tenure_record import TENURE_SUFFIX
 
@@ -67,14 +43,14 @@ class ApiEndpoint:
     line: Literal["request", "releasing", "destroying"] = "request"  # the log event when the request is sent
     # Requests whose recurring failure ends when this request succeeds, because a watch that works may have no
     # answer for half a minute.
-    shows: tuple[type[Request], ...] = ()
+    shows: tuple[type[to.Request], ...] = ()
 
 
-def endpoint_of(request: Request) -> ApiEndpoint:
+def endpoint_of(request: to.Request) -> ApiEndpoint:
     return ENDPOINTS[type(request)]
 
 
-def outcome_of(request: Request, response: requests.Response) -> Outcome:
+def outcome_of(request: to.Request, response: requests.Response) -> Outcome:
     """Return the outcome of this answer, with Consul's text alone. Never raises, whatever a peer sends."""
     if response.status_code == 403:  # a transaction may say so with 409: see ``keys.not_locked``
         return Denied(why(response))
@@ -95,42 +71,42 @@ def _rule(resource: str, name: str, policy: str) -> str:
     return f'{resource} "{name}" {{ policy = "{policy}" }}'
 
 
-def _session(policy: str) -> Callable[[Request], str]:
+def _session(policy: str) -> Callable[[to.Request], str]:
     return lambda request: _rule("session", NODE, policy)
 
 
-def _writes_service(request: ServiceRequest) -> str:
+def _writes_service(request: to.ServiceRequest) -> str:
     return _rule("service", request.service.name, "write")
 
 
-def _writes_key(request: Acquire | Release) -> str:
+def _writes_key(request: to.Acquire | to.Release) -> str:
     rule = _rule("key", request.key, "write")
-    with_record = request.ends_record if isinstance(request, Release) else request.claim is not None
+    with_record = request.ends_record if isinstance(request, to.Release) else request.claim is not None
     return f"{rule} {_writes_tenure(request)}" if with_record else rule
 
 
-def _writes_tenure(request: Acquire | Release | Rewrite | WatchTenure | MarkTenure) -> str:
+def _writes_tenure(request: to.Acquire | to.Release | to.Rewrite | to.WatchTenure | to.MarkTenure) -> str:
     return _rule("key", request.key + TENURE_SUFFIX, "write")
 
 
-def _rewrites(request: Rewrite) -> str:
+def _rewrites(request: to.Rewrite) -> str:
     prefix, _, _ = request.key.rpartition("/")
     rule = _rule(*(("key_prefix", f"{prefix}/") if request.of_slot else ("key", request.key)), "write")
     with_record = request.claim is not None or request.ends_record
     return f"{rule} {_writes_tenure(request)}" if with_record else rule
 
 
-def _reads_key(request: ReadKey | WatchKey) -> str:
-    if isinstance(request, ReadKey) and request.prefix:
+def _reads_key(request: to.ReadKey | to.WatchKey) -> str:
+    if isinstance(request, to.ReadKey) and request.prefix:
         return _reads_prefix(request)
     return f'{_rule("key", request.key, "read")} ("write" to contend)'
 
 
-def _reads_prefix(request: ReadKey | ReadSlots | WatchSlots) -> str:
+def _reads_prefix(request: to.ReadKey | to.ReadSlots | to.WatchSlots) -> str:
     return f'{_rule("key_prefix", f"{request.prefix}/", "read")} ("write" to contend)'
 
 
-def _writes_prefix(request: JoinSemaphore | TakeSlot | LeaveSemaphore) -> str:
+def _writes_prefix(request: to.JoinSemaphore | to.TakeSlot | to.LeaveSemaphore) -> str:
     return _rule("key_prefix", f"{request.prefix}/", "write")
 
 
@@ -164,27 +140,27 @@ def _service(
     return services.encode(method, path), decode, _writes_service
 
 
-ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
-    CreateSession: ApiEndpoint(
+ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
+    to.CreateSession: ApiEndpoint(
         "write",
         sessions.create,
         {200: sessions.created, 400: sessions.refused, 500: sessions.not_created},
         _session("write"),
     ),
-    RenewSession: ApiEndpoint(
+    to.RenewSession: ApiEndpoint(
         "renew",
         lambda request: put(f"session/renew/{request.session}"),
         {200: sessions.renewed, 404: sessions.not_renewed},
         _session("write"),
     ),
-    DestroySession: ApiEndpoint(
+    to.DestroySession: ApiEndpoint(
         "write",
         lambda request: put(f"session/destroy/{request.session}"),
         {200: sessions.destroyed},
         _session("write"),
         line="destroying",
     ),
-    ReadSession: ApiEndpoint(
+    to.ReadSession: ApiEndpoint(
         "read",
         lambda request: get(f"session/info/{request.session}"),
         {200: sessions.informed},
@@ -196,37 +172,37 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
         {200: sessions.listed},
         lambda request: READS_SESSIONS,
     ),
-    ReadMaintenance: ApiEndpoint(
+    to.ReadMaintenance: ApiEndpoint(
         "read",
         maintenance.read,
         {200: maintenance.shown},
         lambda request: f"{_rule('node', NODE, 'read')} {_rule('service_prefix', '', 'read')}",
     ),
-    ReadService: ApiEndpoint("read", *_service(get, "service/", services.shown)),
-    RegisterService: ApiEndpoint(
+    to.ReadService: ApiEndpoint("read", *_service(get, "service/", services.shown)),
+    to.RegisterService: ApiEndpoint(
         "write", services.register, {200: services.done, 400: sessions.refused}, _writes_service
     ),
-    PassService: ApiEndpoint("write", *_service(put, "check/pass/service:", services.done)),
-    DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
+    to.PassService: ApiEndpoint("write", *_service(put, "check/pass/service:", services.done)),
+    to.DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
     RegisterPresence: ApiEndpoint(
         "write", presence.register, {200: services.done, 400: sessions.refused}, _writes_service
     ),
     TellPresence: ApiEndpoint("write", presence.tell, *_service(put, "", services.done)[1:]),
-    Acquire: ApiEndpoint("write", keys.acquire, _LOCK, _writes_key),
-    Rewrite: ApiEndpoint("write", keys.rewrite, _VALUE, _rewrites),
-    WatchTenure: ApiEndpoint(
+    to.Acquire: ApiEndpoint("write", keys.acquire, _LOCK, _writes_key),
+    to.Rewrite: ApiEndpoint("write", keys.rewrite, _VALUE, _rewrites),
+    to.WatchTenure: ApiEndpoint(
         "watch",
         keys.watch_tenure,
         {200: keys.tenure_shown, 404: keys.no_tenure},
         _writes_tenure,
     ),
-    MarkTenure: ApiEndpoint(
+    to.MarkTenure: ApiEndpoint(
         "write",
         keys.mark_tenure,
         {200: keys.marked, 400: keys.refused, 409: keys.not_marked},
         _writes_tenure,
     ),
-    Release: ApiEndpoint(
+    to.Release: ApiEndpoint(
         "write",
         keys.release,
         {
@@ -239,13 +215,13 @@ ENDPOINTS: Mapping[type[Request], ApiEndpoint] = {
         _writes_key,
         line="releasing",
     ),
-    ReadKey: ApiEndpoint("read", keys.read, _KEY, _reads_key, shows=(WatchKey,)),
-    WatchKey: ApiEndpoint("watch", keys.watch, _KEY, _reads_key),
-    ReadSlots: ApiEndpoint("read", slots.read, _SLOTS, _reads_prefix, shows=(WatchSlots,)),
-    WatchSlots: ApiEndpoint("watch", slots.watch, _SLOTS, _reads_prefix),
-    JoinSemaphore: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
-    TakeSlot: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
-    LeaveSemaphore: ApiEndpoint("write", slots.step, _RECORD, _writes_prefix, line="releasing"),
+    to.ReadKey: ApiEndpoint("read", keys.read, _KEY, _reads_key, shows=(to.WatchKey,)),
+    to.WatchKey: ApiEndpoint("watch", keys.watch, _KEY, _reads_key),
+    to.ReadSlots: ApiEndpoint("read", slots.read, _SLOTS, _reads_prefix, shows=(to.WatchSlots,)),
+    to.WatchSlots: ApiEndpoint("watch", slots.watch, _SLOTS, _reads_prefix),
+    to.JoinSemaphore: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
+    to.TakeSlot: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
+    to.LeaveSemaphore: ApiEndpoint("write", slots.step, _RECORD, _writes_prefix, line="releasing"),
     WriteSlotRecord: ApiEndpoint("write", slots.step, _RECORD, _writes_record),
     ReadHistory: ApiEndpoint("read", keys.read, _KEY, _writes_history),
     WriteHistory: ApiEndpoint("write", fleet_requests.write, _OF_FLEET, _writes_history),

@@ -74,7 +74,6 @@ def acquire(request: Acquire) -> Call:
 def _record(
     request: Acquire | Release | Rewrite | MarkTenure, verb: str, record: TenureRecord | None = None
 ) -> dict[str, object]:
-    """Return an operation on the tenure record."""
     operation: dict[str, object] = {"Verb": verb, "Key": request.key + TENURE_SUFFIX}
     return operation if record is None else operation | {"Value": _base64(tenure_record.encoded(record))}
 
@@ -189,7 +188,6 @@ def not_released(request: Release, response: requests.Response) -> Outcome:
 
 
 def refused(request: Request, response: requests.Response) -> Outcome:
-    """Return Refused, because Consul will never accept this write."""
     return Refused(why(response))
 
 

@@ -93,7 +93,6 @@ class OneOffClient:
         return view.lock is None and (await self.key(prefix + LOCK_SUFFIX)).present
 
     async def item(self, settings: ItemSettings) -> View:
-        """Return the key of an election, or all keys of a semaphore."""
         if isinstance(settings, SemaphoreSettings):
             view = await self.slots(settings.prefix)
             await self._confirm_vanished(settings.prefix, view)
@@ -114,7 +113,6 @@ class OneOffClient:
                 raise LookupFailed(f"cannot tell: the list of {prefix}/ does not show {key}, try again")
 
     async def sessions(self) -> SessionsView:
-        """Return all sessions that the token may read."""
         outcome = await self.ask(ReadSessions("", 0.0, LOOKUP_S))
         if not isinstance(outcome, SessionsView):
             raise LookupFailed(f"cannot list sessions: Consul answers {_reason(outcome)}")

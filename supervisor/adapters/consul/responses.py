@@ -66,7 +66,6 @@ def value_of(entry: Any) -> bytes:
 
 
 def index_of(response: requests.Response) -> int:
-    """Return the number in the header X-Consul-Index."""
     index_text = response.headers.get("X-Consul-Index", "")
     if not index_text.isascii() or not index_text.isdecimal() or len(index_text) > 20:
         raise MalformedResponse("no X-Consul-Index")

@@ -94,7 +94,6 @@ def slot_written(action: JoinSemaphore | TakeSlot, response: requests.Response) 
 
 
 def written(action: LeaveSemaphore | WriteSlotRecord, response: requests.Response) -> Outcome:
-    """Return Done, because Consul has applied the transaction."""
     if not isinstance(json_of(response, dict).get("Results", ""), list | None):
         raise MalformedResponse("a transaction without its results")
     return Done()

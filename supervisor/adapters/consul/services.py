@@ -33,7 +33,6 @@ def register(request: RegisterService) -> Call:
 
 
 def shown(request: ServiceRequest, response: requests.Response) -> Outcome:
-    """Return whose instance the agent has."""
     meta = json_of(response, dict).get("Meta")
     return Instance.OURS if isinstance(meta, dict) and meta.items() >= OURS.items() else Instance.FOREIGN
 

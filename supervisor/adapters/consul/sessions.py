@@ -76,7 +76,6 @@ def created(request: CreateSession, response: requests.Response) -> Outcome:
 
 
 def refused(request: CreateSession, response: requests.Response) -> Outcome:
-    """Return Refused, because Consul cannot decode the session that the configuration defines."""
     return Refused(why(response))
 
 

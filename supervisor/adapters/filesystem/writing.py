@@ -73,7 +73,6 @@ class NonBlockingWriter:
         return len(text)
 
     def flush(self) -> None:
-        """Write the text that the descriptor takes now."""
         self._drain(0)
         if self._waiting:
             self._retry.arm()

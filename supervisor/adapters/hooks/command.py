@@ -144,7 +144,6 @@ class HookProcess:
                 os.close(fd)
 
     def _exit(self) -> None:
-        """Handle the end of the leader."""
         if not self._exited:
             return  # a debugger that is attached has not seen the end yet
         _, status = os.waitpid(self.pgid, 0)

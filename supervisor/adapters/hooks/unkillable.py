@@ -19,7 +19,6 @@ class Unkillable:
         self._groups: dict[tuple[str, str], list[int]] = {}
 
     def add(self, action: StartHook | StartRun, pgid: int) -> None:
-        """Note a group of which processes may be left for long."""
         if _is_repeated(action):
             self._groups.setdefault(_hook_of(action), []).append(pgid)
 

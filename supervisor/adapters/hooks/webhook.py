@@ -79,7 +79,6 @@ class Webhooks:
         return (200 <= response.status_code < 300, _described(response.status_code)), None
 
     async def close(self) -> None:
-        """Close all connections. Nothing may be under way."""
         for transport in self._transports.values():
             await transport.close()
         self._transports.clear()

@@ -142,7 +142,6 @@ class Journal:
     # --- reading -------------------------------------------------------------------------------
 
     def recorded(self) -> Iterator[tuple[str, Recorded | UnreadableRecord]]:
-        """Yield the name and the record of each item that earlier processes left."""
         for path in sorted(self._folder.glob(f"*{SUFFIX}")):
             item = path.name.removesuffix(SUFFIX)
             try:

@@ -54,7 +54,6 @@ class EventFile:
         self._named = True
 
     def _opened(self) -> tuple[int, int]:
-        """Return the newer file, and its size."""
         fd = os.open(self._directory / NEWER, os.O_RDWR | os.O_CREAT | os.O_APPEND | OPENED, MODE)
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):

@@ -29,7 +29,6 @@ class Background:
             task.cancel()
 
     async def ended(self) -> None:
-        """Return when all tasks have ended."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _done(self, task: asyncio.Task[None]) -> None:

@@ -19,5 +19,4 @@ def block() -> None:
 
 
 def unblock() -> None:
-    """Let the signals that are pending arrive."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)

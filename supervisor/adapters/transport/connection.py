@@ -38,7 +38,6 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(
         self, peer: str, sock: socket.socket, body_bytes_max: int, alive: set["Connection"], tls: Tls
     ) -> None:
-        """Prepare a connection that asyncio then establishes over ``sock``."""
         self.has_received = False  # whether a byte has arrived since the connection was opened or set idle
         self.idle_since = 0.0  # when the connection was last set idle, in loop time
         self._peer = peer  # the name of the peer in errors
@@ -137,7 +136,6 @@ class Connection(asyncio.BufferedProtocol):
         self._expiry = self._loop.call_at(self.idle_since + age_max_s, self._expire, age_max_s)
 
     def _expire(self, age_max_s: float) -> None:
-        """Abort a connection that has been idle for ``age_max_s``."""
         self._expiry = None
         if self._idle and self._loop.time() >= self.idle_since + age_max_s:
             self.abort()

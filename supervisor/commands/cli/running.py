@@ -137,7 +137,7 @@ async def _load(path: Path, within_s: float) -> Config:
     raises.
     """
     from supervisor.adapters.filesystem.reading import answer_of
-    from supervisor.daemon.loading import load_in_child
+    from supervisor.daemon.reload import load_in_child
 
     await answer_of(str(path), within_s)
     schema_text()  # in memory, as the loader is, because an upgrade may have replaced the files

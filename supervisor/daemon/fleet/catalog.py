@@ -28,13 +28,11 @@ class Catalog:
         self.follow(config)
 
     def follow(self, config: Config) -> None:
-        """Ask for the service of this configuration from now on."""
         self._service = self._shared.history.fleet.service = config.fleet.service if config.fleet else ""
         self._answer: asyncio.Future[bytes] | None = None
         self._asked_at = 0.0
 
     async def body(self) -> bytes:
-        """Return the fleet as JSON."""
         if not self._service:
             return _document(NO_FLEET)
         now, answer = self._shared.clock(), self._answer

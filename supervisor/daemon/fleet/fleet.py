@@ -35,7 +35,6 @@ class Fleet:
             part.follow(config)
 
     def begin(self, background: Background) -> None:
-        """Take part in the fleet, as the configuration says."""
         background.start(self._presence.run())
         self._orders.begin()
 

@@ -70,7 +70,6 @@ class TenureHistory:
         self._gone: dict[str, tuple[str, str]] = {}  # by election, the holder before, missed since when
 
     def follow(self, config: Config) -> None:
-        """Tell of the elections of this configuration, below its prefix."""
         before, self._prefix = self._prefix, config.fleet.prefix if config.fleet else ""
         names = {settings.name for settings in config.items} | self._tenures.keys()
         for known in (self._holders, self._gone, self._untold, self._history.fleet.untold):

@@ -54,12 +54,10 @@ class FollowedOrders:
         self._background = Background(shared.report)
 
     def begin(self) -> None:
-        """Follow the orders, if the configuration has a fleet."""
         if self._prefix:
             self._background.start(self._run(self._prefix))
 
     def follow(self, config: Config) -> None:
-        """Follow the orders below the prefix of this configuration."""
         former, self._prefix = self._prefix, config.fleet.prefix if config.fleet else ""
         if former != self._prefix:
             self._background.cancel()

@@ -51,7 +51,6 @@ class Presence:
         self._written_at = 0.0
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """Note that a step has changed what this node tells."""
         if isinstance(event, PauseAsked | ResumeAsked | OrderSeen) or any(
             isinstance(a, RoleChanged) for a in actions
         ):

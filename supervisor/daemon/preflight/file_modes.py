@@ -80,13 +80,11 @@ class _Audit:
         self._seen: set[Path] = set()
 
     def check_executable(self, path: Path) -> None:
-        """Check a program, or a file or folder of the configuration."""
         self._seen.add(Path(os.path.abspath(path)))
         self._check(path, "", self._runs)
         self.check_folders(path, "")
 
     def check_secret(self, path: Path, setting: str) -> None:
-        """Check a file that only this user is to read."""
         found = self._check(path, setting, "change this secret", is_needed=self._in_use)
         if found is None:
             return

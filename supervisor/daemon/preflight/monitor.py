@@ -106,7 +106,6 @@ class HookMonitor:
         await self._notify(complete)
 
     async def _audit(self, path: Path, config: Config) -> None:
-        """Log which files of the configuration other users can read or change."""
         try:
             work = partial(audit, path, config, in_use=True)
             problems = await call_in_child(CHILDREN, work, PROBE_S)

@@ -39,7 +39,6 @@ class ProbeList:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """All probes, in the order of their indexes."""
         return tuple(self._known)
 
     def add(self, item: str, hook: str, path: KeyPath, probe: Probe, *, needed: bool) -> None:

@@ -73,7 +73,6 @@ class EventLog:
         return self._commands.get((verb, item)) or self._commands.get((verb, None))
 
     def body(self, newest: int = EVENTS_MAX) -> bytes:
-        """Return the newest events as JSON, the oldest first."""
         texts = list(self._texts)[-newest:] if newest else []
         listed = ",\n".join(texts)
         return f'{{"version":{VERSION},"events":[\n{listed}]}}\n'.encode()

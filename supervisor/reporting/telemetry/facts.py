@@ -101,7 +101,6 @@ class Facts:
         self._lose_failures: dict[str, str] = {}
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """Find out the facts of a step, and tell the observers."""
         facts = [self._ended(event)] if isinstance(event, HookEnded | RunEnded) else []
         for action in actions:
             match action:
@@ -158,7 +157,6 @@ class Facts:
 
 
 def context_fields(context: HookContext) -> dict[str, Any]:
-    """Return the fields about the item and the tenure of a hook or of the run child."""
     fields = {"item": context.name, "event_kind": context.event, "reason": context.reason}
     tenure = {"session": context.session, "token": context.fencing_token or None}
     return fields | {"transition": context.transition} | tenure

@@ -33,7 +33,6 @@ class FleetReport:
             yield f"cannot write the history of {items}: {bounded(why)}"
 
     def warnings_of(self, item: str) -> Iterator[str]:
-        """Yield each warning about this item."""
         if order := self.paused_everywhere.get(item):
             yield f"{order}; `consul-supervisor resume {item} --everywhere` ends that"
 

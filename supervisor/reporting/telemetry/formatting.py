@@ -21,7 +21,6 @@ def unix_time(text: str) -> float:
 
 
 def bounded(text: str) -> str:
-    """Return the text, or its first DETAIL_CHARS_MAX characters."""
     return text if len(text) <= DETAIL_CHARS_MAX else f"{text[:DETAIL_CHARS_MAX]}…"
 
 

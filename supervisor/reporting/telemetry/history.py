@@ -104,7 +104,6 @@ class History:
         return ""
 
     def on_step(self, event: Event, actions: Sequence[Action], facts: Sequence[Fact]) -> None:
-        """Note an event, the actions that followed and what they mean."""
         self.leaders.on_step(event)
         match event:
             case Answered():

@@ -45,7 +45,6 @@ class Leaders:
         return led if led is not None and led.key == key else None
 
     def on_step(self, event: Event) -> None:
-        """Note who leads by an answer of Consul."""
         match event:
             case Answered(WatchKey() | ReadKey(prefix="") as request, KeyView(session=session, value=value)):
                 if session:
@@ -86,7 +85,6 @@ class Leaders:
             self._tell(item)
 
     def retain(self, items: Collection[str]) -> None:
-        """Forget all other elections."""
         for known in (self._seen, self._told, self._told_at):
             for item in known.keys() - set(items):
                 del known[item]

@@ -8,8 +8,7 @@
     /healthz                          200, or 503 with the reasons
     /metrics                          for Prometheus: docs/metrics.md
 
-HEAD and OPTIONS, which load balancers send, have the answer of GET without its body. This module must only
-look: it carries out no command, and sends Consul no request. Only the fleet is asked for by its owner.
+HEAD and OPTIONS, which load balancers send, have the answer of GET without its body.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ A read takes milliseconds, so only the number of elections that one answer conce
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection
 from os.path import commonprefix
 
 WATCHES_MAX = 64  # a third of Consul's limit for one address, because other programs here also use it
@@ -28,23 +28,9 @@ def watch_prefixes(keys: Collection[str], at_most: int) -> dict[str, str]:
     """Return, by key, the prefix of each key that shares a query. Any other key is queried alone.
 
     The queries are ``at_most`` in number, or a few more when keys have no beginning in common. No key
-    shares a query when all keys can be queried alone. The largest group is divided first, so that an
-    answer is small and shows few keys that no election has.
+    shares a query when all keys can be queried alone.
     """
-    if len(keys) <= at_most:
-        return {}
-    groups = [tuple(sorted(set(keys)))]
-    whole: list[_Group] = []
-    while groups:
-        groups.sort(key=len)
-        largest = groups.pop()
-        parts = _divided(largest)
-        fits = len(groups) + len(whole) + len(parts) <= at_most
-        if len(largest) > 1 and (fits or not commonprefix(largest)):
-            groups += parts
-        else:
-            whole.append(largest)
-    return _by_key(whole)
+    return _together(keys, at_most, lambda group, queries: len(group) == 1 or queries > at_most)
 
 
 def read_prefixes(keys: Collection[str], at_most: int) -> dict[str, str]:
@@ -52,22 +38,27 @@ def read_prefixes(keys: Collection[str], at_most: int) -> dict[str, str]:
 
     At most READ_TOGETHER_MAX keys are read together. No key is when each can have ``at_most`` watches.
     """
+    return _together(keys, at_most, lambda group, queries: len(group) <= READ_TOGETHER_MAX)
+
+
+def _together(keys: Collection[str], at_most: int, stays: Callable[[_Group, int], bool]) -> dict[str, str]:
+    """Return, by key, the prefix of each group of more than one key.
+
+    The largest group is divided first, so that an answer is small and shows few keys that no election has.
+    stays: returns whether a group stays whole, of which a division would lead to so many queries.
+    """
     if len(keys) <= at_most:
         return {}
-    groups = [tuple(sorted(set(keys)))]
-    whole: list[_Group] = []
+    groups, whole = [tuple(sorted(set(keys)))], list[_Group]()
     while groups:
+        groups.sort(key=len)
         group = groups.pop()
-        if len(group) > READ_TOGETHER_MAX or not commonprefix(group):
-            groups += _divided(group)
-        else:
+        parts = _divided(group)
+        if commonprefix(group) and stays(group, len(groups) + len(whole) + len(parts)):
             whole.append(group)
-    return _by_key(whole)
-
-
-def _by_key(groups: Iterable[_Group]) -> dict[str, str]:
-    """Return, by key, the prefix of each group of more than one key."""
-    return {key: commonprefix(group) for group in groups if len(group) > 1 for key in group}
+        else:
+            groups += parts
+    return {key: commonprefix(group) for group in whole if len(group) > 1 for key in group}
 
 
 def _divided(group: _Group) -> list[_Group]:

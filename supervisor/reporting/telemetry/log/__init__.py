@@ -1,7 +1,6 @@
 """One structured line for each thing worth knowing, written at one point of the shell.
 
-    recurring.py  recurring failures: each has one line for its begin and one for its end
-    notices.py    what an operator should know of an item, logged once although it comes and goes
+    recurring.py  recurring failures and notices: each has one line for its begin and one for its end
     format.py     how a line looks: in the journal, on a terminal, elsewhere
     journald.py   a line as journald's own datagram: never waits, never raises
 
@@ -27,8 +26,7 @@ from supervisor.reporting.telemetry.facts import CHECK, FAILURES, Fact, Trouble,
 from supervisor.reporting.telemetry.formatting import remedy
 from supervisor.reporting.telemetry.log.format import reaches_journal, writer
 from supervisor.reporting.telemetry.log.journald import JOURNAL, JournalWriter
-from supervisor.reporting.telemetry.log.notices import Notices
-from supervisor.reporting.telemetry.log.recurring import RecurringFailures
+from supervisor.reporting.telemetry.log.recurring import Notices, RecurringFailures
 from supervisor.reporting.telemetry.names import PRIORITIES, Level, Name
 
 __all__ = ["Level", "Log", "Name", "reaches_journal"]

@@ -52,7 +52,6 @@ class JournalWriter:
         self.flush()
 
     def flush(self) -> None:
-        """Send the lines that journald takes now."""
         self._drain()
         if self._waiting:
             self._retry.arm()

@@ -47,7 +47,6 @@ def of_items(items: Collection[Contender], seen: Seen, now: float) -> Iterator[G
 
 
 def of_watchdogs(items: Iterable[Contender], reset_in_s: Callable[[str], float | None]) -> GaugeMetricFamily:
-    """Return the gauge of the items that a watchdog is to guard."""
     meaning = "When the watchdog resets the machine unless it is fed; 0 when it is not armed."
     left = (
         (labels_of(each), reset_in_s(each.settings.name) or 0.0) for each in items if each.settings.watchdog
@@ -56,7 +55,6 @@ def of_watchdogs(items: Iterable[Contender], reset_in_s: Callable[[str], float |
 
 
 def of_semaphores(items: Iterable[Contender], seen: Seen) -> Iterator[GaugeMetricFamily]:
-    """Yield the gauges that only semaphores have."""
     slots = [(each, each.lock) for each in items if isinstance(each.lock, SemaphoreLock)]
     for name, meaning, value in _GAUGES_OF_SLOTS:
         yield _gauge(name, meaning, ITEM, ((labels_of(each), value(lock)) for each, lock in slots))
