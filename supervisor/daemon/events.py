@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from supervisor.adapters.journal.event_file import BATCH_MAX, EventFile, events_of
+from supervisor.adapters.journal.event_file import BATCH_MAX, EventFile, events_of, lines_in
 from supervisor.reporting.telemetry.event_log import EVENTS_MAX
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.log import Log, Name
@@ -25,6 +25,7 @@ class Events:
     def __init__(
         self, directory: str, machine: str, log: Log, history: History, items: Callable[[], Iterable[str]]
     ) -> None:
+        self._folder = directory
         self._file = EventFile(directory, machine)
         self._machine = machine
         self._log = log
@@ -47,7 +48,7 @@ class Events:
         """Read the events of earlier processes, piece by piece, and write those of this one from then on."""
         past, lines = Replay(), list[bytes]()
         try:
-            lines = self._file.lines()
+            lines = lines_in(self._folder)
         except OSError as error:
             self._failed(error)
         for number, event in enumerate(events_of(lines, self._machine)):

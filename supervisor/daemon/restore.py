@@ -115,7 +115,8 @@ def _state(record: Recorded | UnreadableRecord, origin: ProcessIdentity) -> Reco
     state = record.state
     if state.step is Point.NONE:
         return state
-    if state.step in (Point.TENURE, Point.HOLDING) and _was_losing(record):
+    lose = marks_of(state.session, *LOSE_SIDE)  # processes of the lose side, begun just before the crash
+    if state.step in (Point.TENURE, Point.HOLDING) and any(each.transition in lose for each in record.groups):
         state = replace(state, step=Point.LOSING, reason=Reason.CRASHED)
     return replace(state, foreign=state.foreign or record.identity != origin.identity)
 
@@ -130,9 +131,3 @@ def transitions_of(state: Record) -> tuple[str, ...]:
 
 def marks_of(session: str, *events: str) -> tuple[str, ...]:
     return tuple(f"{session}-{event}" for event in events)
-
-
-def _was_losing(record: Recorded) -> bool:
-    """Return whether a process of the lose side was found, although the crash came before its record."""
-    lose = marks_of(record.state.session, *LOSE_SIDE)
-    return any(group.transition in lose for group in record.groups)

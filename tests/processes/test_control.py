@@ -15,7 +15,7 @@ import pytest
 
 from supervisor.config import ControlSettings
 from supervisor.reporting.control import ControlError, OperatorCommand, Reply, Result, Verb
-from supervisor.reporting.control.client import DaemonUnreachable, ask
+from supervisor.reporting.control.fetch import DaemonUnreachable, ask
 from supervisor.reporting.control.protocol import NOTE_CHARS_MAX, REST_S, InvalidCommand, command_of
 from supervisor.reporting.control.server import LIMITS, Control, serve
 from supervisor.reporting.control.users import user_name

@@ -7,7 +7,7 @@ never decide what an answer means.
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any, Literal, TypeVar
@@ -148,16 +148,20 @@ class ConsulClient:
     def follow(self, config: Config) -> None:
         """Query the keys of this configuration from now on."""
         watched, read = watched_together(config), read_together(config)
-        self._watchers = _busy(self._watchers)
-        for prefix in set(watched.values()) - self._watchers.keys():
-            self._watchers[prefix] = PrefixWatcher(prefix, self._list, self._clock)
+        self._watchers = self._queries(PrefixWatcher, self._watchers, watched.values())
         self._watcher_of = {key: self._watchers[prefix] for key, prefix in watched.items()}
-        self._readers = _busy(self._readers)
-        for prefix in set(read.values()) - self._readers.keys():
-            self._readers[prefix] = PrefixReader(prefix, self._list, self._clock)
+        self._readers = self._queries(PrefixReader, self._readers, read.values())
         self._reader_of = {key: self._readers[prefix] for key, prefix in read.items()}
         names = {settings.name for settings in config.items}
         self._rates = {name: rate for name, rate in self._rates.items() if name in names}
+
+    def _queries(
+        self, kind: type[_Query], former: Mapping[str, _Query], prefixes: Iterable[str]
+    ) -> dict[str, _Query]:
+        """Return a query for each prefix, and those under way, which serve requests of the new ones too."""
+        busy = {prefix: query for prefix, query in former.items() if not query.is_idle}
+        new = {*prefixes} - busy.keys()
+        return busy | {prefix: kind(prefix, self._list, self._clock) for prefix in new}
 
     def prepare(self, prepare: PrepareWrite) -> None:
         """Open a connection and encode the write before the write is due."""
@@ -420,7 +424,3 @@ def _keys(config: Config) -> list[str]:
 def _watches(config: Config) -> int:
     elections = len(_keys(config))
     return queries_for(elections, len(config.items) - elections)
-
-
-def _busy(queries: Mapping[str, _Query]) -> dict[str, _Query]:
-    return {prefix: query for prefix, query in queries.items() if not query.is_idle}

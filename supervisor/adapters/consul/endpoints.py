@@ -110,10 +110,6 @@ def _writes_prefix(request: to.JoinSemaphore | to.TakeSlot | to.LeaveSemaphore) 
     return _rule("key_prefix", f"{request.prefix}/", "write")
 
 
-def _writes_record(request: WriteSlotRecord) -> str:
-    return _rule("key", f"{request.prefix}{LOCK_SUFFIX}", "write")
-
-
 def _writes_history(request: ReadHistory | WriteHistory) -> str:
     return _rule("key_prefix", fleet_requests.history_key(request.prefix, ""), "write")
 
@@ -222,7 +218,12 @@ ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
     to.JoinSemaphore: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
     to.TakeSlot: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
     to.LeaveSemaphore: ApiEndpoint("write", slots.step, _RECORD, _writes_prefix, line="releasing"),
-    WriteSlotRecord: ApiEndpoint("write", slots.step, _RECORD, _writes_record),
+    WriteSlotRecord: ApiEndpoint(
+        "write",
+        slots.step,
+        _RECORD,
+        lambda request: _rule("key", f"{request.prefix}{LOCK_SUFFIX}", "write"),
+    ),
     ReadHistory: ApiEndpoint("read", keys.read, _KEY, _writes_history),
     WriteHistory: ApiEndpoint("write", fleet_requests.write, _OF_FLEET, _writes_history),
     ReadOrder: ApiEndpoint("read", keys.read, _KEY, _orders("read")),

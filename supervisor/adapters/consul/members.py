@@ -144,9 +144,8 @@ async def cluster_now(
 ) -> Cluster:
     """Return the members of these items, by consistent reads, and the daemons of this service.
 
-    An item whose keys the token may not read has a note instead of members, if it is one of several.
-
-    Raises LookupFailed when Consul gives no usable answer, and TokenError when the token file cannot be used.
+    An item whose keys the token may not read has a note instead of members, if it is one of several. Raises
+    LookupFailed when Consul gives no usable answer, and TokenError when the token file cannot be used.
     """
     async with OneOffClient(settings) as consul:
         views: dict[str, View | NotReadable] = {}
@@ -170,10 +169,7 @@ async def cluster_now(
 
 
 async def leader_now(settings: ConsulSettings, key: str) -> tuple[KeyView, Member | None]:
-    """Return the key of an election, and its holder. None: nobody holds it.
-
-    Raises LookupFailed when Consul gives no usable answer, and TokenError when the token file cannot be used.
-    """
+    """Return the key of an election, and its holder, if any. Raises as ``cluster_now`` does."""
     async with OneOffClient(settings) as consul:
         view = await consul.key(key)
         if not view.session:

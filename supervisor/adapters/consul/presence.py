@@ -137,14 +137,16 @@ def shown(service: str, response: requests.Response, token: str) -> list[Present
     try:
         if response.status_code == 403:
             return not_shown(service, permissions.explain(why(response), token, _rules(service)))
-        found = _present_of(response) if response.status_code == 200 else why(response)
+        if response.status_code != 200:
+            return not_shown(service, why(response))
+        found = list(filter(None, map(_present, json_of(response, list))))
     except MalformedResponse as fault:
         return not_shown(service, str(fault))
-    if isinstance(found, str):
-        return not_shown(service, found)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return not_shown(service, "another shape than instances of a service")
     if is_filtered(response) or not found:
         return f"Consul shows no node as the service {service}, or not all; {reads_fleet(service)}"
-    return found
+    return sorted(found, key=lambda each: each.name)
 
 
 def not_shown(service: str, reason: str) -> str:
@@ -158,14 +160,6 @@ def reads_fleet(service: str) -> str:
 
 def _rules(service: str) -> str:
     return f'service "{service}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
-
-
-def _present_of(response: requests.Response) -> list[Present]:
-    try:
-        found = [_present(entry) for entry in json_of(response, list)]
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise MalformedResponse("another shape than instances of a service") from None
-    return sorted((each for each in found if each is not None), key=lambda each: each.name)
 
 
 def _present(entry: dict[str, Any]) -> Present | None:

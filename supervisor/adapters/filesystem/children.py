@@ -34,7 +34,6 @@ class Child:
         """Start the child by ``start``, which returns its process id.
 
         ``start`` gets two descriptors. The child writes its result to the first and its error to the second.
-
         Raises OSError when no child can be started, and NoAnswer when too many children hang already.
         """
         reap()

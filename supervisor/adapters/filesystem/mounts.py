@@ -64,7 +64,7 @@ class Mounts:
                 at = at.rpartition("/")[0]
                 continue
             at = f"{at}/{part}"
-            if self._is_remote(at):
+            if any(f"{at}/".startswith(f"{point}/") for point in self._remote):
                 return False
             target = _link(at)
             if target is None:
@@ -75,9 +75,6 @@ class Mounts:
             at = "" if target.startswith("/") else at.rpartition("/")[0]
             ahead += target.split("/")[::-1]
         return True
-
-    def _is_remote(self, path: str) -> bool:
-        return any(path == point or path.startswith(f"{point}/") for point in self._remote)
 
     def _read(self) -> None:
         chunks, offset = [], 0

@@ -70,10 +70,8 @@ class HookProcess:
         """Spawn the command, which is being executed when this returns.
 
         ``lines`` receive its stdout and stderr. A command that ``attached`` starts has the standard streams
-        of this process in place of ``stdin`` and ``lines``.
-
-        Raises Unwatched when the command began and had to be killed, and else OSError or ValueError as
-        ``spawn`` does.
+        of this process in place of ``stdin`` and ``lines``. Raises Unwatched when the command began and had
+        to be killed, and else OSError or ValueError as ``spawn`` does.
         """
         self._loop = asyncio.get_running_loop()
         self._ended = ended

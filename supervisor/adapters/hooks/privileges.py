@@ -108,13 +108,14 @@ def unknown(what: str, name: str) -> PrivilegesRefused:
 
 
 def _run_as(rights: Rights, dies_with_us: bool) -> RunAs:
-    options = ["--pdeathsig", "KILL"] if dies_with_us else []
-    user = rights.user
+    options, login, user = ["--pdeathsig", "KILL"] if dies_with_us else [], {}, rights.user
+    if user is not None:
+        login = {"USER": user.pw_name, "LOGNAME": user.pw_name, "HOME": user.pw_dir, "SHELL": user.pw_shell}
     if rights.differ:
         reuid = [] if user is None else ["--reuid", str(user.pw_uid)]
         groups = "--clear-groups" if user is None else "--init-groups"
         options = [*reuid, "--regid", str(rights.gid), groups, *options]
-    return RunAs((setpriv(), *options, "--") if options else (), {} if user is None else _login(user))
+    return RunAs((setpriv(), *options, "--") if options else (), login)
 
 
 async def _user(name: str) -> pwd.struct_passwd:
@@ -139,7 +140,3 @@ async def _entry(database: str, what: str, name: str, *, fields: int) -> list[st
     if code != 0 or len(entry) != fields:
         raise unknown(what, name)
     return entry
-
-
-def _login(entry: pwd.struct_passwd) -> dict[str, str]:
-    return {"USER": entry.pw_name, "LOGNAME": entry.pw_name, "HOME": entry.pw_dir, "SHELL": entry.pw_shell}

@@ -41,7 +41,8 @@ def read_secrets(path: str) -> tuple[bytes, ...]:
     Raises SecretUnusable.
     """
     try:
-        with open(path, "rb", buffering=0, opener=_open_without_waiting) as file:
+        # A named pipe would keep the loop waiting for a writer.
+        with open(path, "rb", 0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             content = file.read(SECRET_FILE_BYTES_MAX + 1) or b""
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -73,10 +74,6 @@ def _parsed(content: bytes, path: str) -> tuple[bytes, ...]:
     if not secrets:
         raise SecretUnusable(f"cannot use secret_file: it is empty: {path}")
     return secrets
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a named pipe would keep the loop waiting for a writer
 
 
 def _secret(line: bytes, path: str) -> bytes:

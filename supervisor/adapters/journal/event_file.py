@@ -33,10 +33,6 @@ class EventFile:
         self._machine = machine
         self._named = False
 
-    def lines(self) -> list[bytes]:
-        """Return the lines that are there. Raises OSError."""
-        return lines_in(str(self._directory))
-
     def append(self, events: Sequence[dict[str, Any]]) -> None:
         """Append at most BATCH_MAX events, all or none. Raises OSError."""
         # A line feed comes first, because a loss of power may have cut the line before.
@@ -74,14 +70,10 @@ def events_of(lines: Iterable[bytes], machine: str) -> Iterator[dict[str, Any] |
         content = content_of(line)
         if content is not None and "events" in content:
             ours = content.get("machine") == machine
-        elif content is not None and ours and _is_event(content):
+        elif content is not None and ours and all(isinstance(content.get(n), str) for n in ("time", "event")):
             yield content
             continue
         yield None
-
-
-def _is_event(content: dict[str, Any]) -> bool:
-    return isinstance(content.get("time"), str) and isinstance(content.get("event"), str)
 
 
 def _content(path: Path) -> bytes:

@@ -55,13 +55,10 @@ class TlsContext:
         except ExchangeFailed as failure:
             if self._context is None:
                 raise
-            self._warn_once(str(failure))
+            if str(failure) != self._fault:
+                self._fault = str(failure)
+                self._warn(f"{failure}; the last good ones stay in use")
         return self._context
-
-    def _warn_once(self, fault: str) -> None:
-        if fault != self._fault:
-            self._fault = fault
-            self._warn(f"{fault}; the last good ones stay in use")
 
     def _files_signature(self) -> Signature:
         found = []

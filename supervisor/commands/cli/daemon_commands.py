@@ -19,7 +19,7 @@ from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, US
 from supervisor.commands.cli.terminal import UnknownItem, columns, fail, has_colours
 from supervisor.commands.cli.without_daemon import readable_config, say_why_it_ended
 from supervisor.reporting.control import OperatorCommand, Result, Verb, fetch
-from supervisor.reporting.control.client import ask
+from supervisor.reporting.control.fetch import ask
 from supervisor.reporting.control.protocol import REST_S
 
 DAEMON_EVERY_S = 0.2  # a request that waits would keep one of the few connections of the control socket

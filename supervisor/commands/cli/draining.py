@@ -18,7 +18,7 @@ from supervisor.commands.cli.terminal import fail, run_async
 from supervisor.config.environment import EVERY_ITEM
 from supervisor.core.actions import Role
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb, fetch
-from supervisor.reporting.control.client import ask
+from supervisor.reporting.control.fetch import ask
 
 HOLDS = (Role.ACQUIRING, Role.HOLDING)
 LOSES_S = 660.0  # the daemon's own limit for a step-down is shorter

@@ -64,7 +64,8 @@ def faults_of(probe: Probe, strict: bool) -> list[Fault]:
     faults: list[Fault] = []
     rights = Rights()
     try:
-        rights = _rights_of(probe)
+        user = None if probe.user is None else _user(probe.user)
+        rights = rights_of(user, None if probe.group is None else _group(probe.group))
         if rights.differ or probe.dies_with_us:
             setpriv()
     except PrivilegesRefused as refused:
@@ -122,13 +123,6 @@ def _usable(probe: FileProbe, *, lenient: bool) -> None:
 
 
 # --- as which user -------------------------------------------------------------------------------
-
-
-def _rights_of(probe: ProgramProbe) -> Rights:
-    return rights_of(
-        None if probe.user is None else _user(probe.user),
-        None if probe.group is None else _group(probe.group),
-    )
 
 
 def _user(name: str) -> pwd.struct_passwd:

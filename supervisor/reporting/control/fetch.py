@@ -1,4 +1,4 @@
-"""The client's end of the control socket: one request and its answer, and the requests that only read.
+"""The client's end of the control socket: commands, and requests that only read.
 
 A cron job runs it each minute and ``status --watch`` each second, so it must start fast. It uses one blocking
 socket with one deadline, and imports no module that takes long. So it reads the answer by itself and without
@@ -13,9 +13,18 @@ import time
 from typing import Any
 
 from supervisor.errors import PeerError
-from supervisor.reporting.control.protocol import error_of
+from supervisor.reporting.control.protocol import (
+    OperatorCommand,
+    Reply,
+    Verb,
+    error_of,
+    reply_of,
+    request_body,
+    request_path,
+)
 
-FETCH_S = 10.0  # the daemon answers in milliseconds, unless its machine hangs
+FETCH_S = 10.0  # the daemon answers in milliseconds, unless its machine or its disk hangs
+DONE_S = 660.0  # step-down and reload wait for on_lose and for other nodes; the daemon's own limit is shorter
 BODY_BYTES_MAX = 64 << 20  # a thousand items, each with twenty transitions and their hooks
 HEAD_BYTES_MAX = 1 << 14  # the daemon's have some hundred
 RECEIVE_BYTES = 1 << 16
@@ -71,6 +80,22 @@ def holds(socket_path: str, name: str, *, within_s: float = FETCH_S) -> bool | N
     if code not in (200, 503) or not body.startswith(f"{name}: ".encode()):
         raise DaemonUnreachable(f"cannot ask the daemon: {code}, {NO_ANSWER}")
     return code == 200
+
+
+def ask(socket_path: str, command: OperatorCommand, *, within_s: float | None = None) -> Reply:
+    """Send the command, and return the daemon's reply once the command is done or has failed.
+
+    within_s: how long to wait. None: FETCH_S, or DONE_S for a command that takes long.
+    Raises DaemonUnreachable.
+    """
+    if within_s is None:
+        within_s = DONE_S if command.verb in (Verb.STEP_DOWN, Verb.RELOAD) else FETCH_S
+    path, sent = request_path(command), request_body(command)
+    code, body = exchange(socket_path, "POST", path, sent, within_s=within_s)
+    if (reply := reply_of(code, body)) is None:
+        why = error_of(body) or "not a reply of a consul-supervisor"
+        raise DaemonUnreachable(f"cannot ask the daemon: {code} {why}")
+    return reply
 
 
 def exchange(

@@ -13,7 +13,7 @@ from typing import Any
 
 from supervisor.adapters.consul.presence import MANUAL
 from supervisor.config.formats.durations import format_duration
-from supervisor.core.actions import Holder, Reason, Role
+from supervisor.core.actions import Reason, Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lock.semaphore import SemaphoreLock
@@ -23,7 +23,7 @@ from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.reporting.telemetry.event_log import Event
 from supervisor.reporting.telemetry.formatting import bounded, remedy, when
 from supervisor.reporting.telemetry.history import History
-from supervisor.reporting.telemetry.item_history import Attempt, ItemHistory, LastError, Transition
+from supervisor.reporting.telemetry.item_history import Attempt, ItemHistory, Transition
 from supervisor.reporting.telemetry.item_warnings import Shown, by, cannot_start, lease_runs_out, warnings_of
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
@@ -183,6 +183,8 @@ class Status:
         shown = Shown(contender, history, given, unknown_since, starves, after, now, self._wall() - now)
         order = self._history.fleet.paused_everywhere.get(name)
         left_s, reset_in_s = lease_left_s(contender, now), self.reset_in_s(name)
+        hook, error = history.last_hook, history.last_error
+        over_at = None if error is None or error.over_at is None else when(error.over_at)
         fields = {
             "name": name,
             "holds": contender.may_act(now),
@@ -197,8 +199,8 @@ class Status:
             "warnings": list(warnings_of(shown, self._history.fleet)),
             "since": when(history.since),
             "command": None if given is None else _command(given),
-            "last_hook": None if history.last_hook is None else _last_hook(history.last_hook),
-            "last_error": None if history.last_error is None else _last_error(history.last_error),
+            "last_hook": hook and {"hook": hook.hook, "event": hook.event, **_outcome(hook)},
+            "last_error": error and {"at": when(error.at), "text": bounded(error.text), "over_at": over_at},
         }
         if not history.transitions_json:
             history.transitions_json = _json([_transition(each) for each in history.transitions])
@@ -269,7 +271,7 @@ def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
         limits = {
             "limit": settings.limit,
             "effective_limit": lock.effective_limit,
-            "holders": [_holder(each) for each in held],
+            "holders": [{"session": each.session, "value": display_value(each.value)} for each in held],
         }
     return {
         "kind": settings.kind,
@@ -290,22 +292,9 @@ def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
     }
 
 
-def _holder(holder: Holder) -> dict[str, str]:
-    return {"session": holder.session, "value": display_value(holder.value)}
-
-
 def _command(given: Event) -> dict[str, Any]:
     fields = {field: given.get(field) for field in ("verb", "uid", "user", "note")}
     return {"at": given["time"], **fields}
-
-
-def _last_hook(attempt: Attempt) -> dict[str, Any]:
-    return {"hook": attempt.hook, "event": attempt.event, **_outcome(attempt)}
-
-
-def _last_error(error: LastError) -> dict[str, str | None]:
-    over_at = None if error.over_at is None else when(error.over_at)
-    return {"at": when(error.at), "text": bounded(error.text), "over_at": over_at}
 
 
 def _transition(transition: Transition) -> dict[str, Any]:

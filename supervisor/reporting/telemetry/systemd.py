@@ -68,7 +68,10 @@ class SystemdNotifier:
             self._ready = True
             self._unsent |= {"READY": "1"}
         if not was_ready or isinstance(event, Tick) or any(isinstance(each, RoleChanged) for each in actions):
-            self._update_status(contenders)
+            awaited = () if self._ready or self._stopping else unanswered(contenders, self._answered)
+            if (status := status_line(contenders, awaited)) != self._status:
+                self._status = status
+                self._unsent |= {"STATUS": status}
         self._ping_watchdog(contenders)
         self._send()
 
@@ -87,13 +90,6 @@ class SystemdNotifier:
                 self._unsent.pop(name, None)
             self._unsent |= {"READY": "1"}
             self._send()
-
-    def _update_status(self, contenders: Collection[Contender]) -> None:
-        awaited = () if self._ready or self._stopping else unanswered(contenders, self._answered)
-        status = status_line(contenders, awaited)
-        if status != self._status:
-            self._status = status
-            self._unsent |= {"STATUS": status}
 
     def _ping_watchdog(self, contenders: Iterable[Contender]) -> None:
         now = self._clock()

@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.daemon.fleet.history import EVERY_S
 from supervisor.reporting.control import OperatorCommand, Result, Verb
-from supervisor.reporting.control.client import ask
+from supervisor.reporting.control.fetch import ask
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_events import operate, status

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import psutil
 
 from supervisor.reporting.control import OperatorCommand, Verb
-from supervisor.reporting.control.client import DaemonUnreachable, ask
+from supervisor.reporting.control.fetch import DaemonUnreachable, ask
 from tests.support.consul import Agent, free_ports
 from tests.support.supervisor import Supervisor, until
 from tests.system.soak.look import Look, look

@@ -106,7 +106,10 @@ class Log:
         """Log an event, the actions that followed and what they mean, as far as they are worth a line."""
         if (now := self._clock()) >= self._tick_at:
             self._tick_at = now + TICK_S
-            self._tick()
+            self._recurring.tick()
+            self._notices.tick()
+            if not self._output.exhausted:
+                self._log_dropped_output()
         match event:
             case Answered(request, outcome):
                 self._answered(request, outcome)
@@ -132,12 +135,6 @@ class Log:
         known, state = self._devices.get(path, CLOSED), (device.state, device.why_not)
         self._devices[path] = state
         return state != known
-
-    def _tick(self) -> None:
-        self._recurring.tick()
-        self._notices.tick()
-        if not self._output.exhausted:
-            self._log_dropped_output()
 
     def delayed(self, started: StartHook | StartRun, why: str) -> None:
         """Log that a hook cannot start yet. The line of its end reports the result."""

@@ -87,17 +87,14 @@ class Counters:
 
     def families(self, items: Mapping[str, Contender]) -> Iterator[Metric]:
         """Yield what was counted, of these items, of Consul and of this process. Forget other items."""
-        self._forget_all_but(items)
+        for known in (self._transitions, self._hook_failures, self._hooks):
+            for labels in [labels for labels in known if labels[0] not in items]:
+                del known[labels]
         yield self._of_transitions(items)
         yield from self._of_hooks(items)
         yield from self._of_consul()
         meaning = "How long the process or the machine stood still."
         yield CounterMetricFamily(f"{PREFIX}_event_loop_stalled_seconds", meaning, value=self._stalled_s)
-
-    def _forget_all_but(self, items: Mapping[str, Contender]) -> None:
-        for known in (self._transitions, self._hook_failures, self._hooks):
-            for labels in [labels for labels in known if labels[0] not in items]:
-                del known[labels]
 
     def _of_transitions(self, items: Mapping[str, Contender]) -> CounterMetricFamily:
         meaning = "How often the lock or slot came to this node, and how often it went."
