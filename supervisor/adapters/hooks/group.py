@@ -7,6 +7,7 @@ seldom.
 """
 
 import os
+from contextlib import suppress
 
 from supervisor.adapters.hooks.output import printable
 
@@ -40,11 +41,10 @@ class RemainingProcesses:
 
 def exists(group: int) -> bool:
     try:
-        os.killpg(group, 0)
+        with suppress(PermissionError):  # of a process that runs as another user
+            os.killpg(group, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
     return True
 
 

@@ -50,12 +50,8 @@ class EventFile:
         self._named = True
 
     def _opened(self) -> tuple[int, int]:
-        fd = os.open(self._directory / NEWER, os.O_RDWR | os.O_CREAT | os.O_APPEND | OPENED, MODE)
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(fd)
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        return fd, status.st_size
+        fd = _regular(self._directory / NEWER, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        return fd, os.fstat(fd).st_size
 
 
 def lines_in(directory: str) -> list[bytes]:
@@ -78,15 +74,22 @@ def events_of(lines: Iterable[bytes], machine: str) -> Iterator[dict[str, Any] |
 
 def _content(path: Path) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | OPENED)
+        fd = _regular(path, os.O_RDONLY)
     except FileNotFoundError:
         return b""
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
         return os.pread(fd, FILE_BYTES_MAX, 0)
     finally:
         os.close(fd)
+
+
+def _regular(path: Path, flags: int) -> int:
+    """Open a file. Raises OSError, also for one that is not a regular file."""
+    fd = os.open(path, flags | OPENED, MODE)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return fd
 
 
 def _append_whole(fd: int, lines: bytes, size: int) -> None:

@@ -40,7 +40,10 @@ class _Refuse(Exception):
 
 
 class Client(asyncio.BufferedProtocol):
-    """One connection of a client: one request at a time, with a limit for each step."""
+    """One connection of a client: one request at a time, with a limit for each step.
+
+    asyncio closes it when the client sends no more. Its buffer has a complete answer, so nothing pauses.
+    """
 
     def __init__(self, handler: Handler, limits: Limits, pool: "ClientPool[Client]") -> None:
         """Prepare a client that asyncio then connects. ``pool`` contains it while it is connected."""
@@ -104,12 +107,6 @@ class Client(asyncio.BufferedProtocol):
         elif nbytes == RECEIVE_BYTES_MAX or self._ahead_bytes > AHEAD_BYTES_MAX:
             self._established.pause_reading()  # because more bytes may wait, and other clients come first
             self._loop.call_soon(self._resume)
-
-    def eof_received(self) -> None:
-        """Return None, so that asyncio closes the connection, because the client sends no more."""
-
-    def pause_writing(self) -> None:
-        """Do nothing, because asyncio's buffer has the complete answer, and a timer limits the sending."""
 
     def resume_writing(self) -> None:
         """Go on with the next request soon, because the client has received the answer.

@@ -146,7 +146,7 @@ class Status:
         No text changes while nothing happens, because Consul's servers write each change.
         """
         for name, contender in self.items().items():
-            words = _in_short(contender, self._history.of(name), self._command)
+            words = _in_short(contender, self._history.of(name), self._command(name, contender))
             order = self._history.fleet.paused_everywhere.get(name)
             yield name, contender.role, words if order is None else f"{words} {order}".strip()
 
@@ -238,11 +238,9 @@ def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterato
         yield f"cannot be recorded: {history.unrecorded or 'see the log'}"
 
 
-def _in_short(
-    contender: Contender, history: ItemHistory, command: Callable[[str, Contender], Event | None]
-) -> str:
+def _in_short(contender: Contender, history: ItemHistory, given: Event | None) -> str:
     """Return what other nodes should know of an item beside its role. Blank: nothing."""
-    given, words = command(contender.settings.name, contender), []
+    words = []
     if contender.tenure is not None and contender.tenure.believes:
         words.append(f"token {contender.tenure.token}")
     if contender.paused:
