@@ -27,7 +27,7 @@ from supervisor.adapters.consul.shared.grouping import (
     watch_prefixes,
 )
 from supervisor.adapters.consul.shared.listing import Listing
-from supervisor.adapters.consul.shared.query import ASK_SINGLY, ListQuery, SharedQuery
+from supervisor.adapters.consul.shared.query import ListQuery, SharedQuery
 from supervisor.adapters.consul.shared.reader import READ_S, PrefixReader
 from supervisor.adapters.consul.shared.watcher import PrefixWatcher
 from supervisor.adapters.consul.token import Token, TokenError, TokenHangs
@@ -322,9 +322,8 @@ class ConsulClient:
         outcome = await query.answer(request)
         if isinstance(request, WatchKey) and request.lag_s:
             await asyncio.sleep(request.lag_s)  # as ``_delay_s`` does, because the core relies on the lag
-        if outcome is ASK_SINGLY:
+        if outcome is None:
             outcome = await self._single(request)
-        assert isinstance(outcome, Outcome)
         deliver(Answered(request, outcome))
 
     async def _single(self, request: WatchKey | ReadKey) -> Outcome:

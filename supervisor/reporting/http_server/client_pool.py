@@ -9,7 +9,7 @@ for READ_BUDGET_S at most. The pool must never know what a request is.
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 READ_BUDGET_S = 0.002  # a dozen requests, and no more than an exchange with Consul takes
 
@@ -17,27 +17,24 @@ READ_BUDGET_S = 0.002  # a dozen requests, and no more than an exchange with Con
 class Closable(Protocol):
     """A client."""
 
-    def abort(self) -> object:
+    def abort(self) -> "asyncio.Task[None] | None":
         """Close the connection at once."""
 
 
-M = TypeVar("M", bound=Closable)
-
-
-class ClientPool(Generic[M]):
+class ClientPool:
     """The connected clients."""
 
     def __init__(self, clients_max: int, slow_readers_max: int) -> None:
-        self.members: set[M] = set()  # all of them
+        self.members: set[Closable] = set()  # all of them
         self._clients_max = clients_max  # the limit of connected clients
         self._slow_readers_max = slow_readers_max  # the limit of clients that have not read their answer yet
-        self._idle: OrderedDict[M, None] = OrderedDict()  # the longest first
-        self._slow_readers: OrderedDict[M, None] = OrderedDict()  # the longest first
+        self._idle: OrderedDict[Closable, None] = OrderedDict()  # the longest first
+        self._slow_readers: OrderedDict[Closable, None] = OrderedDict()  # the longest first
         self._queue: deque[Callable[[], None]] = deque()
         self._spent_s = 0.0
         self._scheduled = False
 
-    def admit(self, member: M) -> bool:
+    def admit(self, member: Closable) -> bool:
         """Return whether the client may stay. If there are too many, close the one that was idle longest."""
         if len(self.members) >= self._clients_max:
             if not self._idle:
@@ -47,27 +44,27 @@ class ClientPool(Generic[M]):
         self.mark_idle(member)
         return True
 
-    def mark_idle(self, member: M) -> None:
+    def mark_idle(self, member: Closable) -> None:
         """Note that the server waits for the client's next request."""
         self._slow_readers.pop(member, None)
         self._idle[member] = None
 
-    def mark_busy(self, member: M) -> None:
+    def mark_busy(self, member: Closable) -> None:
         """Note that the client's request has arrived, so that the client waits for the answer."""
         self._idle.pop(member, None)
 
-    def mark_sending(self, member: M) -> None:
+    def mark_sending(self, member: Closable) -> None:
         """Note that the client has not read all of its answer yet. Beyond the limit, close the first such."""
         self._slow_readers[member] = None
         if len(self._slow_readers) > self._slow_readers_max:
             self._close(next(iter(self._slow_readers)))
 
-    def remove(self, member: M) -> None:
+    def remove(self, member: Closable) -> None:
         self.members.discard(member)
         self._idle.pop(member, None)
         self._slow_readers.pop(member, None)
 
-    def _close(self, member: M) -> None:
+    def _close(self, member: Closable) -> None:
         self.remove(member)
         member.abort()
 

@@ -45,7 +45,7 @@ class Client(asyncio.BufferedProtocol):
     asyncio closes it when the client sends no more. Its buffer has a complete answer, so nothing pauses.
     """
 
-    def __init__(self, handler: Handler, limits: Limits, pool: "ClientPool[Client]") -> None:
+    def __init__(self, handler: Handler, limits: Limits, pool: ClientPool) -> None:
         """Prepare a client that asyncio then connects. ``pool`` contains it while it is connected."""
         self._handler = handler
         self._limits = limits

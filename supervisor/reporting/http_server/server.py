@@ -6,7 +6,7 @@ It must never touch the file of a unix socket, because the caller that created t
 import asyncio
 import socket
 
-from supervisor.reporting.http_server.client_pool import ClientPool
+from supervisor.reporting.http_server.client_pool import ClientPool, Closable
 from supervisor.reporting.http_server.connection import Client
 from supervisor.reporting.http_server.messages import Handler, Limits
 
@@ -21,7 +21,7 @@ class HttpServer:
     def __init__(self, handler: Handler, limits: Limits | None = None) -> None:
         self.handler = handler
         self.limits = limits or Limits()
-        self._pool: ClientPool[Client] = ClientPool(self.limits.clients_max, self.limits.slow_readers_max)
+        self._pool = ClientPool(self.limits.clients_max, self.limits.slow_readers_max)
         self._servers: list[asyncio.Server] = []
 
     async def listen(self, host: str, port: int) -> int:
@@ -52,7 +52,7 @@ class HttpServer:
         self._servers.append(server)
 
     @property
-    def clients(self) -> frozenset[Client]:
+    def clients(self) -> frozenset[Closable]:
         return frozenset(self._pool.members)
 
     def _client(self) -> Client:

@@ -1,14 +1,13 @@
 """A query for all keys below a prefix, and the requests that wait for its answer.
 
-Each request is answered as if its key had been queried alone, or with ASK_SINGLY. A listing proves only the
-keys that it shows, because Consul leaves out keys that the token may not read. So a key that is not listed
-is queried alone. A listing answers only requests that were waiting before its query was sent, because a
-lease counts from the time of the request.
+Each request is answered as if its key had been queried alone, or with None: then it must be. A listing proves
+only the keys that it shows, because Consul leaves out keys that the token may not read. So a key that is not
+listed is queried alone. A listing answers only requests that were waiting before its query was sent, because
+a lease counts from the time of the request.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from enum import Enum
 
 from supervisor.adapters.consul.shared.listing import Listing
 from supervisor.core.frozen import dataclass
@@ -16,16 +15,6 @@ from supervisor.core.outcomes import Denied, Outcome, Unknown
 from supervisor.core.requests import ReadKey, WatchKey
 
 SINGLY_S = 60.0  # how long each key is queried alone after a list was forbidden, or not worth its size
-
-
-class AskSingly(Enum):
-    """The missing answer of a shared query. The caller must query this key alone."""
-
-    ASK_SINGLY = "alone"
-
-
-ASK_SINGLY = AskSingly.ASK_SINGLY
-Shared = Outcome | AskSingly
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +40,7 @@ class SharedQuery:
         self._prefix = prefix
         self._fetch = fetch
         self._clock = clock
-        self._waiting: dict[WatchKey | ReadKey, asyncio.Future[Shared]] = {}
+        self._waiting: dict[WatchKey | ReadKey, asyncio.Future[Outcome | None]] = {}
         self._querying: asyncio.Task[None] | None = None
         self._singly_until = float("-inf")
 
@@ -63,13 +52,13 @@ class SharedQuery:
     def is_idle(self) -> bool:
         return not self._waiting
 
-    async def answer(self, request: WatchKey | ReadKey) -> Shared:
-        """Return the outcome of this request. ASK_SINGLY: the caller must query the key alone, now.
+    async def answer(self, request: WatchKey | ReadKey) -> Outcome | None:
+        """Return the outcome of this request. None: the caller must query the key alone, now.
 
         The outcome is Unknown when there is no answer within the request's time.
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Shared] = loop.create_future()
+        future: asyncio.Future[Outcome | None] = loop.create_future()
         self._waiting[request] = future
         if self._querying is None or self._querying.done():
             self._querying = loop.create_task(self._query())
@@ -97,7 +86,7 @@ class SharedQuery:
         self._singly_until = self._clock() + SINGLY_S
 
 
-def give(future: "asyncio.Future[Shared]", outcome: Shared) -> None:
+def give(future: "asyncio.Future[Outcome | None]", outcome: Outcome | None) -> None:
     if not future.done():
         future.set_result(outcome)
 

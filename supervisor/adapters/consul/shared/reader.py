@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from supervisor.adapters.consul.shared.listing import Listing
-from supervisor.adapters.consul.shared.query import ASK_SINGLY, FetchList, ListQuery, SharedQuery, give
+from supervisor.adapters.consul.shared.query import FetchList, ListQuery, SharedQuery, give
 from supervisor.core.outcomes import Denied, Throttled, Unknown
 from supervisor.core.requests import ReadKey, WatchKey
 
@@ -25,7 +25,7 @@ class PrefixReader(SharedQuery):
         while subscribers := {each: future for each, future in self._waiting.items() if not future.done()}:
             if len(subscribers) == 1 or not self.is_shared:
                 for future in subscribers.values():
-                    give(future, ASK_SINGLY)
+                    give(future, None)
                 continue
             # Each request ends by its own time, so the longest time counts for the list.
             left_s = min(READ_S, max(each.at + each.timeout_s for each in subscribers) - self._clock())
@@ -35,10 +35,9 @@ class PrefixReader(SharedQuery):
                 self._ask_singly()
             for request, future in subscribers.items():
                 if isinstance(answer, Listing):
-                    is_there = request.key in answer.entries
-                    give(future, answer.outcome(request.key) if is_there else ASK_SINGLY)
+                    give(future, answer.outcome(request.key) if request.key in answer.entries else None)
                 else:
-                    give(future, ASK_SINGLY if answer is None else answer)
+                    give(future, answer)
 
     def _is_worthwhile(
         self, answer: Listing | Unknown | Denied | None, subscribers: Collection[ReadKey | WatchKey]

@@ -5,14 +5,7 @@ from collections.abc import Callable, Mapping
 
 from supervisor.adapters.consul.rate import RateLimit
 from supervisor.adapters.consul.shared.listing import Listing
-from supervisor.adapters.consul.shared.query import (
-    ASK_SINGLY,
-    FetchList,
-    ListQuery,
-    Shared,
-    SharedQuery,
-    give,
-)
+from supervisor.adapters.consul.shared.query import FetchList, ListQuery, SharedQuery, give
 from supervisor.core.lock.base import ANSWER_S_MAX, WAIT_S, WATCH_S
 from supervisor.core.outcomes import KeyView, Outcome
 from supervisor.core.requests import ReadKey, WatchKey
@@ -40,11 +33,11 @@ class PrefixWatcher(SharedQuery):
         if isinstance(outcome, KeyView) and not outcome.present:
             self._absent[key] = outcome.index
 
-    async def answer(self, request: WatchKey | ReadKey) -> Shared:
+    async def answer(self, request: WatchKey | ReadKey) -> Outcome | None:
         """Return the outcome of this watch: see ``SharedQuery.answer``."""
         assert isinstance(request, WatchKey)
         if self._shown.get(request.key, 0) > request.index:
-            return ASK_SINGLY  # because the change is past, and the query under way will not show it
+            return None  # because the change is past, and the query under way will not show it
         return await super().answer(request)
 
     async def _query(self) -> None:
@@ -63,7 +56,7 @@ class PrefixWatcher(SharedQuery):
             if answer is None:
                 self._ask_singly()
             for future in self._waiting.values():
-                give(future, ASK_SINGLY if answer is None else answer)
+                give(future, answer)
             await asyncio.sleep(FAILED_PAUSE_S)
 
     def _distribute(self, listing: Listing, subscribers: frozenset[WatchKey | ReadKey]) -> None:
@@ -80,6 +73,6 @@ class PrefixWatcher(SharedQuery):
             ):
                 continue
             seen = request in subscribers and modified is not None
-            give(future, listing.outcome(request.key) if seen else ASK_SINGLY)
+            give(future, listing.outcome(request.key) if seen else None)
             news += 1
         self._idle_wakes = 0 if news else self._idle_wakes + 1
