@@ -55,10 +55,26 @@ class CommandSpec:
         self.arguments = arguments
 
 
-def _argument(text: str, help: str, type: Callable[[str], Any] = str, **more: Any) -> Argument:
-    """Return the argument. ``text``: its name and the placeholder of its value, as in ``--port N``."""
+_TYPES: dict[str, Callable[[str], Any]] = {
+    "DURATION": values.duration_s,
+    "ID": values.session,
+    "KEY": values.key,
+    "NAME": values.name,
+    "NODE": values.node,
+    "PATH": Path,
+}
+
+
+def _argument(text: str, help: str, type: Callable[[str], Any] | None = None, **more: Any) -> Argument:
+    """Return the argument. ``text``: its name and the placeholder of its value, as in ``--port N``.
+
+    type: None: that of the placeholder, or plain text. A duration is parsed as ``option_s``.
+    """
     name, _, metavar = text.rpartition(" ")
-    return Argument(name or metavar.lower(), {"metavar": metavar, "help": help, "type": type, **more})
+    if metavar == "DURATION":
+        more = {"dest": f"{name.removeprefix('--').replace('-', '_')}_s", **more}
+    details = {"metavar": metavar, "help": help, "type": type or _TYPES.get(metavar, str), **more}
+    return Argument(name or metavar.lower(), details)
 
 
 def _flag(name: str, help: str) -> Argument:
@@ -66,20 +82,19 @@ def _flag(name: str, help: str) -> Argument:
 
 
 _PATH = "configuration: a file or a directory"
-_CONFIG = _argument("--config PATH", "configuration (default: %(default)s)", Path, default=DEFAULT_CONFIG)
+_CONFIG = _argument("--config PATH", "configuration (default: %(default)s)", default=DEFAULT_CONFIG)
 _CONFIG_OR_NONE = _argument(
     "--config PATH",
     f"configuration (default: {DEFAULT_CONFIG}; with --key none, and the CONSUL_ variables say how to reach "
     "Consul)",
-    Path,
 )
-_KEY = _argument("--key KEY", "a key in Consul, without any configuration", values.key)
+_KEY = _argument("--key KEY", "a key in Consul, without any configuration")
 _JSON = _flag("--json", "print one JSON document")
 _ITEM = "an election or semaphore of the daemon"
 _CONFIGURED = "an election or semaphore of the configuration"
-_NAME = _argument("NAME", _ITEM, values.name)
+_NAME = _argument("NAME", _ITEM)
 _NAME_OR_ALL = OneOf(
-    _argument("NAME", _ITEM, values.name, nargs="?"),
+    _argument("NAME", _ITEM, nargs="?"),
     _flag("--all", "all elections and semaphores of the daemon"),
     required=True,
 )
@@ -89,7 +104,6 @@ _SOCKET = (
         "--config PATH",
         f"without --socket: the configuration that names the control_socket (default: {DEFAULT_CONFIG}, "
         "if it can be read)",
-        Path,
     ),
 )
 
@@ -152,7 +166,7 @@ COMMANDS = {
             NEGATIVE: "on_lose failed, a second signal came, or another process uses state_dir",
             CONFIGURATION: "the configuration, token file, state_dir or control socket cannot be used",
         },
-        _argument("PATH", _PATH, Path),
+        _argument("PATH", _PATH),
     ),
     "check": CommandSpec(
         "check a configuration and print its figures",
@@ -168,7 +182,6 @@ COMMANDS = {
             "paths PATH",
             f"{_PATH}. Several PATHs are checked one by one, without figures, and only --here and --quiet "
             "may be given with them. To check files that belong together, give their directory",
-            Path,
             nargs="+",
         ),
         _flag(
@@ -193,7 +206,7 @@ COMMANDS = {
             UNREACHABLE: "the agent does not tell the name of its node, which the rules need: give --node",
             CONFIGURATION: "the configuration is invalid",
         },
-        _argument("PATH", _PATH, Path),
+        _argument("PATH", _PATH),
         _argument(
             "--node NAME",
             "the agent's node, as Consul names it (default: the agent is asked, which needs the right "
@@ -221,23 +234,17 @@ COMMANDS = {
             "--failover DURATION",
             "how long after a crash of the holder's machine another node holds at the latest, while Consul "
             "keeps its leader: the figure failover of check. This wish, the next one or both must be given",
-            values.duration_s,
-            dest="failover_s",
         ),
         _argument(
             "--failover-usually DURATION",
             "how long after a crash of the holder's machine another node usually holds, because Consul's "
             "gossip notices the crash. The block then has the check serfHealth",
-            values.duration_s,
-            dest="usually_s",
         ),
         _argument(
             "--on-lose DURATION",
             "how long everything may take that ends after a loss: the figure lose_time of check, which is "
             "timeout + kill_after of each hook of on_lose and on_lose_failure, stop_timeout of run, and the "
             "longest kill_after of on_acquire",
-            values.duration_s,
-            dest="on_lose_s",
             required=True,
         ),
         _argument(
@@ -245,23 +252,18 @@ COMMANDS = {
             "how long Consul may be silent, or this node be cut off from it, without a loss: the figures "
             "silence and cut off of check (default: half a second more than --leader-change of silence, "
             "below which check warns; any cut off)",
-            values.duration_s,
-            dest="silence_s",
         ),
         _argument(
             "--leader-change DURATION",
             "how long a change of the leader of Consul's servers takes: consul.leader_change of the file "
             "(default: 14s, which is right for the default raft_multiplier)",
-            values.duration_s,
             default=14.0,
-            dest="leader_change_s",
         ),
         _argument(
             "--probe-interval DURATION",
             "gossip_lan.probe_interval of every agent and server of Consul (default: 1s)",
             values.probe_interval_s,
             default=1.0,
-            dest="probe_interval_s",
         ),
         _argument(
             "--suspicion-mult N",
@@ -273,15 +275,11 @@ COMMANDS = {
         _argument(
             "--watchdog DURATION",
             "the timeout of the machine's watchdog, watchdog.timeout of the file (default: there is none)",
-            values.duration_s,
-            dest="watchdog_s",
         ),
         _argument(
             "--fence DURATION",
             "how long the command of fence takes to switch a machine off. The block then counts on "
             "fence: {exclusive: true} (default: there is no fence)",
-            values.duration_s,
-            dest="fence_s",
         ),
         _argument(
             "--checks CHECKS",
@@ -301,7 +299,7 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such election, semaphore or hook",
             CONFIGURATION: "the configuration cannot be used",
         },
-        _argument("NAME", _CONFIGURED, values.name),
+        _argument("NAME", _CONFIGURED),
         _argument(
             "HOOK",
             "the hook's place, such as on_lose[0], candidate_check or fence, or its name. The hook really "
@@ -345,21 +343,20 @@ COMMANDS = {
             "--wait DURATION",
             "how long to wait for the lock, a day at most; 0: try once (default: no limit)",
             values.wait_s,
-            dest="wait_s",
         ),
         _argument(
             "--every DURATION",
             "run COMMAND at most once in this time on all machines together, whatever their clocks say; "
             "--wait is then at least 1s",
             values.every_s,
-            dest="every_s",
         ),
-        _argument("--ttl DURATION", "the TTL of the session (default: 10s)", values.ttl),
+        _argument("--ttl DURATION", "the TTL of the session (default: 10s)", values.ttl, dest="ttl"),
         _argument(
             "--lock-delay DURATION",
             "how long the lock stays closed to others after a loss; the command must end in that time "
             "(default: 30s)",
             values.lock_delay,
+            dest="lock_delay",
         ),
         _argument(
             "--on-lost SIGNAL",
@@ -369,9 +366,7 @@ COMMANDS = {
             default="TERM",
         ),
         _flag("--verbose", "print to standard error what happens to the lock"),
-        _argument(
-            "KEY", "a key in Consul; `consul lock P` has the key P/.lock. With -n: a prefix", values.key
-        ),
+        _argument("KEY", "a key in Consul; `consul lock P` has the key P/.lock. With -n: a prefix"),
         ARGV,
     ),
     "leader": CommandSpec(
@@ -384,9 +379,7 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such election",
             **_ASKS_CONSUL,
         },
-        OneOf(
-            _argument("NAME", "an election of the configuration", values.name, nargs="?"), _KEY, required=True
-        ),
+        OneOf(_argument("NAME", "an election of the configuration", nargs="?"), _KEY, required=True),
         _flag(
             "--json", "print one JSON document with value, session, node, TTL, lock-delay and fencing token"
         ),
@@ -401,7 +394,7 @@ COMMANDS = {
             NEGATIVE: "nobody takes part, as far as the token may read",
             **_ASKS_CONSUL_FOR_ITEM,
         },
-        _argument("NAME", _CONFIGURED, values.name),
+        _argument("NAME", _CONFIGURED),
         _JSON,
         _CONFIG,
     ),
@@ -416,7 +409,7 @@ COMMANDS = {
             UNREACHABLE: f"{_ASKS_CONSUL[UNREACHABLE]}, or the token may not read the key",
             CONFIGURATION: f"{_ASKS_CONSUL[CONFIGURATION]}, or the configuration has no section fleet",
         },
-        _argument("NAME", "an election of the configuration", values.name),
+        _argument("NAME", "an election of the configuration"),
         _argument("--limit N", "print only the newest N tenures", values.limit),
         _JSON,
         _CONFIG,
@@ -436,7 +429,7 @@ COMMANDS = {
             choices=["destroy"],
             nargs="?",
         ),
-        _argument("session ID", "the session to destroy", values.session, nargs="?"),
+        _argument("session ID", "the session to destroy", nargs="?"),
         _flag(
             "--orphans",
             "only sessions without a part in any item, whose node has another session of this name: one with "
@@ -457,7 +450,7 @@ COMMANDS = {
             UNREACHABLE: "Consul, or with --for holding the daemon, did not answer at the end of the time",
             CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
         },
-        _argument("NAME", f"{_CONFIGURED}; with --for holding, of the daemon", values.name),
+        _argument("NAME", f"{_CONFIGURED}; with --for holding, of the daemon"),
         _argument(
             "--for STATE",
             "holding: this node holds it, and on_acquire has finished; leader: a node holds the key of the "
@@ -472,10 +465,9 @@ COMMANDS = {
             "how long to wait, a day at most; 0s: look once (default: %(default)s)",
             values.timeout_s,
             default="60s",
-            dest="timeout_s",
         ),
         _argument("--socket PATH", "with --for holding: the daemon's control socket", values.socket),
-        _argument("--config PATH", f"configuration (default: {DEFAULT_CONFIG})", Path),
+        _argument("--config PATH", f"configuration (default: {DEFAULT_CONFIG})"),
     ),
     "verify": CommandSpec(
         "ask Consul whether a session still holds a key or a slot",
@@ -488,8 +480,8 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such election or semaphore",
             CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
         },
-        OneOf(_argument("NAME", _CONFIGURED, values.name, nargs="?"), _KEY, required=True),
-        _argument("--session ID", "CONSUL_SUPERVISOR_SESSION of a hook", values.session, required=True),
+        OneOf(_argument("NAME", _CONFIGURED, nargs="?"), _KEY, required=True),
+        _argument("--session ID", "CONSUL_SUPERVISOR_SESSION of a hook", required=True),
         _argument(
             "--lock-index N",
             "CONSUL_SUPERVISOR_LOCK_INDEX of a hook: the answer is also no if the session has locked the key "
@@ -508,7 +500,7 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such semaphore",
             **_ASKS_CONSUL,
         },
-        _argument("NAME", "a semaphore of the configuration", values.name),
+        _argument("NAME", "a semaphore of the configuration"),
         _argument("limit N", "how many nodes may hold a slot; a lower limit evicts nobody", values.limit),
         _flag("--quiet", "print nothing when the limit is written, for scripts"),
         _CONFIG,
@@ -524,7 +516,7 @@ COMMANDS = {
             UNREACHABLE: "the daemon, or with --cluster Consul, is unreachable or did not answer",
             CONFIGURATION: f"{_NO_PLACE}; with --cluster: {_ASKS_CONSUL[CONFIGURATION]}",
         },
-        _argument("NAME", "show only this election or semaphore", values.name, nargs="?"),
+        _argument("NAME", "show only this election or semaphore", nargs="?"),
         _flag(
             "--cluster",
             "show the members of each election and semaphore of the configuration, by Consul and without the "
@@ -546,13 +538,8 @@ COMMANDS = {
             **_ASKS_FOR_ITEM,
             DONE: "the events were printed; those of a daemon that does not run come from its state_dir",
         },
-        _argument("NAME", "only events of this election or semaphore", values.name, nargs="?"),
-        _argument(
-            "--since DURATION",
-            "only events of the last DURATION, such as 1h30m",
-            values.duration_s,
-            dest="since_s",
-        ),
+        _argument("NAME", "only events of this election or semaphore", nargs="?"),
+        _argument("--since DURATION", "only events of the last DURATION, such as 1h30m"),
         _flag("--json", "print one JSON document"),
         *_SOCKET,
     ),
@@ -577,7 +564,7 @@ COMMANDS = {
             NEGATIVE: "the item is not stuck",
             **_ASKS_FOR_ITEM,
         },
-        _argument("NAME", "an election or semaphore that is stuck", values.name),
+        _argument("NAME", "an election or semaphore that is stuck"),
         *_ORDER,
     ),
     "confirm-off": CommandSpec(
@@ -589,7 +576,7 @@ COMMANDS = {
             NEGATIVE: "the item waits for no machine to be off",
             **_ASKS_FOR_ITEM,
         },
-        _argument("NAME", "an election that waits, by the words of `status`", values.name),
+        _argument("NAME", "an election that waits, by the words of `status`"),
         *_ORDER,
     ),
     "pause": CommandSpec(
@@ -634,7 +621,7 @@ COMMANDS = {
             **_ASKS_FOR_ITEM,
         },
         OneOf(
-            _argument("NAME", _ITEM, values.name, nargs="?"),
+            _argument("NAME", _ITEM, nargs="?"),
             _flag("--all", "all elections and semaphores that this node holds, at the same time"),
             required=True,
         ),
@@ -650,7 +637,6 @@ COMMANDS = {
             "hand over to this waiting node: its node name in Consul, or the id of its session. The others "
             "leave the key to it for 10 s. For elections only, and not with --all; the token needs the right "
             "to read sessions",
-            values.node,
         ),
         *_ORDER,
     ),
@@ -685,7 +671,6 @@ COMMANDS = {
             "return once this node is healthy and waits or holds everywhere, a day at most; also wait for a "
             "daemon that is not up yet",
             values.timeout_s,
-            dest="wait_s",
         ),
         *_ORDER,
     ),
@@ -712,12 +697,9 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such election or semaphore",
             CONFIGURATION: "the configuration is invalid",
         },
-        _argument("PATH", _PATH, Path),
+        _argument("PATH", _PATH),
         _argument(
-            "names NAME",
-            f"{_CONFIGURED} (default: all of them, but of each for_each only one)",
-            values.name,
-            nargs="*",
+            "names NAME", f"{_CONFIGURED} (default: all of them, but of each for_each only one)", nargs="*"
         ),
         _flag("--all", "every item of each for_each, one after the other"),
         _argument(
@@ -756,7 +738,6 @@ COMMANDS = {
         _argument(
             "--session-ttl-min DURATION",
             "the shortest TTL that the agent allows (default: %(default)s; a real Consul's is 10s)",
-            values.duration_s,
             default="1s",
         ),
         _flag(

@@ -22,7 +22,7 @@ def dev_agent(options: argparse.Namespace) -> int:
     from supervisor.rehearsal.devagent.agent import run
     from supervisor.rehearsal.devagent.api import Settings
 
-    settings = Settings(session_ttl_min_s=options.session_ttl_min, client_agent=options.client_agent)
+    settings = Settings(session_ttl_min_s=options.session_ttl_min_s, client_agent=options.client_agent)
     try:
         run_async(run(options.port, settings, say))
     except OSError as error:
