@@ -10,8 +10,7 @@ The map, one line a module; each imports only those above it.
     sessions.py   the table of sessions, and when each ends
     store.py      all tables and every write to them: one raft index a write
     txn.py        transactions on keys
-    shapes.py     the tables' values as JSON
-    queries.py    the reads that a client can wait for, and what wakes them
+    queries.py    the reads that a client can wait for, what wakes them, and how JSON shows the tables
     api/          Consul's HTTP API over the store
     model.py      requests, events and time in; answers out. Pure
     agent.py      the model on a real clock, behind an HTTP server

@@ -10,7 +10,7 @@ apply a write long after its client gave up must hand it in later.
 
 from dataclasses import dataclass, replace
 
-from supervisor.rehearsal.devagent.api import (
+from supervisor.rehearsal.devagent.api.call import (
     JSON,
     LEADER,
     Ask,
@@ -18,11 +18,11 @@ from supervisor.rehearsal.devagent.api import (
     Settings,
     as_json,
     refusal,
-    respond,
     text,
 )
+from supervisor.rehearsal.devagent.api.routes import respond
 from supervisor.rehearsal.devagent.messages import AgentRequest, Answer, Headers, Waiting
-from supervisor.rehearsal.devagent.queries import Watch, take_changes
+from supervisor.rehearsal.devagent.queries import View, Watch, take_changes
 from supervisor.rehearsal.devagent.store import NEVER, Store
 
 JITTER_SHARE = 1 / 16  # a wait is longer by up to this, so that not all return at once
@@ -167,11 +167,12 @@ class Model:
             return self._wait(_Pending(self._promise(request, now + HOLD_S), self._no_leader))
         if isinstance(response, Answer):
             return _with_headers(request, response)
-        if response.index and self._index(response) <= response.index:
-            jitter_s = self.store.source.random() * response.wait_s * JITTER_SHARE
-            promise = self._promise(request, now + response.wait_s + jitter_s)
-            return self._wait(self._look(_Pending(promise, self._no_leader, response)))
-        return self._result(response)
+        view = response.query(self.store)
+        if not response.index or _index(view) > response.index:
+            return _answer(view)
+        jitter_s = self.store.source.random() * response.wait_s * JITTER_SHARE
+        promise = self._promise(request, now + response.wait_s + jitter_s)
+        return self._wait(_Pending(promise, _answer(view), response, view.watch))
 
     def _promise(self, request: AgentRequest, until: float) -> Waiting:
         self._number += 1
@@ -181,12 +182,6 @@ class Model:
         self._pending[pending.waiting.number] = pending
         return pending.waiting
 
-    def _look(self, pending: _Pending) -> _Pending:
-        """Note the result of now, and what would change it."""
-        assert pending.ask is not None, "it reads"
-        watch = pending.ask.query.watch(self.store)
-        return replace(pending, answer=self._result(pending.ask), watch=watch)
-
     def _wake(self) -> None:
         """Look at each query whose watch fires: answer it if its index has grown."""
         changes = take_changes(self.store)
@@ -194,10 +189,11 @@ class Model:
             ask = pending.ask
             if ask is None or not pending.watch.fires(changes):
                 continue
-            if self._index(ask) > ask.index:
-                self._finish(pending, self._result(ask))
+            view = ask.query(self.store)
+            if _index(view) > ask.index:
+                self._finish(pending, _answer(view))
             else:
-                self._wait(self._look(pending))
+                self._wait(replace(pending, answer=_answer(view), watch=view.watch))
 
     def _retry(self, pending: _Pending, now: float) -> None:
         """Handle a held request again; if the request waits again, it keeps its number."""
@@ -215,17 +211,18 @@ class Model:
         del self._pending[pending.waiting.number]
         self._answered.append((pending.waiting, _with_headers(pending.waiting.request, answer)))
 
-    def _index(self, ask: Ask) -> int:
-        return max(1, ask.query.index(self.store))
 
-    def _result(self, ask: Ask) -> Answer:
-        result = ask.query.result(self.store)
-        headers: Headers = (("X-Consul-Index", str(self._index(ask))), *LEADER)
-        if result is None:
-            return Answer(404, headers=headers)
-        if isinstance(result, bytes):
-            return Answer(200, result, (RAW, *headers))
-        return Answer(200, as_json(result), (JSON, *headers))
+def _index(view: View) -> int:
+    return max(1, view.index)
+
+
+def _answer(view: View) -> Answer:
+    headers: Headers = (("X-Consul-Index", str(_index(view))), *LEADER)
+    if view.result is None:
+        return Answer(404, headers=headers)
+    if isinstance(view.result, bytes):
+        return Answer(200, view.result, (RAW, *headers))
+    return Answer(200, as_json(view.result), (JSON, *headers))
 
 
 def _with_headers(request: AgentRequest, answer: Answer) -> Answer:

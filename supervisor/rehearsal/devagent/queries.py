@@ -4,11 +4,13 @@ Consul answers a query that names an index as soon as the result has a higher on
 result again only when something changes on which the query waits. For keys that is a node of a radix tree.
 """
 
+import base64
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from supervisor.rehearsal.devagent.kv import Touch, path_of
-from supervisor.rehearsal.devagent.shapes import entry_shape, session_shape
+from supervisor.rehearsal.devagent.kv import Entry, Touch, path_of
+from supervisor.rehearsal.devagent.sessions import StoredSession
 from supervisor.rehearsal.devagent.store import Store
 
 
@@ -39,17 +41,16 @@ class Watch:
         return self.session is None or self.session in changes.ended
 
 
-class Query(Protocol):
-    """A read. Index, result and watch are of the same moment."""
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a read shows at one moment."""
 
-    def index(self, store: Store) -> int:
-        """Return the result's index."""
+    index: int
+    result: Any  # bytes are shown as they are, None as 404, anything else as JSON
+    watch: Watch = Watch()  # what would change the result
 
-    def result(self, store: Store) -> Any:
-        """Return what the answer shows: bytes as they are, None as 404, anything else as JSON."""
 
-    def watch(self, store: Store) -> Watch:
-        """Return what would change the result."""
+Query = Callable[[Store], View]
 
 
 def take_changes(store: Store) -> Changes:
@@ -60,92 +61,104 @@ def take_changes(store: Store) -> Changes:
     return changes
 
 
-@dataclass(frozen=True, slots=True)
-class KeyQuery:
-    """One key. An absent key has the table's index, so that a client can wait for the key."""
+def of_key(key: str, *, raw: bool) -> Query:
+    """Return the query of one key. ``raw``: its answer is the bare value.
 
-    key: str
-    raw: bool = False  # whether the answer is the bare value
+    An absent key has the index of the table, so that a client can wait for the key: then the query waits on
+    the node of the radix tree where the search for it ended.
+    """
 
-    def index(self, store: Store) -> int:
-        entry = store.kv.get(self.key)
-        return entry.modify_index if entry else store.kv.index
-
-    def result(self, store: Store) -> Any:
-        entry = store.kv.get(self.key)
+    def query(store: Store) -> View:
+        entry, path = store.kv.get(key), path_of(key)
         if entry is None:
-            return None
-        return entry.value if self.raw else [entry_shape(entry)]
+            return View(store.kv.index, None, Watch(node=store.kv.node_of(path)))
+        return View(entry.modify_index, entry.value if raw else [entry_shape(entry)], Watch(key=path))
 
-    def watch(self, store: Store) -> Watch:
-        """Return the key if it exists, else the node of the radix tree where the search for it ended."""
-        path = path_of(self.key)
-        if store.kv.get(self.key) is not None:
-            return Watch(key=path)
-        return Watch(node=store.kv.node_of(path))
+    return query
 
 
-@dataclass(frozen=True, slots=True)
-class TreeQuery:
-    """All keys with a prefix."""
+def of_tree(prefix: str) -> Query:
+    """Return the query of all keys with a prefix, which waits on the node below which all of them are."""
 
-    prefix: str
-    names: bool = False  # whether the answer has the keys' names only
-    separator: str = ""  # text behind which each name is cut. Blank: no name is cut.
+    def query(store: Store) -> View:
+        entries = [entry_shape(entry) for entry in store.kv.tree(prefix)]
+        return View(store.kv.tree_index(prefix), entries or None, _below(store, prefix))
 
-    def index(self, store: Store) -> int:
-        return store.kv.tree_index(self.prefix)
-
-    def result(self, store: Store) -> Any:
-        """Return a list; an empty list is 404, except for the names of the whole table."""
-        entries = store.kv.tree(self.prefix)
-        if self.names:
-            names = list(dict.fromkeys(self._cut(entry.key) for entry in entries))
-            return names if names or not self.prefix else None
-        return [entry_shape(entry) for entry in entries] or None
-
-    def watch(self, store: Store) -> Watch:
-        """Return the node of the radix tree below which all such keys are."""
-        return Watch(node=store.kv.node_of(self.prefix.encode()))
-
-    def _cut(self, key: str) -> str:
-        at = key.find(self.separator, len(self.prefix)) if self.separator else -1
-        return key if at < 0 else key[: at + len(self.separator)]
+    return query
 
 
-@dataclass(frozen=True, slots=True)
-class SessionQuery:
-    """One session."""
+def of_names(prefix: str, separator: str) -> Query:
+    """Return the query of the names of these keys, each cut behind the separator. Blank: no name is cut.
 
-    id: str
+    No name at all is 404, except for the whole table.
+    """
 
-    def index(self, store: Store) -> int:
-        """Return the index of the table of sessions."""
-        return store.sessions.index
+    def cut(key: str) -> str:
+        at = key.find(separator, len(prefix)) if separator else -1
+        return key if at < 0 else key[: at + len(separator)]
 
-    def result(self, store: Store) -> Any:
-        session = store.sessions.find(self.id)
-        return [] if session is None else [session_shape(session)]
+    def query(store: Store) -> View:
+        names = list(dict.fromkeys(cut(entry.key) for entry in store.kv.tree(prefix)))
+        shown = names if names or not prefix else None
+        return View(store.kv.tree_index(prefix), shown, _below(store, prefix))
 
-    def watch(self, store: Store) -> Watch:
-        """Return the session's end; for an absent session, any change."""
-        return Watch() if store.sessions.find(self.id) is None else Watch(session=self.id)
+    return query
 
 
-@dataclass(frozen=True, slots=True)
-class SessionsQuery:
-    """All sessions, or those of one node."""
+def _below(store: Store, prefix: str) -> Watch:
+    return Watch(node=store.kv.node_of(prefix.encode()))
 
-    node: str = ""  # Blank: of all nodes
 
-    def index(self, store: Store) -> int:
-        """Return the index of the table of sessions."""
-        return store.sessions.index
+def of_session(session_id: str) -> Query:
+    """Return the query of one session, which waits for its end; for an absent session, for any change."""
 
-    def result(self, store: Store) -> Any:
+    def query(store: Store) -> View:
+        session = store.sessions.find(session_id)
+        if session is None:
+            return View(store.sessions.index, [])
+        return View(store.sessions.index, [session_shape(session)], Watch(session=session_id))
+
+    return query
+
+
+def of_sessions(node: str = "") -> Query:
+    """Return the query of all sessions, or of those of one node."""
+
+    def query(store: Store) -> View:
         sessions = store.sessions.sorted()
-        return [session_shape(each) for each in sessions if self.node in ("", each.node)]
+        return View(
+            store.sessions.index, [session_shape(each) for each in sessions if node in ("", each.node)]
+        )
 
-    def watch(self, store: Store) -> Watch:
-        """Return any change."""
-        return Watch()
+    return query
+
+
+def entry_shape(entry: Entry) -> dict[str, Any]:
+    """Return a key as Consul's JSON; an empty value is null, and a blank session is left out."""
+    holder = {"Session": entry.session} if entry.session else {}
+    return {
+        "LockIndex": entry.lock_index,
+        "Key": entry.key,
+        "Flags": entry.flags,
+        "Value": base64.b64encode(entry.value).decode() if entry.value else None,
+        **holder,
+        "CreateIndex": entry.create_index,
+        "ModifyIndex": entry.modify_index,
+    }
+
+
+def session_shape(session: StoredSession) -> dict[str, Any]:
+    """Return a session as Consul's JSON; LockDelay is in nanoseconds, as the client sent it."""
+    services = [{"ID": name, "Namespace": ""} for name in session.service_checks]
+    return {
+        "ID": session.id,
+        "Name": session.name,
+        "Node": session.node,
+        "LockDelay": session.lock_delay_ns,
+        "Behavior": session.behavior,
+        "TTL": session.ttl,
+        "NodeChecks": list(session.node_checks),
+        "ServiceChecks": services or None,
+        "CreateIndex": session.create_index,
+        "ModifyIndex": session.create_index,
+    }

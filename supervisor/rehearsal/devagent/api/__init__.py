@@ -12,16 +12,6 @@ A handler takes an ApiRequest and returns an Answer, or an Ask for a read that m
 Rejected, ApiReply or NoLeader. This package knows no sockets and no request that waits.
 """
 
-from supervisor.rehearsal.devagent.api.call import (
-    JSON,
-    LEADER,
-    Ask,
-    NoLeader,
-    Settings,
-    as_json,
-    refusal,
-    text,
-)
-from supervisor.rehearsal.devagent.api.routes import respond
+from supervisor.rehearsal.devagent.api.call import Settings
 
-__all__ = ["JSON", "LEADER", "Ask", "NoLeader", "Settings", "as_json", "refusal", "respond", "text"]
+__all__ = ["Settings"]

@@ -3,7 +3,7 @@
 from supervisor.rehearsal.devagent.api.call import ApiRequest, Ask, refuse_large
 from supervisor.rehearsal.devagent.kv import Entry
 from supervisor.rehearsal.devagent.messages import Answer
-from supervisor.rehearsal.devagent.queries import KeyQuery, TreeQuery
+from supervisor.rehearsal.devagent.queries import of_key, of_names, of_tree
 
 KEY = "key name"
 
@@ -11,11 +11,11 @@ KEY = "key name"
 def get(call: ApiRequest) -> Ask:
     given = call.parameters
     if "keys" in given:
-        return call.ask(TreeQuery(call.rest, names=True, separator=given.get("separator", "")))
+        return call.ask(of_names(call.rest, given.get("separator", "")))
     if "recurse" in given:
-        return call.ask(TreeQuery(call.rest))
+        return call.ask(of_tree(call.rest))
     call.need_rest(KEY)
-    return call.ask(KeyQuery(call.rest, raw="raw" in given))
+    return call.ask(of_key(call.rest, raw="raw" in given))
 
 
 def put(call: ApiRequest) -> Answer:

@@ -6,9 +6,8 @@ from supervisor.rehearsal.devagent.api.bodies import Fields, decode, text_of
 from supervisor.rehearsal.devagent.api.call import ApiRequest, Ask, Settings, text
 from supervisor.rehearsal.devagent.durations import SECOND_NS, parse_ns
 from supervisor.rehearsal.devagent.messages import Answer, Rejected
-from supervisor.rehearsal.devagent.queries import SessionQuery, SessionsQuery
+from supervisor.rehearsal.devagent.queries import of_session, of_sessions, session_shape
 from supervisor.rehearsal.devagent.sessions import DELETE, RELEASE, SERF_HEALTH, TTL_MAX_NS, StoredSession
-from supervisor.rehearsal.devagent.shapes import session_shape
 
 SESSION = "session"
 
@@ -45,16 +44,16 @@ def destroy(call: ApiRequest) -> Answer:
 
 def info(call: ApiRequest) -> Ask:
     call.need_rest(SESSION)
-    return call.ask(SessionQuery(call.rest))
+    return call.ask(of_session(call.rest))
 
 
 def listed(call: ApiRequest) -> Ask:
-    return call.ask(SessionsQuery())
+    return call.ask(of_sessions())
 
 
 def of_node(call: ApiRequest) -> Ask:
     call.need_rest("node name")
-    return call.ask(SessionsQuery(call.rest))
+    return call.ask(of_sessions(call.rest))
 
 
 def _wanted(fields: Fields, node: str) -> StoredSession:

@@ -9,7 +9,7 @@ from supervisor.rehearsal.devagent.api.bodies import Fields, decode
 from supervisor.rehearsal.devagent.api.call import LEADER, ApiRequest, refuse_large, text
 from supervisor.rehearsal.devagent.kv import Entry
 from supervisor.rehearsal.devagent.messages import Answer
-from supervisor.rehearsal.devagent.shapes import entry_shape
+from supervisor.rehearsal.devagent.queries import entry_shape
 from supervisor.rehearsal.devagent.txn import OPERATIONS_MAX, VERBS, Operation
 
 # What an answer shows besides when all operations only read.
