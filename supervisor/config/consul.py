@@ -190,7 +190,6 @@ def url_fault(url: str, with_password: str) -> str:
 
 
 def warn(settings: ConsulSettings, report: Report) -> None:
-    """Warn of settings that work, but have a consequence that the operator should know."""
     if not settings.tls.verify and settings.address.startswith("https://"):
         report.warn(
             ("consul", "tls", "verify"),

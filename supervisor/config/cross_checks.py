@@ -111,7 +111,6 @@ def check_bodies(data: dict[str, Any], report: Report) -> None:
 
 
 def check_item(settings: ItemSettings, report: Report, around: Surroundings) -> None:
-    """Report what cannot be used within one election or semaphore, and warn of consequences."""
     path: KeyPath = (f"{settings.kind}s", settings.name)
     if "$" in settings.key:
         what = "key" if settings.kind == "election" else "prefix"

@@ -34,5 +34,4 @@ except OSError as error:
 
 
 def argv_of(folder: str) -> tuple[str, ...]:
-    """Return the program that checks this folder's disk, with its arguments."""
     return sys.executable, "-I", "-S", "-c", _PROGRAM, folder

@@ -103,7 +103,6 @@ class _Repeater:
 
 
 def _filled(value: Any, each: str) -> Any:
-    """Return a copy of the value in which every text has ``each`` filled in."""
     if isinstance(value, dict):
         return {key: _filled(member, each) for key, member in value.items()}
     if isinstance(value, list):

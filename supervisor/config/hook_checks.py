@@ -24,7 +24,6 @@ _KNOWN = [fact.upper() for fact in FACTS]
 
 
 def check_call(call: Command | Webhook, path: KeyPath, report: Report) -> None:
-    """Warn of what the receiver of a text would not understand."""
     if isinstance(call, Webhook):
         key, texts = "webhook", (call.url, call.body or "", *(value for _, value in call.headers))
     else:

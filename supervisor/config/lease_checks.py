@@ -82,7 +82,6 @@ def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: S
 
 
 def _check_fence(settings: ItemSettings, fence: Fence, path: KeyPath, report: Report) -> None:
-    """Refuse what the guard of a fence cannot rely on, and warn of what may surprise."""
     if settings.accept_overlap:
         message = "cannot be true with fence, which counts on an end within lock_delay: remove one of the two"
         report.refuse((*path, "accept_overlap"), message)

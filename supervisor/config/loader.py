@@ -81,7 +81,6 @@ def load(
 
 
 def _read(path: Path, document: dict[str, Any], report: Report) -> config_files.Source:
-    """Read the files, repeat the items of ``for_each``, and give each item the hooks of ``defaults``."""
     read = config_files.read(path, report)
     repeat(read.data, document, report)
     copy_hooks(read.data, report.places)
@@ -100,7 +99,6 @@ def _check_data(read: config_files.Source, report: Report, defaults: Defaults, *
 def _items(
     full: Mapping[str, Any], report: Report, around: lease_checks.Surroundings
 ) -> tuple[ItemSettings, ...]:
-    """Build the settings of each item, and report what contradicts itself in one."""
     elections: list[ItemSettings] = [build.election(each) for each in full["elections"].values()]
     items = (*elections, *(build.semaphore(each) for each in full["semaphores"].values()))
     for settings in items:
@@ -113,7 +111,6 @@ def _items(
 def _validated(
     read: config_files.Source, variables: Variables, document: dict[str, Any], report: Report
 ) -> dict[str, Any]:
-    """Fill in variables, report every deviation from the schema, and return the part without a fault."""
     if read.complete and not any(section in read.data for section in SECTIONS):
         report.refuse((), "cannot be used: it has no elections and no semaphores, declare at least one")
     fill_in(read.data, variables, report)

@@ -38,7 +38,6 @@ def validate(data: dict[str, Any], document: dict[str, Any], report: Report) -> 
 
 
 def deviations(data: Any, document: dict[str, Any]) -> Iterator[Deviation]:
-    """Yield everything in ``data`` that the schema ``document`` does not allow."""
     return map(_deviation, _validator()(document).iter_errors(data))
 
 
@@ -82,7 +81,6 @@ def _unless_too_many(keyword: Any) -> Any:
 
 
 def _has_too_many(value: Any, rule: dict[str, Any]) -> bool:
-    """Return whether a list or mapping has more entries than ``rule`` allows."""
     if not isinstance(value, list | dict):
         return False
     most = rule.get("maxItems" if isinstance(value, list) else "maxProperties")

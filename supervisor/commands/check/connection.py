@@ -50,7 +50,6 @@ async def check_connection(config: Config, hostname: str) -> list[Finding]:
 
 
 def is_reached(found: list[Finding]) -> bool:
-    """Return whether Consul answered and has a leader."""
     return not any(one.what in ("reachable", "leader") and one.level is Level.ERROR for one in found)
 
 
@@ -177,7 +176,6 @@ class _Checker:
         return found
 
     async def _history(self, prefix: str) -> Finding:
-        """Return the finding about the keys of the history, of which one stands for all."""
         key = history_key(prefix, str(uuid4()))
         read = await self._outcome(ReadKey(*_COMMAND, key))
         response = await self._exchange(self._codec.transaction(impossible_write(key)))

@@ -121,7 +121,6 @@ def as_text(settings: ElectionSettings, wishes: Wishes) -> str:
 
 
 def cost_text(cost: Cost) -> str:
-    """Return a line for a wish that would be met."""
     is_failover = cost.option in (FAILOVER, USUALLY)
     if cost.length_s is not None:
         return f"  {cost.option} {format_duration(cost.length_s)} or {'more' if is_failover else 'less'}"
@@ -157,7 +156,6 @@ def _quickest(
 
 
 def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
-    """Return whether the session leaves room, tolerates the silence, and fits the watchdog."""
     lease = lease_of(settings)
     # The silence that costs no loss, whether or not Consul changes its leader meanwhile.
     tolerated_s, wished_s = max(0.0, min(lease.silence_s, lease.cut_off_s)), wishes.silence_s
@@ -219,7 +217,6 @@ def _steps(first_s: float, last_s: float, step_s: float) -> list[float]:
 
 
 def _costs(wishes: Wishes) -> Iterator[Cost]:
-    """Yield for each option the nearest wish that is possible beside the others."""
     quickest = _quickest(wishes, STEPS_S[-1], *MEANS[-1])
     if wishes.failover_s is not None:
         yield Cost(FAILOVER, None if quickest is None else lease_of(quickest).failover_s)
@@ -246,7 +243,6 @@ def _longest_s(wished_s: float, wish: Callable[[float], Wishes]) -> float | None
 
 
 def _times(settings: ElectionSettings) -> list[str]:
-    """Return the times of the session as YAML."""
     session = settings.session
     times = {
         "ttl": session.ttl_s,
@@ -268,7 +264,6 @@ def _usual_rows(settings: ElectionSettings, gossip: Gossip) -> Iterator[tuple[st
 
 
 def _drop_in(around: Surroundings) -> Iterator[str]:
-    """Yield the drop-in of the unit that the session needs, if any, and its price."""
     if around.unit_watchdog_s < UNIT_WATCHDOG_S:
         yield "a drop-in of the unit, by `systemctl edit consul-supervisor`. The price: a supervisor that"
         yield f"stands still for {format_duration(around.unit_watchdog_s)} is killed and started again"

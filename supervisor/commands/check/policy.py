@@ -48,7 +48,6 @@ def _reads(settings: ItemSettings) -> to.Request:
 
 
 def _of_daemon(settings: ItemSettings) -> Iterator[to.Request]:
-    """Yield a request for each right that the daemon needs for this item."""
     yield _reads(settings)
     if settings.contend:
         yield to.CreateSession(*_ANY, settings.session)
@@ -63,7 +62,6 @@ def _of_daemon(settings: ItemSettings) -> Iterator[to.Request]:
 
 
 def _of_commands(settings: ItemSettings, purpose: str) -> Iterator[to.Request]:
-    """Yield a request for each right that the commands of an observer or operator need for this item."""
     yield _reads(settings)
     yield ReadSessions(*_ANY)
     if purpose == "operator":

@@ -38,7 +38,6 @@ class Checked:
 
 
 def as_text(checked: Checked) -> str:
-    """Return the text of ``check``: figures, warnings, and findings about Consul."""
     paragraphs = [*_paragraphs(checked.config.items)]
     if checked.config.warnings:
         paragraphs.append(warnings_text(checked.config.warnings))
@@ -97,7 +96,6 @@ def _connection(found: "Iterable[Finding]") -> str:
 
 
 def as_json(checked: Checked) -> str:
-    """Return the whole result of ``check`` as one JSON document, for other programs."""
     config, found = checked.config, checked.found
     return _document(
         valid=True,
@@ -108,7 +106,6 @@ def as_json(checked: Checked) -> str:
 
 
 def refused_json(problems: Iterable[Problem], warnings: Iterable[Problem]) -> str:
-    """Return the JSON document about a configuration that cannot be used."""
     errors, also = ([_problem(problem) for problem in group] for group in (problems, warnings))
     return _document(valid=False, errors=errors, warnings=also)
 
@@ -137,7 +134,6 @@ def _figures(settings: ItemSettings, others: int) -> dict[str, object]:
 
 
 def _lease(settings: ItemSettings, others: int) -> Lease:
-    """Return the lease of an item whose busy_delay counts so many other items."""
     busy_delay_s = settings.busy_delay_s if isinstance(settings, ElectionSettings) else 0.0
     return replace(lease_of(settings), busy_s=busy_delay_s * others)
 
@@ -157,14 +153,12 @@ def _paragraphs(items: Sequence[ItemSettings]) -> Iterator[str]:
 
 
 def _place(settings: ItemSettings) -> tuple[str, str]:
-    """Return where the item is in Consul: a label and its text."""
     if isinstance(settings, SemaphoreSettings):
         return "prefix", settings.prefix
     return "key", settings.key
 
 
 def _rows(settings: ItemSettings, others: int) -> Iterator[tuple[str, str]]:
-    """Yield a row for each figure of an item."""
     if isinstance(settings, SemaphoreSettings):
         yield "slots", f"{settings.limit} at most, fewer where .lock in Consul says so"
     role = "waits, and tries on an operator's word alone" if settings.manual else "contends"

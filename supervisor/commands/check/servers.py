@@ -21,7 +21,6 @@ _ON_EVERY = "in the configuration of every"
 
 
 def of_servers(facts: AgentFacts, leader_change_s: float, items: Iterable[ItemSettings]) -> Iterator[Finding]:
-    """Yield the findings about what the file takes for granted of Consul's raft and gossip."""
     if facts.debug.get("ServerMode") is True:
         yield _of_raft(leader_change_s, facts.duration_s("ConsulRaftHeartbeatTimeout"))
     elif leader_change_s < LEADER_CHANGE_S:

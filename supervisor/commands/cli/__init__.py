@@ -53,7 +53,6 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # when standard output can
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, and return the exit code."""
     _open_closed()
     warnings: tuple[Problem, ...] = ()
     try:

@@ -58,7 +58,6 @@ def parser(word: str = "", *, unfinished: bool = False) -> argparse.ArgumentPars
 
 
 def takes_command(command: CommandSpec) -> bool:
-    """Return whether the command runs another command, which follows ``--``."""
     return ARGV in command.arguments
 
 
@@ -160,7 +159,6 @@ def _add_arguments(
 
 
 def _details(argument: Argument, unfinished: bool) -> dict[str, Any]:
-    """Return the details of an argument, which an unfinished command line need not have."""
     if not unfinished:
         return argument.details
     if argument.name.startswith("-"):

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Print the figures or every fault, with ``--connect`` findings about Consul, and the verdict."""
     if options.json and options.quiet:
         return fail(USAGE, "cannot use --quiet with --json: the document is whole")
     if len(options.paths) > 1:
@@ -54,7 +53,6 @@ def check(options: argparse.Namespace) -> int:
 
 
 def _check_each(options: argparse.Namespace) -> int:
-    """Print the verdict and warnings of each of several configurations, or every fault and the verdict."""
     for option, given in (("--connect", options.connect), ("--json", options.json)):
         if given:
             return fail(USAGE, f"cannot use {option} with several PATHs: it is about one configuration")
@@ -82,7 +80,6 @@ def _refused(path: Path, error: ConfigError, *, quiet: bool) -> int:
 
 
 def _check_one(path: Path, options: argparse.Namespace) -> int:
-    """Check one configuration, print the result, and return the exit code. Raises ConfigError."""
     checked, code = Checked(_loaded(path, options.here)), DONE
     if options.connect:
         found, code = _ask_consul(checked.config)
@@ -160,7 +157,6 @@ def _without_proven(config: Config, found: list["Finding"]) -> Config:
 
 
 def _ask_consul(config: Config) -> tuple[list["Finding"], int]:
-    """Return the findings of ``--connect``, and the exit code."""
     from supervisor.adapters.consul.token import TokenError
     from supervisor.commands.check.connection import check_connection, is_reached
     from supervisor.commands.check.findings import Finding, Level
@@ -175,7 +171,6 @@ def _ask_consul(config: Config) -> tuple[list["Finding"], int]:
 
 
 def policy(options: argparse.Namespace) -> int:
-    """Print the rules of a policy with exactly the rights that this configuration needs."""
     from supervisor.adapters.consul.endpoints import NODE
     from supervisor.commands.check.policy import agents_node
     from supervisor.commands.check.policy import policy as policy_for

@@ -36,7 +36,6 @@ HIDDEN = f"Consul does not show all sessions to this token, which needs: {READS_
 
 
 def members(options: argparse.Namespace) -> int:
-    """Print the nodes that take part in one election or semaphore, and return the exit code."""
     config, item = load_item(options.config, options.name)
     (found,) = run_async(cluster_now(config.consul, [item], _service(config))).items
     print(members_json([found]) if options.json else "\n".join(member_lines(found, columns())))
@@ -47,7 +46,6 @@ def members(options: argparse.Namespace) -> int:
 
 
 def cluster(options: argparse.Namespace) -> int:
-    """Print the members of each item of the configuration, or of one, and return the exit code."""
     config = load_for(options.name or EVERY_ITEM, options.config)
     items = config.items if options.name is None else [item_of(config, options.config, options.name)]
     found = run_async(cluster_now(config.consul, items, _service(config))).items
@@ -60,7 +58,6 @@ def _service(config: Config) -> str | None:
 
 
 def sessions(options: argparse.Namespace) -> int:
-    """Print the sessions of supervisors, or destroy one of them, and return the exit code."""
     if why := _wrong_options(options):
         return fail(USAGE, why)
     config = load_for(EVERY_ITEM, options.config)
@@ -111,12 +108,10 @@ def _destroy(options: argparse.Namespace, config: Config, found: Cluster) -> int
 
 
 def _session(found: Cluster, session: str) -> SupervisorSession | None:
-    """Return this session of a supervisor. None: there is none."""
     return next((each for each in supervisor_sessions(found) if each.listed.id == session), None)
 
 
 def wait(options: argparse.Namespace) -> int:
-    """Wait until Consul shows that the item has a leader or is free, and return the exit code."""
     config, item = load_item(options.config, options.name)
     limit = item.limit if isinstance(item, SemaphoreSettings) else 1
     if options.state == "leader" and item.kind != "election":

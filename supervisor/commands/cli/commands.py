@@ -776,5 +776,4 @@ COMMANDS = {
 
 
 def codes_of(command: str) -> dict[int, str]:
-    """Return the meaning of each exit code of this command, by code."""
     return dict(sorted({**OF_ALL, **COMMANDS[command].codes}.items()))

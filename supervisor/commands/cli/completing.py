@@ -26,7 +26,6 @@ KINDS = {"leader": ["election"], "limit": ["semaphore"]}  # all other commands t
 
 
 def complete(options: argparse.Namespace) -> int:
-    """Print the names that can follow in the line, one on each line."""
     # The kernel ends this process in time, also one that waits for a file system that does not answer.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, COMPLETE_S)

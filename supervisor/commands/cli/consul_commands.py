@@ -23,7 +23,6 @@ ITEM = "election or semaphore"
 
 
 def leader(options: argparse.Namespace) -> int:
-    """Print the leader's value, or everything that Consul shows of the key, and return the exit code."""
     from supervisor.adapters.consul.query import key_now
 
     settings, key, kind = _key_of(options, "election")
@@ -45,7 +44,6 @@ def leader(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Return DONE if the session of a sequencer still holds the key or slot, else print why not."""
     from supervisor.adapters.consul.query import why_not_held
 
     settings, key, _ = _key_of(options, ITEM)
@@ -54,7 +52,6 @@ def verify(options: argparse.Namespace) -> int:
 
 
 def limit(options: argparse.Namespace) -> int:
-    """Write the limit into the semaphore's record in Consul, print it, and return the exit code."""
     from supervisor.adapters.consul.query import set_limit
     from supervisor.core.settings import SemaphoreSettings
 

@@ -26,7 +26,6 @@ DAEMON_EVERY_S = 0.2  # a request that waits would keep one of the few connectio
 
 
 def operate(options: argparse.Namespace) -> int:
-    """Send the daemon a command, print its result, and return the exit code."""
     name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
     note, to = getattr(options, "note", ""), getattr(options, "to", None) or ""
     if to and name is None:
@@ -56,7 +55,6 @@ def operate(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Print the daemon's status as a table or as JSON, or draw it each second. Return the exit code."""
     from supervisor.commands.cli.display.table import lines, of_item
 
     if options.cluster:

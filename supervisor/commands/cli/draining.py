@@ -32,7 +32,6 @@ class Left(NamedTuple):
 
 
 def drain(options: argparse.Namespace) -> int:
-    """Pause all items, hand over those that this node holds, and return the exit code once that is done."""
     path = socket_path(options.socket, options.config)
     if not options.force and (refused := _refusal(options, fetch.status(path)[1])):
         return fail(NEGATIVE, f"cannot drain: {refused}; --force drains this node all the same")
@@ -60,7 +59,6 @@ def drain(options: argparse.Namespace) -> int:
 
 
 def undrain(options: argparse.Namespace) -> int:
-    """End the pause of all items, and return the exit code; with --wait once this node takes part again."""
     path, deadline = socket_path(options.socket, options.config), time.monotonic() + (options.wait_s or 0.0)
     if not _carried_out(options, _resumed(path, options.note, deadline)):
         return NEGATIVE
@@ -83,7 +81,6 @@ def _resumed(path: str, note: str, deadline: float) -> Reply:
 
 
 def _items(path: str, roles: Sequence[Role]) -> list[dict[str, Any]]:
-    """Return the items in which this node has one of these roles, as the status has them."""
     return [item for item in fetch.status(path)[1]["items"] if item["role"] in roles]
 
 
@@ -98,7 +95,6 @@ def _left(path: str, before: Mapping[str, Any]) -> Left:
 
 
 def _missing(path: str) -> list[str]:
-    """Return why this node does not take part as it should, for each item and for the daemon."""
     try:
         status = fetch.status(path)[1]
     except fetch.DaemonUnreachable as error:
@@ -113,7 +109,6 @@ def _missing(path: str) -> list[str]:
 
 
 def _carried_out(options: argparse.Namespace, reply: Reply) -> bool:
-    """Print the daemon's reply, and return whether the command was carried out."""
     done = reply.outcome is Result.DONE
     for line in () if done and options.quiet else reply.lines:
         print(escape(line), file=sys.stdout if done else sys.stderr)

@@ -12,7 +12,6 @@ from supervisor.rehearsal.drill import NODES
 
 
 def drill(options: argparse.Namespace) -> int:
-    """Rehearse the configuration, print promises and measurements, and return the exit code."""
     configs = {node: load(options.path, os.environ, node) for node in NODES}
     for name in options.names:
         item_of(configs[NODES[0]], options.path, name)

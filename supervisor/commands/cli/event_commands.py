@@ -16,7 +16,6 @@ from supervisor.reporting.control import fetch
 
 
 def events(options: argparse.Namespace) -> int:
-    """Print the events of this node, the newest last, and return the exit code."""
     path = socket_path(options.socket, options.config)
     try:
         document = fetch.events(path)

@@ -30,7 +30,6 @@ _COLUMNS = (
 
 
 def history(options: argparse.Namespace) -> int:
-    """Print the tenures of an election, the newest first, and return the exit code."""
     name, (config, item) = options.name, load_item(options.config, options.name, "election")
     if item.kind != "election":
         return fail(USAGE, f"cannot tell the history of {name}: it is kept of elections, not of semaphores")

@@ -26,7 +26,6 @@ STREAM_WIDTH = 7  # of stdout, stderr and delayed
 
 
 def test_hook(options: argparse.Namespace) -> int:
-    """Run one hook, print its output and its figures, and return DONE if it succeeded."""
     hostname = socket.gethostname()
     config = load(options.config, os.environ, hostname)
     item = item_of(config, options.config, options.name)
@@ -98,7 +97,6 @@ async def _run(
 
 
 def _rows(item: "ItemSettings", event: str, hook: "Hook", done: "Rehearsed") -> "Iterator[tuple[str, str]]":
-    """Yield the result of the attempt, its duration, and its share of the item's lose_time."""
     from supervisor.core.actions import LOSE_SIDE
 
     timeout, kill_after, attempt = map(format_duration, (hook.timeout_s, hook.kill_after_s, hook.attempt_s))

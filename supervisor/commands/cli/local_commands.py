@@ -18,7 +18,6 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def dev_agent(options: argparse.Namespace) -> int:
-    """Serve as an in-memory Consul agent until interrupted."""
     from supervisor.rehearsal.devagent.agent import run
     from supervisor.rehearsal.devagent.api import Settings
 

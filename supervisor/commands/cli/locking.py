@@ -21,7 +21,6 @@ STOP_TIMEOUT_S = 5.0  # between TERM and KILL, as `consul lock` leaves it
 
 
 def lock(options: argparse.Namespace) -> int:
-    """Hold the lock while the command runs, and return the exit code of the command."""
     from supervisor.adapters.runtime.init import stay_as_init
 
     stay_as_init()  # first, so that process 1 stays small

@@ -43,7 +43,6 @@ class _Refused(Exception):
 
 
 def everywhere(options: argparse.Namespace) -> int:
-    """Pause the items on all nodes, or end that, and return the exit code."""
     config = load_for(options.name or EVERY_ITEM, options.config)
     items = config.items if options.name is None else (item_of(config, options.config, options.name),)
     if config.fleet is None:
@@ -165,7 +164,6 @@ def step_down(options: argparse.Namespace, refused: str) -> int | None:
 
 
 async def _step_down(options: argparse.Namespace, config: Config, prefix: str, item: ItemSettings) -> str:
-    """Return what has come of it. Raises _Refused, NoTarget and LookupFailed."""
     async with OneOffClient(config.consul) as consul:
         holder, to = await _holder(consul, item), ""
         if not holder.session:

@@ -10,7 +10,6 @@ from supervisor.commands.cli.terminal import fail, progress
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Print the session block with its sums, or the nearest wish that is possible for each."""
     gossip = Gossip(options.probe_interval_s, options.suspicion_mult)
     usually_s, change_s, checks = options.failover_usually_s, options.leader_change_s, options.node_checks
     if options.failover_s is None and usually_s is None:

@@ -40,7 +40,6 @@ class _Start:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Take part in elections and semaphores until a signal stops the daemon, and return the exit code."""
     path, note = options.path, _note_file(options.path)
     reload = partial(_load, path, RELOAD_WITHIN_S)
     try:

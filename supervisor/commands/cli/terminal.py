@@ -25,7 +25,6 @@ EXIT_CODES = {OperatorError: CONFIGURATION, PeerError: UNREACHABLE, NotPossible:
 
 
 def fail(code: int, text: str) -> int:
-    """Print one line on standard error, and return ``code``."""
     _print_error(f"consul-supervisor: {escape(text)}")
     return code
 
@@ -103,5 +102,4 @@ def columns() -> int | None:
 
 
 def has_colours() -> bool:
-    """Return whether standard output is a terminal that is to show colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

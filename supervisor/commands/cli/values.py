@@ -115,7 +115,6 @@ def lock_delay(text: str) -> str:
 
 
 def rest_s(text: str) -> float:
-    """Return the seconds for which a node does not contend after step-down."""
     from supervisor.reporting.control.protocol import REST_S_MAX
 
     why_not = f"invalid duration {text}: a day at most; use `pause` for longer"
@@ -123,7 +122,6 @@ def rest_s(text: str) -> float:
 
 
 def pause_s(text: str) -> float:
-    """Return the seconds for which a node is paused."""
     from supervisor.reporting.control.protocol import PAUSE_S_MAX
 
     return _bounded_s(text, 1.0, PAUSE_S_MAX, f"invalid duration {text}: from 1s to 720h")
@@ -136,7 +134,6 @@ def _bounded_s(text: str, least_s: float, most_s: float, why_not: str) -> float:
 
 
 def speed(text: str) -> float:
-    """Return the number by which a drill divides durations."""
     at_least_1 = r"(?!0+(\.|$))[0-9]{1,4}(\.[0-9]{1,3})?"
     return float(_matching(at_least_1, text, f"invalid speed {text}: must be a number from 1 to 9999"))
 

@@ -164,7 +164,6 @@ class Holding:
         return self._contenders.by_name[self._settings.name]
 
     def dispatch(self, event: Event) -> None:
-        """Run one step, and carry out its effect on the command."""
         if self._ended.is_set():
             return
         self._driver.dispatch(event)
@@ -288,7 +287,6 @@ class Holding:
             self._hooks.stop_run(action)
 
     def _on_child_ended(self, event: HookEnded | RunEnded) -> None:
-        """Release the lock after the end of the command, and keep the exit code."""
         assert isinstance(event, RunEnded), "the item has no hooks"
         pgid, self._pgid, self._begun = self._pgid, 0, True
         if event.code is None:

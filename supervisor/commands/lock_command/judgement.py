@@ -39,7 +39,6 @@ class LockLost(NotPossible):
 
 
 def fault(contender: Contender, answered: Answered) -> LockFault | None:
-    """Return the fault that this answer shows. None: it shows none."""
     key, outcome, notice = contender.settings.key, answered.outcome, contender.lock.notice
     if isinstance(outcome, SessionAltered) or (isinstance(outcome, Refused) and not outcome.may_pass):
         return LockFault(f"cannot lock {key}: {outcome.why}")

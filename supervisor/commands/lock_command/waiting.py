@@ -36,7 +36,6 @@ class WaitsOnPipe:
         return self._ours >= 0
 
     def end(self) -> None:
-        """End the child, unless it waits no more."""
         if self.is_waiting:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)

@@ -85,7 +85,6 @@ def settled(template: str) -> str:
 
 
 def has_facts(webhook: Webhook) -> bool:
-    """Return whether a text of the webhook is a template."""
     return (
         is_template(webhook.url)
         or (webhook.body is not None and is_template(webhook.body))

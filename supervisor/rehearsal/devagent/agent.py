@@ -57,7 +57,6 @@ class DevAgent:
             del self._promised[waiting.number]
 
     def _settle(self) -> None:
-        """Keep the promises that are due, and start the timer for the next."""
         for waiting, answer in self.model.advance(time.monotonic()):
             promised = self._promised.get(waiting.number)
             if promised is not None and not promised.done():

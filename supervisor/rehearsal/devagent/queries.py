@@ -31,7 +31,6 @@ class Watch:
     session: str | None = None  # the id of a session, whose end wakes
 
     def fires(self, changes: Changes) -> bool:
-        """Return whether the query has to look at its result again."""
         if self.key is not None:
             return any(touch.path == self.key for touch in changes.touched)
         if self.node is not None:
@@ -54,7 +53,6 @@ Query = Callable[[Store], View]
 
 
 def take_changes(store: Store) -> Changes:
-    """Return what was changed since the last call."""
     changes = Changes(tuple(store.kv.touched), frozenset(store.sessions.ended))
     store.kv.touched.clear()
     store.sessions.ended.clear()
@@ -122,7 +120,6 @@ def of_session(session_id: str) -> Query:
 
 
 def of_sessions(node: str = "") -> Query:
-    """Return the query of all sessions, or of those of one node."""
 
     def query(store: Store) -> View:
         sessions = store.sessions.sorted()

@@ -53,7 +53,6 @@ class Sessions:
         return sorted(self.table.values(), key=lambda session: session.id)
 
     def add(self, session: StoredSession, now: float) -> None:
-        """Add a new session and start its time."""
         self.table[session.id] = session
         self.index = session.create_index
         self.renew(session, now)

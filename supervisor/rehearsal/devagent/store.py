@@ -38,7 +38,6 @@ class Store:
     # --- time ------------------------------------------------------------------------------------
 
     def deadline(self) -> float:
-        """Return when the next session or tombstone ends by itself."""
         reapings = [at for at, _ in self.reapings]
         return min([*self.sessions.expiries.values(), *reapings], default=NEVER)
 

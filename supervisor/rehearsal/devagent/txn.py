@@ -30,7 +30,6 @@ class Outcome:
 
 
 def run(store: Store, operations: tuple[Operation, ...], now: float) -> Outcome:
-    """Carry the transaction out at ``now``."""
     outcome = Outcome(errors=_checked_before(store, operations, now))
     if not outcome.errors and is_read(operations):
         return _apply(store, store.kv, operations, store.index)
@@ -78,7 +77,6 @@ def _apply(store: Store, kv: KeyValues, operations: tuple[Operation, ...], index
 
 
 def _operate(store: Store, kv: KeyValues, verb: str, entry: Entry, index: int) -> list[Entry]:
-    """Carry one operation out, and return the entries for the results."""
     key = f'"{entry.key}"'
     match verb:
         case "set":

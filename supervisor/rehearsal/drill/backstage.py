@@ -69,7 +69,6 @@ def start_child(
 
 
 async def until(happened: Callable[[], bool], within_s: float) -> bool:
-    """Wait until something has happened. Return whether it has."""
     deadline = time.monotonic() + within_s
     while not happened():
         if time.monotonic() > deadline:
@@ -126,7 +125,6 @@ class Supervisors:
         return child
 
     async def stop_all(self, within_s: float) -> None:
-        """Stop everything that was started as systemd does."""
         children = (*self._commands, *self._nodes.values())
         for child in children:
             child.send_signal(SIGTERM)

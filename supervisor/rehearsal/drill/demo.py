@@ -119,7 +119,6 @@ class Demo:
         self._observed: dict[str, frozenset[str]] = {}
 
     async def open(self) -> None:
-        """Start the agent, the receiver of webhooks, and the FIFO of the hooks."""
         self._urls["agent"] = f"http://{ADDRESS}:{await self._agent.server.listen(ADDRESS, 0)}"
         self._urls["webhook"] = f"http://{ADDRESS}:{await self._receiver.listen(ADDRESS, 0)}/leader"
         os.mkfifo(self._fifo_path, 0o600)
@@ -137,7 +136,6 @@ class Demo:
     # --- the story -------------------------------------------------------------------------------
 
     async def election(self) -> None:
-        """Show that one node of three leads, that it crashes and comes back, and a planned stop."""
         self._begin(ELECTION, "An election")
         self._line("agent", f"an in-memory Consul agent listens on {self._urls['agent']}")
         for node in NODES:
@@ -168,7 +166,6 @@ class Demo:
         await self._end("The end of the election")
 
     async def semaphore(self) -> None:
-        """Show that two nodes of three have a slot, and that the third gets the slot of a node that stops."""
         self._begin(SEMAPHORE, "A semaphore: three nodes want to rebuild, two may at once")
         for node in NODES:
             self._start(node)
@@ -203,7 +200,6 @@ class Demo:
         self._began_at = time.monotonic()
 
     def _line(self, who: str, text: str, colour: str = "") -> None:
-        """Print one line about a node, the agent or the webhook."""
         elapsed_s = time.monotonic() - self._began_at
         self._say(f"{elapsed_s:8.3f} s  {self._painted(colour, f'{who:<8}')}  {text}")
 

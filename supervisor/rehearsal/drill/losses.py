@@ -50,7 +50,6 @@ def _failure(stage: DrillCluster, attempt: RecordedRun) -> str:
 
 
 def lose_time(stage: DrillCluster, tenure: ObservedTenure, at: float) -> Iterator[Promise]:
-    """Yield the promise about the time from ``at`` to the end of the last hook of losing."""
     if stage.item.on_lose or stage.item.run:
         taken_s = elapsed_s(at, tenure.lost_at)
         yield at_most("losing has ended (lose_time)", stage.lease.lose_time_s, taken_s)
@@ -72,10 +71,8 @@ async def next_holder(stage: DrillCluster, at: float, within_s: float) -> Observ
 
 
 def after(at: float, following: ObservedTenure | None) -> float | None:
-    """Return how long after ``at`` the next tenure began. None: none did."""
     return elapsed_s(at, None if following is None else following.since)
 
 
 def elapsed_s(begin: float, end: float | None) -> float | None:
-    """Return the time between the two. None: the end has not come."""
     return None if end is None else end - begin

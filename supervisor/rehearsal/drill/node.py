@@ -20,7 +20,6 @@ from supervisor.reporting.telemetry.log import STANDARD_ERROR, Log, reaches_jour
 
 
 def main(path: str, node: str) -> int:
-    """Take part in the items of the configuration until a signal stops the process."""
     config = pickle.loads(Path(path).read_bytes())
     assert isinstance(config, Config)
 

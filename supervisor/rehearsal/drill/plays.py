@@ -68,7 +68,6 @@ async def perform(play: Play, stage: DrillCluster) -> Played:
 
 
 async def start(stage: DrillCluster) -> None:
-    """Start three supervisors, and wait until the expected number of nodes hold."""
     began_at = time.monotonic()
     for node in NODES:
         stage.start(node)
@@ -84,7 +83,6 @@ async def start(stage: DrillCluster) -> None:
 
 
 def not_settled(stage: DrillCluster) -> Promise:
-    """Return the promise that the expected number of nodes hold and the rest wait, which is broken."""
     why = stage.why_none() or next(filter(None, map(stage.last_problem, NODES)), "")
     promised = f"{stage.limit} and {len(NODES) - stage.limit}"
     found = f"{len(stage.holding)} and {len(stage.candidates)}"
@@ -115,7 +113,6 @@ def _holder(stage: DrillCluster) -> ObservedTenure:
 
 
 async def planned_stop(stage: DrillCluster) -> None:
-    """Stop the holder as systemd does."""
     tenure, at = _holder(stage), time.monotonic()
     code = await stage.stop(tenure.node)
     await _handed_over(stage, tenure, at)
@@ -140,7 +137,6 @@ async def step_down(stage: DrillCluster) -> None:
 
 
 async def _handed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
-    """Judge the promises about a hand-over that was requested at this moment."""
     limit_s = stage.lease.lose_time_s + stage.lease.acquire_delay_s
     within_s = limit_s + lose_s(stage.item) + 2 * ALLOWANCE_S
     await until(lambda: bool(stage.since(at)) or tenure.is_stuck, within_s)
@@ -154,7 +150,6 @@ async def _handed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -
 
 
 async def crash_and_return(stage: DrillCluster) -> None:
-    """Kill the supervisor of the holder, and start it again at once."""
     tenure, at = _holder(stage), time.monotonic()
     losing = len(tenure.of("on_lose"))
     stage.mark(tenure.node, "its supervisor is killed with -9")
@@ -197,7 +192,6 @@ async def crash(stage: DrillCluster, cue: str | None = None) -> None:
 
 
 async def _failed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
-    """Judge the promise about the failover of a holder that vanished at this moment."""
     failover = 2 * (stage.lease.ttl_s or 0.0) + free_s(stage.item) + guard_s(stage.item)
     if stage.lease.ttl_s is None:
         await asyncio.sleep(WITHOUT_TTL_S)
@@ -210,7 +204,6 @@ async def _failed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -
 
 
 async def _lost(stage: DrillCluster, tenure: ObservedTenure, at: float, cue: str) -> None:
-    """Judge the promises about a fence that works or has this cue, after a machine was lost."""
     key_s = free_s(stage.item)
     if cue:
         stage.cue(FENCE, cue)
@@ -226,7 +219,6 @@ async def _lost(stage: DrillCluster, tenure: ObservedTenure, at: float, cue: str
 
 
 async def _waited(stage: DrillCluster, guard: ObservedTenure, cue: str) -> None:
-    """Judge the promises about the wait of a node that has acquired the key of a lost machine."""
     at, lockout_s = guard.since, stage.item.lockout_s
     if cue and stage.lease.wait_s is None:
         await _nobody_acts(stage, at, guard_s(stage.item))
@@ -277,7 +269,6 @@ async def silence(stage: DrillCluster) -> None:
 
 
 async def destroy(stage: DrillCluster) -> None:
-    """Destroy the session of the holder, as an operator does."""
     tenure, at = _holder(stage), time.monotonic()
     stage.mark("", f"an operator destroys the session of {tenure.node}")
     await stage.destroy(tenure.session)
@@ -303,7 +294,6 @@ async def destroy(stage: DrillCluster) -> None:
 
 
 async def failing_on_acquire(stage: DrillCluster) -> None:
-    """Let on_acquire fail on the next node that acquires."""
     first, at, place = _holder(stage), time.monotonic(), "on_acquire[0]"
     stage.cue(place, FAIL)
     stage.mark("", "the next on_acquire will fail")

@@ -49,7 +49,6 @@ def at_most(what: str, limit_s: float, measured_s: float | None) -> Promise:
 
 
 def at_least(what: str, limit_s: float, measured_s: float | None) -> Promise:
-    """Return the promise that something takes ``limit_s`` at least. None: it did not happen in time."""
     kept = measured_s is not None and measured_s >= limit_s
     return Promise(what, f"at least {format_duration(limit_s)}", _measured(measured_s), kept)
 

@@ -152,7 +152,6 @@ class Recorders:
     # --- cues ------------------------------------------------------------------------------------
 
     def cue(self, place: str, what: str) -> None:
-        """Let the hook at ``place`` fail or hang on the first node that runs it."""
         (self._cues / place).write_text(what)
         (self._cues / place).chmod(0o644)
 

@@ -49,7 +49,6 @@ class Plan:
 
     @property
     def bound_s(self) -> float:
-        """How long the drill takes at most."""
         return sum(_bound_s(each.shortened.settings) for each in self.items)
 
     @property

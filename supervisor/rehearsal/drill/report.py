@@ -40,7 +40,6 @@ def begin_lines(path: Path, planned: Plan) -> Iterator[str]:
 
 
 def item_lines(item: Drilled, speed: float) -> Iterator[str]:
-    """Yield the text about one item: what was changed, then each play."""
     settings = item.shortened.settings
     yield ""
     yield f"{item.original.name}  {settings.kind}"
@@ -65,7 +64,6 @@ def _figures(item: Drilled) -> str:
 
 
 def play_lines(play: Played) -> Iterator[str]:
-    """Yield the time line of a play, and each promise beside its measurement."""
     yield ""
     if play.skipped:
         yield f"  {play.title}: not played, {play.skipped}"
@@ -81,7 +79,6 @@ def play_lines(play: Played) -> Iterator[str]:
 
 
 def end_line(items: Iterable[Drilled]) -> str:
-    """Return the verdict: how many promises there were, and how many were broken."""
     promises = [promise for item in items for play in item.played for promise in play.promises]
     broken = sum(not promise.kept for promise in promises)
     return f"{len(promises)} promises: {f'{broken} broken' if broken else 'all kept'}"

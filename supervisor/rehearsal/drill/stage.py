@@ -95,7 +95,6 @@ class DrillCluster:
             path.write_bytes(pickle.dumps(config))
 
     def _own(self, node: str) -> ItemSettings:
-        """Return the item with the value and the session name of this node."""
         (own,) = (item for item in self._configs[node].items if item.name == self.item.name)
         session = replace(self.item.session, name=own.session.name)
         value = own.value
@@ -129,7 +128,6 @@ class DrillCluster:
 
     @property
     def stop_s(self) -> float:
-        """How long a supervisor may take to stop."""
         return STOP_S + self.lease.lose_time_s
 
     @property
@@ -139,7 +137,6 @@ class DrillCluster:
 
     @property
     def limit(self) -> int:
-        """How many nodes may hold at once."""
         return self.item.limit if isinstance(self.item, SemaphoreSettings) else 1
 
     # --- supervisors -----------------------------------------------------------------------------
@@ -189,7 +186,6 @@ class DrillCluster:
         self.look()
 
     def _holders(self) -> set[str]:
-        """Return the sessions that Consul shows as holders."""
         entry = self.agent.model.store.kv.get(self.item.key)
         if entry is None:
             return set()
@@ -304,7 +300,6 @@ class DrillCluster:
         return "; ".join(reasons)
 
     def last_problem(self, node: str) -> str:
-        """Return the last warning or error that a supervisor has logged, without its values."""
         for line in reversed(self._supervisors.log(node)):
             try:
                 found = json.loads(line)

@@ -16,7 +16,6 @@ NO_ITEM = "-"
 
 
 def lines(events: Sequence[Event]) -> list[str]:
-    """Return a line for each event: its time, its item, what happened."""
     items = [escape(str(event.get("item", NO_ITEM))) for event in events]
     widest = max(map(width, items), default=0)
     return [

@@ -24,7 +24,6 @@ class LiveStatus:
         self._answered_at = time.monotonic()
 
     def lines(self, columns: int) -> list[str]:
-        """Request the status, and return the page for a terminal with this number of columns."""
         try:
             _, status = fetch.status(self._socket_path, within_s=ANSWER_S)
         except fetch.DaemonUnreachable as error:

@@ -54,7 +54,6 @@ def member_lines(item: Members, room: int | None) -> list[str]:
 
 
 def cluster_lines(items: Sequence[Members], room: int | None) -> list[str]:
-    """Return the lines about the members of several items, in one table."""
     rows = []
     for item in items:
         name = escape(item.settings.name)
@@ -234,7 +233,6 @@ def _notes(items: Sequence[Members]) -> list[str]:
 
 
 def _of_nodes(item: Members) -> Iterator[str]:
-    """Yield what the nodes tell of this item, and what is wrong with them."""
     for node in item.nodes:
         of, was = node.of, f"{node.role} {node.detail}".strip()
         if of.status == "critical":
