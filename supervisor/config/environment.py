@@ -120,18 +120,38 @@ def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
     its webhooks. A webhook's URL, headers and body become templates, in which each dollar is doubled.
     ``data`` is not validated yet. A value of an unexpected shape is passed over: the schema refuses it later.
     """
-    filler = _Filler(variables, report)
-    filler.members(data, (), ("consul",))
-    filler.members(data.get("http"), ("http",), ("public_url",))
+
+    def fill(mapping: Any, path: KeyPath, names: tuple[str, ...], by: Callable[[str], str]) -> None:
+        for name in names if isinstance(mapping, dict) else ():
+            if name in mapping:
+                mapping[name] = _filled(mapping[name], (*path, name), by, report)
+
+    value = variables.fill
+    fill(data, (), ("consul",), value)
+    fill(data.get("http"), ("http",), ("public_url",), value)
     for section, name, item in items_of(data):
-        filler.members(item, (section, name), ("key", "prefix", "value"))
+        fill(item, (section, name), ("key", "prefix", "value"), value)
         if isinstance(item, dict):
-            filler.members(item.get("session"), (section, name, "session"), ("name",))
-            filler.members(item.get("service"), (section, name, "service"), _SERVICE_TEXTS)
-            filler.members(item.get("fence"), (section, name, "fence"), ("target",))
+            fill(item.get("session"), (section, name, "session"), ("name",), value)
+            fill(item.get("service"), (section, name, "service"), _SERVICE_TEXTS, value)
+            fill(item.get("fence"), (section, name, "fence"), ("target",), value)
     for path, hook in hooks_of(data):
-        filler.members(hook, path, _TEMPLATES, variables.fill_template)
-        filler.members(hook, path, ("secret_file", "tls"))
+        fill(hook, path, _TEMPLATES, variables.fill_template)
+        fill(hook, path, ("secret_file", "tls"), value)
+
+
+def _filled(value: Any, path: KeyPath, by: Callable[[str], str], report: Report) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(member, (*path, key), by, report) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, (*path, index), by, report) for index, item in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+    try:
+        return by(value)
+    except CannotFill as error:
+        report.refuse(path, str(error))
+        return value
 
 
 def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> None:
@@ -158,30 +178,3 @@ def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> N
         leave_out(hook, _WEBHOOK_FIELDS[1:])
         if isinstance(hook, dict) and variables.refers_to_unset(hook.get("webhook")):
             hook["webhook"] = _SOME_URL  # without a URL the schema would refuse the hook
-
-
-class _Filler:
-    def __init__(self, variables: Variables, report: Report) -> None:
-        self._variables = variables
-        self._report = report
-
-    def members(
-        self, mapping: Any, path: KeyPath, names: tuple[str, ...], fill: Callable[[str], str] | None = None
-    ) -> None:
-        """Fill in those of the named members that ``mapping`` has, by ``fill`` or by ``Variables.fill``."""
-        for name in names if isinstance(mapping, dict) else ():
-            if name in mapping:
-                mapping[name] = self._filled(mapping[name], (*path, name), fill or self._variables.fill)
-
-    def _filled(self, value: Any, path: KeyPath, fill: Callable[[str], str]) -> Any:
-        if isinstance(value, dict):
-            return {key: self._filled(member, (*path, key), fill) for key, member in value.items()}
-        if isinstance(value, list):
-            return [self._filled(item, (*path, index), fill) for index, item in enumerate(value)]
-        if not isinstance(value, str):
-            return value
-        try:
-            return fill(value)
-        except CannotFill as error:
-            self._report.refuse(path, str(error))
-            return value

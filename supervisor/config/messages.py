@@ -5,10 +5,10 @@ A message quotes a value only where the value cannot be a secret: a choice of fe
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from supervisor.config.problems import SECTIONS, KeyPath, nearest, quoted
+from supervisor.config.problems import SECTIONS, KeyPath, Report, nearest, quoted
 from supervisor.core.frozen import dataclass
 
 _KNOWN_SHOWN_MAX = 20
@@ -54,35 +54,29 @@ class Deviation:
     detail: str  # the message of the validator
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One thing that is wrong with a value."""
-
-    path: KeyPath  # where the value is
-    message: str  # why the value cannot be used, and the remedy
-    at_key: bool = False  # whether the key itself is wrong, with any value
-
-
-def mistakes(found: Deviation, definitions: dict[str, Any]) -> Iterator[Mistake]:
-    """Yield the mistakes that caused one deviation; none where another deviation shows the mistake better."""
+def refuse(found: Deviation, definitions: dict[str, Any], report: Report) -> None:
+    """Report the mistakes that caused a deviation; none where another deviation shows the mistake better."""
     path = found.path
     if found.keyword == "additionalProperties":
-        yield from _unknown_keys(found, path, definitions)
+        properties = found.rule["properties"]
+        for key in (key for key in found.value if key not in properties):
+            guess = _misplaced(key, found, definitions) or _guess(key, properties, definitions)
+            report.refuse_key((*path, key), f"cannot be set here: {guess}")
     elif found.keyword == "dependentRequired":
-        message = f"cannot be used without {found.detail}: add it, or remove {path[-1]}"
-        yield Mistake(path, message, at_key=True)
+        report.refuse_key(path, f"cannot be used without {found.detail}: add it, or remove {path[-1]}")
     elif "propertyNames" in found.rule_path:
         of_pattern = found.keyword == "pattern"
         message = _pattern(found, "this name") if of_pattern else _SENTENCES[found.keyword](found)
-        yield Mistake((*path, found.value), message, at_key=True)
+        report.refuse_key((*path, found.value), message)
     elif found.keyword == "not":
-        yield Mistake(path, _excluded(found), at_key=True)
+        report.refuse_key(path, _excluded(found))
     elif found.keyword == "uniqueItems":
-        yield from _repeated(found)
-    else:
-        message = _SENTENCES[found.keyword](found)
-        if message:
-            yield Mistake(path, message)
+        for index, entry in enumerate(found.value):
+            if entry in found.value[:index]:
+                what = quoted(entry) if isinstance(entry, str) else "the same entry"
+                report.refuse((*path, index), f"cannot name {what} again: remove one of the two")
+    elif message := _SENTENCES[found.keyword](found):
+        report.refuse(path, message)
 
 
 def _excluded(found: Deviation) -> str:
@@ -94,21 +88,6 @@ def _excluded(found: Deviation) -> str:
         return "cannot be used with contend: false, an observer only has on_change: remove one of the two"
     other = rule[rule.index("dependentSchemas") + 1]
     return f"cannot be used together with {other}: remove one of the two"
-
-
-def _unknown_keys(found: Deviation, path: KeyPath, definitions: dict[str, Any]) -> Iterator[Mistake]:
-    properties = found.rule["properties"]
-    for key in found.value:
-        if key not in properties:
-            guess = _misplaced(key, found, definitions) or _guess(key, properties, definitions)
-            yield Mistake((*path, key), f"cannot be set here: {guess}", at_key=True)
-
-
-def _repeated(found: Deviation) -> Iterator[Mistake]:
-    for index, entry in enumerate(found.value):
-        if entry in found.value[:index]:
-            what = quoted(entry) if isinstance(entry, str) else "the same entry"
-            yield Mistake((*found.path, index), f"cannot name {what} again: remove one of the two")
 
 
 def _misplaced(key: str, found: Deviation, definitions: dict[str, Any]) -> str:
@@ -249,16 +228,12 @@ def _alternatives(names: list[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _too_small(found: Deviation) -> str:
-    return f"cannot be {_shown(found)}: must be at least {found.demand}"
-
-
-def _too_large(found: Deviation) -> str:
-    return f"cannot be {_shown(found)}: must be at most {found.demand}"
-
-
 def _shown(found: Deviation) -> str:
     return str(found.value)[:24]
+
+
+def _out_of_bounds(most_or_least: str) -> Callable[[Deviation], str]:
+    return lambda found: f"cannot be {_shown(found)}: must be at {most_or_least} {found.demand}"
 
 
 def _too_many(found: Deviation) -> str:
@@ -272,10 +247,10 @@ _SENTENCES: dict[str, Callable[[Deviation], str]] = {
     "literal": lambda found: f"cannot hold ${{: no variable is filled in here; {found.demand}",
     "literalKey": lambda found: f"cannot hold ${{ or $$: {found.demand}",
     "oneOf": _one_of,
-    "minimum": _too_small,
-    "maximum": _too_large,
-    "durationMinimum": _too_small,
-    "durationMaximum": _too_large,
+    "minimum": _out_of_bounds("least"),
+    "maximum": _out_of_bounds("most"),
+    "durationMinimum": _out_of_bounds("least"),
+    "durationMaximum": _out_of_bounds("most"),
     "maxItems": _too_many,
     "maxProperties": _too_many,
     "minItems": lambda found: "cannot be empty: give at least one, or remove the key",

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from supervisor.config.formats.durations import parse_duration
-from supervisor.config.messages import Deviation, mistakes
+from supervisor.config.messages import Deviation, refuse
 from supervisor.config.problems import Report
 
 TOO_MANY = ("maxItems", "maxProperties")
@@ -29,9 +29,7 @@ def validate(data: dict[str, Any], document: dict[str, Any], report: Report) -> 
     unseen = False
     for deviation in deviations(data, document):
         unseen = unseen or deviation.keyword in TOO_MANY
-        for mistake in mistakes(deviation, document["$defs"]):
-            refuse = report.refuse_key if mistake.at_key else report.refuse
-            refuse(mistake.path, mistake.message)
+        refuse(deviation, document["$defs"], report)
         assert report.broken(), f"a deviation without a sentence: {deviation.keyword}"
     if unseen:
         report.raise_if_any()
