@@ -67,7 +67,7 @@ def _add_completion(action: argparse.Action) -> None:
         action.complete = NAMES  # type: ignore[attr-defined]
     elif action.metavar == "DIR":
         action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
-    elif action.type in (Path, values.socket) or action.dest == ARGV.name:
+    elif action.type in (Path, values.socket) or action.dest == ARGV:
         action.complete = shtab.FILE  # type: ignore[attr-defined]
     elif action.dest == "topic":
         action.choices = list(commands())

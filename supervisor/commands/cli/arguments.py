@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from supervisor import __version__
-from supervisor.commands.cli.commands import ARGV, COMMANDS, Argument, CommandSpec, OneOf, codes_of
+from supervisor.commands.cli.commands import ARGV, COMMANDS, Argument, Arguments, OneOf, codes_of, parsed
 from supervisor.commands.cli.exit_codes import USAGE
 
 if TYPE_CHECKING:
@@ -52,13 +52,9 @@ def parser(word: str = "", *, unfinished: bool = False) -> argparse.ArgumentPars
             allow_abbrev=False,
         )
         _add_arguments(added, command.arguments, unfinished)
-        if takes_command(command):
+        if any(action.dest == ARGV for action in added._actions):
             added.runs_command()
     return parser
-
-
-def takes_command(command: CommandSpec) -> bool:
-    return ARGV in command.arguments
 
 
 class _ReportingParser(argparse.ArgumentParser):
@@ -147,14 +143,13 @@ def _unknown(kind: str, name: str, known: Iterable[str], remedy: str) -> str:
 
 
 def _add_arguments(
-    parser: argparse.ArgumentParser, arguments: Iterable[Argument | OneOf], unfinished: bool
+    parser: argparse.ArgumentParser, arguments: Iterable[Arguments | OneOf], unfinished: bool
 ) -> None:
     for each in arguments:
-        if isinstance(each, Argument):
-            parser.add_argument(each.name, **_details(each, unfinished))
-            continue
-        group = parser.add_mutually_exclusive_group(required=each.required and not unfinished)
-        for argument in (each.first, each.second):
+        group: Any = parser
+        if isinstance(each, OneOf):
+            group = parser.add_mutually_exclusive_group(required=each.required and not unfinished)
+        for argument in parsed(each.arguments if isinstance(each, OneOf) else each):
             group.add_argument(argument.name, **_details(argument, unfinished))
 
 

@@ -4,7 +4,7 @@ The function is named as text and imported when its command runs, so that ``--he
 docs/commands.md and each ``--help`` are made from here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,11 +33,14 @@ class Argument(NamedTuple):
     details: dict[str, Any]
 
 
-class OneOf(NamedTuple):
-    """Two arguments of which only one may be given, and one must be given if ``required``."""
+Arguments = Mapping[str, str | dict[str, Any]]
+"""The help of each argument, or its details, by its name and the placeholder of its value: ``--port N``."""
 
-    first: Argument
-    second: Argument
+
+class OneOf(NamedTuple):
+    """Arguments of which only one may be given, and one must be given if ``required``."""
+
+    arguments: Arguments
     required: bool
 
 
@@ -45,7 +48,7 @@ class CommandSpec:
     """One command."""
 
     def __init__(
-        self, summary: str, example: str, function: str, codes: dict[int, str], *arguments: Argument | OneOf
+        self, summary: str, example: str, function: str, codes: dict[int, str], *arguments: Arguments | OneOf
     ) -> None:
         self.summary = summary  # the effect of the command, in one line
         self.example = example  # an example of the text after ``consul-supervisor``
@@ -53,6 +56,25 @@ class CommandSpec:
         self.function = function
         self.codes = codes  # the meaning of its exit codes, without those of every command (OF_ALL)
         self.arguments = arguments
+
+
+def parsed(arguments: Arguments) -> Iterator[Argument]:
+    """Yield each argument. A duration is parsed as ``option_s``, and an option without a value is a flag."""
+    for spelled, given in arguments.items():
+        name, _, metavar = spelled.rpartition(" ")
+        details = {"help": given} if isinstance(given, str) else given
+        if spelled.startswith("--") and not name:
+            yield Argument(spelled, {"action": "store_true", **details})
+            continue
+        usual: dict[str, Any] = {"metavar": metavar, "type": _TYPES.get(metavar, str)}
+        if metavar == "DURATION":
+            usual["dest"] = f"{name.removeprefix('--').replace('-', '_')}_s"
+        yield Argument(name or metavar.lower(), {**usual, **details})
+
+
+def _details(help: str, type: Callable[[str], Any] | None = None, **more: Any) -> dict[str, Any]:
+    """Return the details of an argument. ``type``: None: that of its placeholder, or else text."""
+    return {"help": help, **({} if type is None else {"type": type}), **more}
 
 
 _TYPES: dict[str, Callable[[str], Any]] = {
@@ -63,65 +85,44 @@ _TYPES: dict[str, Callable[[str], Any]] = {
     "NODE": values.node,
     "PATH": Path,
 }
-
-
-def _argument(text: str, help: str, type: Callable[[str], Any] | None = None, **more: Any) -> Argument:
-    """Return the argument. ``text``: its name and the placeholder of its value, as in ``--port N``.
-
-    type: None: that of the placeholder, or plain text. A duration is parsed as ``option_s``.
-    """
-    name, _, metavar = text.rpartition(" ")
-    if metavar == "DURATION":
-        more = {"dest": f"{name.removeprefix('--').replace('-', '_')}_s", **more}
-    details = {"metavar": metavar, "help": help, "type": type or _TYPES.get(metavar, str), **more}
-    return Argument(name or metavar.lower(), details)
-
-
-def _flag(name: str, help: str) -> Argument:
-    return Argument(name, {"help": help, "action": "store_true"})
-
-
 _PATH = "configuration: a file or a directory"
-_CONFIG = _argument("--config PATH", "configuration (default: %(default)s)", default=DEFAULT_CONFIG)
-_CONFIG_OR_NONE = _argument(
-    "--config PATH",
-    f"configuration (default: {DEFAULT_CONFIG}; with --key none, and the CONSUL_ variables say how to reach "
-    "Consul)",
-)
-_KEY = _argument("--key KEY", "a key in Consul, without any configuration")
-_JSON = _flag("--json", "print one JSON document")
+_CONFIG = {"--config PATH": _details("configuration (default: %(default)s)", default=DEFAULT_CONFIG)}
+_CONFIG_OR_NONE = {
+    "--config PATH": f"configuration (default: {DEFAULT_CONFIG}; with --key none, and the CONSUL_ variables "
+    "say how to reach Consul)"
+}
+_KEY = {"--key KEY": "a key in Consul, without any configuration"}
+_JSON = {"--json": "print one JSON document"}
 _ITEM = "an election or semaphore of the daemon"
 _CONFIGURED = "an election or semaphore of the configuration"
-_NAME = _argument("NAME", _ITEM)
+_NAME = {"NAME": _ITEM}
 _NAME_OR_ALL = OneOf(
-    _argument("NAME", _ITEM, nargs="?"),
-    _flag("--all", "all elections and semaphores of the daemon"),
-    required=True,
+    {"NAME": _details(_ITEM, nargs="?"), "--all": "all elections and semaphores of the daemon"}, required=True
 )
-_SOCKET = (
-    _argument("--socket PATH", "the daemon's control socket", values.socket),
-    _argument(
-        "--config PATH",
-        f"without --socket: the configuration that names the control_socket (default: {DEFAULT_CONFIG}, "
-        "if it can be read)",
-    ),
-)
+_SOCKET: Arguments = {
+    "--socket PATH": _details("the daemon's control socket", values.socket),
+    "--config PATH": "without --socket: the configuration that names the control_socket (default: "
+    f"{DEFAULT_CONFIG}, if it can be read)",
+}
 
-_REASON = _argument(
-    "--reason TEXT",
-    "why: one line of at most 200 characters, for the log, status, events and the hooks of a step-down",
-    values.note,
-    default="",
-    dest="note",
-)
-_QUIET = _flag("--quiet", "print nothing when the command is done, for scripts")
-_ORDER = (_REASON, _QUIET, *_SOCKET)
+_REASON = {
+    "--reason TEXT": _details(
+        "why: one line of at most 200 characters, for the log, status, events and the hooks of a step-down",
+        values.note,
+        default="",
+        dest="note",
+    )
+}
+_QUIET = {"--quiet": "print nothing when the command is done, for scripts"}
+_ORDER: Arguments = {**_REASON, **_QUIET, **_SOCKET}
 
-ARGV = _argument(
-    "argv COMMAND",
-    "the command and its arguments, behind --; it has our standard streams, terminal and environment",
-    nargs="+",
-)
+ARGV = "argv"
+_ARGV = {
+    "argv COMMAND": _details(
+        "the command and its arguments, behind --; it has our standard streams, terminal and environment",
+        nargs="+",
+    )
+}
 
 _ASKS_CONSUL = {
     UNREACHABLE: "Consul is unreachable or did not answer",
@@ -137,16 +138,17 @@ _ASKS_DAEMON = {
     CONFIGURATION: _NO_PLACE,
 }
 _ASKS_FOR_ITEM = {USAGE: "wrong usage, or the daemon has no such election or semaphore", **_ASKS_DAEMON}
-_PAUSE_FOR = _argument(
-    "--for DURATION",
-    "end the pause by itself after this long, 720h at most (default: until an operator ends it)",
-    values.pause_s,
-    dest="pause_s",
-)
-_EVERYWHERE = _flag(
-    "--everywhere",
-    "on all nodes, by an order in Consul: needs the section fleet and the right to write below its prefix",
-)
+_PAUSE_FOR = {
+    "--for DURATION": _details(
+        "end the pause by itself after this long, 720h at most (default: until an operator ends it)",
+        values.pause_s,
+        dest="pause_s",
+    )
+}
+_EVERYWHERE = {
+    "--everywhere": "on all nodes, by an order in Consul: needs the section fleet and the right to write "
+    "below its prefix"
+}
 _ORDERED = {
     UNREACHABLE: "the daemon, or with --everywhere Consul, is unreachable or did not answer, or refuses it",
     CONFIGURATION: f"{_NO_PLACE}; with --everywhere: it cannot be used, or has no section fleet",
@@ -166,7 +168,7 @@ COMMANDS = {
             NEGATIVE: "on_lose failed, a second signal came, or another process uses state_dir",
             CONFIGURATION: "the configuration, token file, state_dir or control socket cannot be used",
         },
-        _argument("PATH", _PATH),
+        {"PATH": _PATH},
     ),
     "check": CommandSpec(
         "check a configuration and print its figures",
@@ -178,24 +180,19 @@ COMMANDS = {
             CONFIGURATION: "the configuration is invalid; with --here: a hook cannot start here, or a file "
             "cannot be read; with --connect: Consul's answers show a fault, such as a missing right",
         },
-        _argument(
-            "paths PATH",
-            f"{_PATH}. Several PATHs are checked one by one, without figures, and only --here and --quiet "
-            "may be given with them. To check files that belong together, give their directory",
-            nargs="+",
-        ),
-        _flag(
-            "--connect",
-            "also ask Consul: whether it is reachable, its leader, its agent, the token's rights; this "
-            "changes nothing",
-        ),
-        _flag(
-            "--here",
-            "check for this machine and for the user who runs this: a hook that cannot start here (a missing "
-            "program, an unknown user) or a secret that cannot be read is an error, not a warning",
-        ),
-        _flag("--quiet", "print only the faults and the verdict, which is the last line"),
-        _flag("--json", "print one JSON document, also for errors"),
+        {
+            "paths PATH": _details(
+                f"{_PATH}. Several PATHs are checked one by one, without figures, and only --here and "
+                "--quiet may be given with them. To check files that belong together, give their directory",
+                nargs="+",
+            ),
+            "--connect": "also ask Consul: whether it is reachable, its leader, its agent, the token's "
+            "rights; this changes nothing",
+            "--here": "check for this machine and for the user who runs this: a hook that cannot start here "
+            "(a missing program, an unknown user) or a secret that cannot be read is an error, not a warning",
+            "--quiet": "print only the faults and the verdict, which is the last line",
+            "--json": "print one JSON document, also for errors",
+        },
     ),
     "policy": CommandSpec(
         "print the policy with exactly the rights in Consul that a configuration needs",
@@ -206,21 +203,21 @@ COMMANDS = {
             UNREACHABLE: "the agent does not tell the name of its node, which the rules need: give --node",
             CONFIGURATION: "the configuration is invalid",
         },
-        _argument("PATH", _PATH),
-        _argument(
-            "--node NAME",
-            "the agent's node, as Consul names it (default: the agent is asked, which needs the right "
-            "to read it)",
-            values.node,
-        ),
-        _argument(
-            "--for PURPOSE",
-            "daemon: what run needs; observer: members, leader, wait, sessions, status --cluster and verify; "
-            "operator: these, and sessions destroy, limit, drain (default: %(default)s)",
-            dest="purpose",
-            choices=list(POLICY_PURPOSES),
-            default=POLICY_PURPOSES[0],
-        ),
+        {
+            "PATH": _PATH,
+            "--node NAME": _details(
+                "the agent's node, as Consul names it (default: the agent is asked, which needs the right to "
+                "read it)",
+                values.node,
+            ),
+            "--for PURPOSE": _details(
+                "daemon: what run needs; observer: members, leader, wait, sessions, status --cluster and "
+                "verify; operator: these, and sessions destroy, limit, drain (default: %(default)s)",
+                dest="purpose",
+                choices=list(POLICY_PURPOSES),
+                default=POLICY_PURPOSES[0],
+            ),
+        },
     ),
     "plan": CommandSpec(
         "print the session block that meets your wishes, with its sums",
@@ -230,64 +227,49 @@ COMMANDS = {
             DONE: "the block was printed as YAML, with its sums and the warnings of check as comments",
             NEGATIVE: "no session block meets the wishes; standard error names the nearest wishes",
         },
-        _argument(
-            "--failover DURATION",
-            "how long after a crash of the holder's machine another node holds at the latest, while Consul "
-            "keeps its leader: the figure failover of check. This wish, the next one or both must be given",
-        ),
-        _argument(
-            "--failover-usually DURATION",
-            "how long after a crash of the holder's machine another node usually holds, because Consul's "
-            "gossip notices the crash. The block then has the check serfHealth",
-        ),
-        _argument(
-            "--on-lose DURATION",
-            "how long everything may take that ends after a loss: the figure lose_time of check, which is "
-            "timeout + kill_after of each hook of on_lose and on_lose_failure, stop_timeout of run, and the "
-            "longest kill_after of on_acquire",
-            required=True,
-        ),
-        _argument(
-            "--silence DURATION",
-            "how long Consul may be silent, or this node be cut off from it, without a loss: the figures "
-            "silence and cut off of check (default: half a second more than --leader-change of silence, "
-            "below which check warns; any cut off)",
-        ),
-        _argument(
-            "--leader-change DURATION",
-            "how long a change of the leader of Consul's servers takes: consul.leader_change of the file "
-            "(default: 14s, which is right for the default raft_multiplier)",
-            default=14.0,
-        ),
-        _argument(
-            "--probe-interval DURATION",
-            "gossip_lan.probe_interval of every agent and server of Consul (default: 1s)",
-            values.probe_interval_s,
-            default=1.0,
-        ),
-        _argument(
-            "--suspicion-mult N",
-            "gossip_lan.suspicion_mult of every agent and server of Consul (default: 4)",
-            values.suspicion_mult,
-            default=4,
-            dest="suspicion_mult",
-        ),
-        _argument(
-            "--watchdog DURATION",
-            "the timeout of the machine's watchdog, watchdog.timeout of the file (default: there is none)",
-        ),
-        _argument(
-            "--fence DURATION",
-            "how long the command of fence takes to switch a machine off. The block then counts on "
-            "fence: {exclusive: true} (default: there is no fence)",
-        ),
-        _argument(
-            "--checks CHECKS",
-            "node_checks of the session, such as serfHealth; several are separated by commas",
-            values.checks,
-            default=(),
-            dest="node_checks",
-        ),
+        {
+            "--failover DURATION": "how long after a crash of the holder's machine another node holds at the "
+            "latest, while Consul keeps its leader: the figure failover of check. This wish, the next one or "
+            "both must be given",
+            "--failover-usually DURATION": "how long after a crash of the holder's machine another node "
+            "usually holds, because Consul's gossip notices the crash. The block then has the check "
+            "serfHealth",
+            "--on-lose DURATION": _details(
+                "how long everything may take that ends after a loss: the figure lose_time of check, which "
+                "is timeout + kill_after of each hook of on_lose and on_lose_failure, stop_timeout of run, "
+                "and the longest kill_after of on_acquire",
+                required=True,
+            ),
+            "--silence DURATION": "how long Consul may be silent, or this node be cut off from it, without a "
+            "loss: the figures silence and cut off of check (default: half a second more than "
+            "--leader-change of silence, below which check warns; any cut off)",
+            "--leader-change DURATION": _details(
+                "how long a change of the leader of Consul's servers takes: consul.leader_change of the file "
+                "(default: 14s, which is right for the default raft_multiplier)",
+                default=14.0,
+            ),
+            "--probe-interval DURATION": _details(
+                "gossip_lan.probe_interval of every agent and server of Consul (default: 1s)",
+                values.probe_interval_s,
+                default=1.0,
+            ),
+            "--suspicion-mult N": _details(
+                "gossip_lan.suspicion_mult of every agent and server of Consul (default: 4)",
+                values.suspicion_mult,
+                default=4,
+                dest="suspicion_mult",
+            ),
+            "--watchdog DURATION": "the timeout of the machine's watchdog, watchdog.timeout of the file "
+            "(default: there is none)",
+            "--fence DURATION": "how long the command of fence takes to switch a machine off. The block then "
+            "counts on fence: {exclusive: true} (default: there is no fence)",
+            "--checks CHECKS": _details(
+                "node_checks of the session, such as serfHealth; several are separated by commas",
+                values.checks,
+                default=(),
+                dest="node_checks",
+            ),
+        },
     ),
     "test-hook": CommandSpec(
         "run one hook as the daemon would, and print its output, result and duration",
@@ -299,26 +281,20 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such election, semaphore or hook",
             CONFIGURATION: "the configuration cannot be used",
         },
-        _argument("NAME", _CONFIGURED),
-        _argument(
-            "HOOK",
-            "the hook's place, such as on_lose[0], candidate_check or fence, or its name. The hook really "
-            "acts, and Consul is not asked. Not covered: run, which does not end by itself; retries; the "
-            "environment, folder, limits and sandbox of the unit, because the hook has those of this "
+        {
+            "NAME": _CONFIGURED,
+            "HOOK": "the hook's place, such as on_lose[0], candidate_check or fence, or its name. The hook "
+            "really acts, and Consul is not asked. Not covered: run, which does not end by itself; retries; "
+            "the environment, folder, limits and sandbox of the unit, because the hook has those of this "
             "command",
-        ),
-        _argument(
-            "--reason REASON",
-            "the reason that the hook is given (default: acquired, shutdown, lose-failed, leader-changed or "
-            "scheduled)",
-        ),
-        _argument(
-            "--target TARGET",
-            "the machine that fence switches off, as fence.target of its file names it, or else as its node "
-            "in Consul is named. fence does not run without it; on_acquire then follows such a fence",
-        ),
-        _flag("--yes", "with fence: do not ask on the terminal whether to switch off this machine itself"),
-        _CONFIG,
+            "--reason REASON": "the reason that the hook is given (default: acquired, shutdown, lose-failed, "
+            "leader-changed or scheduled)",
+            "--target TARGET": "the machine that fence switches off, as fence.target of its file names it, "
+            "or else as its node in Consul is named. fence does not run without it; on_acquire then follows "
+            "such a fence",
+            "--yes": "with fence: do not ask on the terminal whether to switch off this machine itself",
+            **_CONFIG,
+        },
     ),
     "lock": CommandSpec(
         "hold a lock while a command runs, without a daemon: for cron, CI and containers",
@@ -336,38 +312,35 @@ COMMANDS = {
             NOT_EXECUTABLE: "the command cannot be started",
             NOT_FOUND: "there is no such program",
         },
-        _argument(
-            "-n N", "a semaphore: at most N may hold a slot below the prefix KEY", values.limit, dest="limit"
-        ),
-        _argument(
-            "--wait DURATION",
-            "how long to wait for the lock, a day at most; 0: try once (default: no limit)",
-            values.wait_s,
-        ),
-        _argument(
-            "--every DURATION",
-            "run COMMAND at most once in this time on all machines together, whatever their clocks say; "
-            "--wait is then at least 1s",
-            values.every_s,
-        ),
-        _argument("--ttl DURATION", "the TTL of the session (default: 10s)", values.ttl, dest="ttl"),
-        _argument(
-            "--lock-delay DURATION",
-            "how long the lock stays closed to others after a loss; the command must end in that time "
-            "(default: 30s)",
-            values.lock_delay,
-            dest="lock_delay",
-        ),
-        _argument(
-            "--on-lost SIGNAL",
-            "TERM: a loss of the lock ends the command by TERM, and by KILL after 5 s; KILL: by KILL at once "
-            "(default: %(default)s)",
-            choices=["TERM", "KILL"],
-            default="TERM",
-        ),
-        _flag("--verbose", "print to standard error what happens to the lock"),
-        _argument("KEY", "a key in Consul; `consul lock P` has the key P/.lock. With -n: a prefix"),
-        ARGV,
+        {
+            "-n N": _details(
+                "a semaphore: at most N may hold a slot below the prefix KEY", values.limit, dest="limit"
+            ),
+            "--wait DURATION": _details(
+                "how long to wait for the lock, a day at most; 0: try once (default: no limit)", values.wait_s
+            ),
+            "--every DURATION": _details(
+                "run COMMAND at most once in this time on all machines together, whatever their clocks say; "
+                "--wait is then at least 1s",
+                values.every_s,
+            ),
+            "--ttl DURATION": _details("the TTL of the session (default: 10s)", values.ttl, dest="ttl"),
+            "--lock-delay DURATION": _details(
+                "how long the lock stays closed to others after a loss; the command must end in that time "
+                "(default: 30s)",
+                values.lock_delay,
+                dest="lock_delay",
+            ),
+            "--on-lost SIGNAL": _details(
+                "TERM: a loss of the lock ends the command by TERM, and by KILL after 5 s; KILL: by KILL at "
+                "once (default: %(default)s)",
+                choices=["TERM", "KILL"],
+                default="TERM",
+            ),
+            "--verbose": "print to standard error what happens to the lock",
+            "KEY": "a key in Consul; `consul lock P` has the key P/.lock. With -n: a prefix",
+        },
+        _ARGV,
     ),
     "leader": CommandSpec(
         "print the current leader's value",
@@ -379,11 +352,11 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such election",
             **_ASKS_CONSUL,
         },
-        OneOf(_argument("NAME", "an election of the configuration", nargs="?"), _KEY, required=True),
-        _flag(
-            "--json", "print one JSON document with value, session, node, TTL, lock-delay and fencing token"
-        ),
-        _CONFIG_OR_NONE,
+        OneOf({"NAME": _details("an election of the configuration", nargs="?"), **_KEY}, required=True),
+        {
+            "--json": "print one JSON document with value, session, node, TTL, lock-delay and fencing token",
+            **_CONFIG_OR_NONE,
+        },
     ),
     "members": CommandSpec(
         "list the nodes that take part in an election or semaphore now",
@@ -394,9 +367,7 @@ COMMANDS = {
             NEGATIVE: "nobody takes part, as far as the token may read",
             **_ASKS_CONSUL_FOR_ITEM,
         },
-        _argument("NAME", _CONFIGURED),
-        _JSON,
-        _CONFIG,
+        {"NAME": _CONFIGURED, **_JSON, **_CONFIG},
     ),
     "history": CommandSpec(
         "list who led an election, and why that changed, the newest tenure first",
@@ -409,10 +380,12 @@ COMMANDS = {
             UNREACHABLE: f"{_ASKS_CONSUL[UNREACHABLE]}, or the token may not read the key",
             CONFIGURATION: f"{_ASKS_CONSUL[CONFIGURATION]}, or the configuration has no section fleet",
         },
-        _argument("NAME", "an election of the configuration"),
-        _argument("--limit N", "print only the newest N tenures", values.limit),
-        _JSON,
-        _CONFIG,
+        {
+            "NAME": "an election of the configuration",
+            "--limit N": _details("print only the newest N tenures", values.limit),
+            **_JSON,
+            **_CONFIG,
+        },
     ),
     "sessions": CommandSpec(
         "list the sessions of supervisors and what each holds, or destroy one",
@@ -423,21 +396,19 @@ COMMANDS = {
             NEGATIVE: "destroy: there is no such session of a supervisor, or you did not confirm the command",
             **_ASKS_CONSUL,
         },
-        _argument(
-            "destroy",
-            "end the session ID; first print what it holds, and when a rival may take it",
-            choices=["destroy"],
-            nargs="?",
-        ),
-        _argument("session ID", "the session to destroy", nargs="?"),
-        _flag(
-            "--orphans",
-            "only sessions without a part in any item, whose node has another session of this name: one with "
-            "a part, or a newer one",
-        ),
-        _JSON,
-        _flag("--yes", "with destroy: do not ask on the terminal whether to do it"),
-        _CONFIG,
+        {
+            "destroy": _details(
+                "end the session ID; first print what it holds, and when a rival may take it",
+                choices=["destroy"],
+                nargs="?",
+            ),
+            "session ID": _details("the session to destroy", nargs="?"),
+            "--orphans": "only sessions without a part in any item, whose node has another session of this "
+            "name: one with a part, or a newer one",
+            **_JSON,
+            "--yes": "with destroy: do not ask on the terminal whether to do it",
+            **_CONFIG,
+        },
     ),
     "wait": CommandSpec(
         "wait until an election or semaphore is held or free",
@@ -450,24 +421,24 @@ COMMANDS = {
             UNREACHABLE: "Consul, or with --for holding the daemon, did not answer at the end of the time",
             CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
         },
-        _argument("NAME", f"{_CONFIGURED}; with --for holding, of the daemon"),
-        _argument(
-            "--for STATE",
-            "holding: this node holds it, and on_acquire has finished; leader: a node holds the key of the "
-            "election; candidate: a node waits for it; free: nobody holds the key, or a slot of "
-            "the semaphore is not taken",
-            dest="state",
-            choices=["holding", "leader", "candidate", "free"],
-            required=True,
-        ),
-        _argument(
-            "--timeout DURATION",
-            "how long to wait, a day at most; 0s: look once (default: %(default)s)",
-            values.timeout_s,
-            default="60s",
-        ),
-        _argument("--socket PATH", "with --for holding: the daemon's control socket", values.socket),
-        _argument("--config PATH", f"configuration (default: {DEFAULT_CONFIG})"),
+        {
+            "NAME": f"{_CONFIGURED}; with --for holding, of the daemon",
+            "--for STATE": _details(
+                "holding: this node holds it, and on_acquire has finished; leader: a node holds the key of "
+                "the election; candidate: a node waits for it; free: nobody holds the key, or a slot of the "
+                "semaphore is not taken",
+                dest="state",
+                choices=["holding", "leader", "candidate", "free"],
+                required=True,
+            ),
+            "--timeout DURATION": _details(
+                "how long to wait, a day at most; 0s: look once (default: %(default)s)",
+                values.timeout_s,
+                default="60s",
+            ),
+            "--socket PATH": _details("with --for holding: the daemon's control socket", values.socket),
+            "--config PATH": f"configuration (default: {DEFAULT_CONFIG})",
+        },
     ),
     "verify": CommandSpec(
         "ask Consul whether a session still holds a key or a slot",
@@ -480,15 +451,17 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such election or semaphore",
             CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
         },
-        OneOf(_argument("NAME", _CONFIGURED, nargs="?"), _KEY, required=True),
-        _argument("--session ID", "CONSUL_SUPERVISOR_SESSION of a hook", required=True),
-        _argument(
-            "--lock-index N",
-            "CONSUL_SUPERVISOR_LOCK_INDEX of a hook: the answer is also no if the session has locked the key "
-            "again. A plain PUT on the key sets the index to 0 in Consul; then the session alone decides",
-            values.index,
-        ),
-        _CONFIG_OR_NONE,
+        OneOf({"NAME": _details(_CONFIGURED, nargs="?"), **_KEY}, required=True),
+        {
+            "--session ID": _details("CONSUL_SUPERVISOR_SESSION of a hook", required=True),
+            "--lock-index N": _details(
+                "CONSUL_SUPERVISOR_LOCK_INDEX of a hook: the answer is also no if the session has locked the "
+                "key again. A plain PUT on the key sets the index to 0 in Consul; then the session alone "
+                "decides",
+                values.index,
+            ),
+            **_CONFIG_OR_NONE,
+        },
     ),
     "limit": CommandSpec(
         "change in Consul how many nodes may hold a semaphore",
@@ -500,10 +473,12 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such semaphore",
             **_ASKS_CONSUL,
         },
-        _argument("NAME", "a semaphore of the configuration"),
-        _argument("limit N", "how many nodes may hold a slot; a lower limit evicts nobody", values.limit),
-        _flag("--quiet", "print nothing when the limit is written, for scripts"),
-        _CONFIG,
+        {
+            "NAME": "a semaphore of the configuration",
+            "limit N": _details("how many nodes may hold a slot; a lower limit evicts nobody", values.limit),
+            "--quiet": "print nothing when the limit is written, for scripts",
+            **_CONFIG,
+        },
     ),
     "status": CommandSpec(
         "show this node's part in each election and semaphore",
@@ -516,19 +491,19 @@ COMMANDS = {
             UNREACHABLE: "the daemon, or with --cluster Consul, is unreachable or did not answer",
             CONFIGURATION: f"{_NO_PLACE}; with --cluster: {_ASKS_CONSUL[CONFIGURATION]}",
         },
-        _argument("NAME", "show only this election or semaphore", nargs="?"),
-        _flag(
-            "--cluster",
-            "show the members of each election and semaphore of the configuration, by Consul and without the "
-            "daemon",
-        ),
+        {
+            "NAME": _details("show only this election or semaphore", nargs="?"),
+            "--cluster": "show the members of each election and semaphore of the configuration, by Consul "
+            "and without the daemon",
+        },
         OneOf(
-            _flag("--json", "print the daemon's JSON unchanged"),
-            _flag("--watch", "draw the status on the terminal each second, until Ctrl-C"),
+            {
+                "--json": "print the daemon's JSON unchanged",
+                "--watch": "draw the status on the terminal each second, until Ctrl-C",
+            },
             required=False,
         ),
-        _flag("--exit-code", "end with 1 if the daemon is not healthy"),
-        *_SOCKET,
+        {"--exit-code": "end with 1 if the daemon is not healthy", **_SOCKET},
     ),
     "events": CommandSpec(
         "list the tenures and commands of this node, also from before a restart",
@@ -538,10 +513,12 @@ COMMANDS = {
             **_ASKS_FOR_ITEM,
             DONE: "the events were printed; those of a daemon that does not run come from its state_dir",
         },
-        _argument("NAME", "only events of this election or semaphore", nargs="?"),
-        _argument("--since DURATION", "only events of the last DURATION, such as 1h30m"),
-        _flag("--json", "print one JSON document"),
-        *_SOCKET,
+        {
+            "NAME": _details("only events of this election or semaphore", nargs="?"),
+            "--since DURATION": "only events of the last DURATION, such as 1h30m",
+            "--json": "print one JSON document",
+            **_SOCKET,
+        },
     ),
     "holds": CommandSpec(
         "report by the exit code whether this node holds an item now",
@@ -552,8 +529,7 @@ COMMANDS = {
             NEGATIVE: "this node does not hold it",
             **_ASKS_FOR_ITEM,
         },
-        _NAME,
-        *_SOCKET,
+        {**_NAME, **_SOCKET},
     ),
     "recover": CommandSpec(
         "release a stuck item, once nothing of it acts here",
@@ -564,8 +540,7 @@ COMMANDS = {
             NEGATIVE: "the item is not stuck",
             **_ASKS_FOR_ITEM,
         },
-        _argument("NAME", "an election or semaphore that is stuck"),
-        *_ORDER,
+        {"NAME": "an election or semaphore that is stuck", **_ORDER},
     ),
     "confirm-off": CommandSpec(
         "confirm that the machine for which an item waits is off, so that this node acts",
@@ -576,8 +551,7 @@ COMMANDS = {
             NEGATIVE: "the item waits for no machine to be off",
             **_ASKS_FOR_ITEM,
         },
-        _argument("NAME", "an election that waits, by the words of `status`"),
-        *_ORDER,
+        {"NAME": "an election that waits, by the words of `status`", **_ORDER},
     ),
     "pause": CommandSpec(
         "stop contending until resume or for a time, even over restarts",
@@ -590,9 +564,7 @@ COMMANDS = {
             **_ORDERED,
         },
         _NAME_OR_ALL,
-        _PAUSE_FOR,
-        _EVERYWHERE,
-        *_ORDER,
+        {**_PAUSE_FOR, **_EVERYWHERE, **_ORDER},
     ),
     "resume": CommandSpec(
         "contend again at once: end a pause, or the rest after step-down",
@@ -605,8 +577,7 @@ COMMANDS = {
             **_ORDERED,
         },
         _NAME_OR_ALL,
-        _EVERYWHERE,
-        *_ORDER,
+        {**_EVERYWHERE, **_ORDER},
     ),
     "step-down": CommandSpec(
         "hand over the lock, and return when another node holds it; with fleet also on any other node",
@@ -615,30 +586,29 @@ COMMANDS = {
         {
             DONE: "the holder has released it, and another node holds it; with --to, the node that was named",
             NEGATIVE: "no other node took over in time, or this node does not hold it, or cannot release it; "
-            "with fleet, where another node holds it: it did not follow the order in time; "
-            "with --to also: NODE is not exactly one waiting node, or another node took over; with --all: of "
-            "one at least",
+            "with fleet, where another node holds it: it did not follow the order in time; with --to also: "
+            "NODE is not exactly one waiting node, or another node took over; with --all: of one at least",
             **_ASKS_FOR_ITEM,
         },
         OneOf(
-            _argument("NAME", _ITEM, nargs="?"),
-            _flag("--all", "all elections and semaphores that this node holds, at the same time"),
+            {
+                "NAME": _details(_ITEM, nargs="?"),
+                "--all": "all elections and semaphores that this node holds, at the same time",
+            },
             required=True,
         ),
-        _argument(
-            "--for DURATION",
-            "do not contend for this long afterwards, a day at most (default: %(default)s)",
-            values.rest_s,
-            default="60s",
-            dest="rest_s",
-        ),
-        _argument(
-            "--to NODE",
-            "hand over to this waiting node: its node name in Consul, or the id of its session. The others "
-            "leave the key to it for 10 s. For elections only, and not with --all; the token needs the right "
-            "to read sessions",
-        ),
-        *_ORDER,
+        {
+            "--for DURATION": _details(
+                "do not contend for this long afterwards, a day at most (default: %(default)s)",
+                values.rest_s,
+                default="60s",
+                dest="rest_s",
+            ),
+            "--to NODE": "hand over to this waiting node: its node name in Consul, or the id of its session. "
+            "The others leave the key to it for 10 s. For elections only, and not with --all; the token "
+            "needs the right to read sessions",
+            **_ORDER,
+        },
     ),
     "drain": CommandSpec(
         "take this node out of all elections and semaphores: pause all, hand over what it holds",
@@ -653,9 +623,11 @@ COMMANDS = {
             UNREACHABLE: "the daemon, or Consul, is unreachable or did not answer",
             CONFIGURATION: "the configuration, which names Consul, cannot be used; not with --force",
         },
-        _PAUSE_FOR,
-        _flag("--force", "do not ask Consul whether another node takes part in what this node holds"),
-        *_ORDER,
+        {
+            **_PAUSE_FOR,
+            "--force": "do not ask Consul whether another node takes part in what this node holds",
+            **_ORDER,
+        },
     ),
     "undrain": CommandSpec(
         "end the pause of all elections and semaphores of this node",
@@ -666,13 +638,14 @@ COMMANDS = {
             NEGATIVE: "with --wait: not within the time, as standard error says; or it cannot be recorded",
             **_ASKS_DAEMON,
         },
-        _argument(
-            "--wait DURATION",
-            "return once this node is healthy and waits or holds everywhere, a day at most; also wait for a "
-            "daemon that is not up yet",
-            values.timeout_s,
-        ),
-        *_ORDER,
+        {
+            "--wait DURATION": _details(
+                "return once this node is healthy and waits or holds everywhere, a day at most; also wait "
+                "for a daemon that is not up yet",
+                values.timeout_s,
+            ),
+            **_ORDER,
+        },
     ),
     "reload": CommandSpec(
         "apply the configuration as it is now, and print what changed",
@@ -681,11 +654,10 @@ COMMANDS = {
         {
             **_ASKS_DAEMON,
             DONE: "the daemon follows the configuration as it is now",
-            CONFIGURATION: "nothing has changed: the configuration has faults, or needs a restart; "
-            f"or {_NO_PLACE}",
+            CONFIGURATION: "nothing has changed: the configuration has faults, or needs a restart; or "
+            f"{_NO_PLACE}",
         },
-        _QUIET,
-        *_SOCKET,
+        {**_QUIET, **_SOCKET},
     ),
     "drill": CommandSpec(
         "rehearse a configuration on this machine",
@@ -697,26 +669,27 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such election or semaphore",
             CONFIGURATION: "the configuration is invalid",
         },
-        _argument("PATH", _PATH),
-        _argument(
-            "names NAME", f"{_CONFIGURED} (default: all of them, but of each for_each only one)", nargs="*"
-        ),
-        _flag("--all", "every item of each for_each, one after the other"),
-        _argument(
-            "--hooks KIND",
-            "recorders: hooks only record that they ran; real: the commands of the file run on this machine, "
-            "with their users, folders and times (default: %(default)s)",
-            choices=list(DRILL_HOOKS),
-            default=DRILL_HOOKS[0],
-        ),
-        _argument(
-            "--speed N",
-            "divide ttl, lock_delay or prune_delay, acquire_delay and rejoin_delay by N, and with recorders "
-            "the times of hooks, but leave the lease 3 s of room; 1: divide nothing (default: 10)",
-            values.speed,
-            default=DRILL_SPEED,
-        ),
-        _JSON,
+        {
+            "PATH": _PATH,
+            "names NAME": _details(
+                f"{_CONFIGURED} (default: all of them, but of each for_each only one)", nargs="*"
+            ),
+            "--all": "every item of each for_each, one after the other",
+            "--hooks KIND": _details(
+                "recorders: hooks only record that they ran; real: the commands of the file run on this "
+                "machine, with their users, folders and times (default: %(default)s)",
+                choices=list(DRILL_HOOKS),
+                default=DRILL_HOOKS[0],
+            ),
+            "--speed N": _details(
+                "divide ttl, lock_delay or prune_delay, acquire_delay and rejoin_delay by N, and with "
+                "recorders the times of hooks, but leave the lease 3 s of room; 1: divide nothing (default: "
+                "10)",
+                values.speed,
+                default=DRILL_SPEED,
+            ),
+            **_JSON,
+        },
     ),
     "demo": CommandSpec(
         "watch an election, a failover and a semaphore, in about ten seconds",
@@ -729,22 +702,17 @@ COMMANDS = {
         "dev-agent --port 8500",
         "local_commands:dev_agent",
         {DONE: "stopped by a signal", NEGATIVE: "it cannot listen on this port"},
-        _argument(
-            "--port N",
-            "the port on 127.0.0.1; 0: any free one (default: %(default)s)",
-            values.port,
-            default=8500,
-        ),
-        _argument(
-            "--session-ttl-min DURATION",
-            "the shortest TTL that the agent allows (default: %(default)s; a real Consul's is 10s)",
-            default="1s",
-        ),
-        _flag(
-            "--client-agent",
-            "answer as a client agent does, which most machines run: an error of its servers begins with "
-            "'rpc error making call: '",
-        ),
+        {
+            "--port N": _details(
+                "the port on 127.0.0.1; 0: any free one (default: %(default)s)", values.port, default=8500
+            ),
+            "--session-ttl-min DURATION": _details(
+                "the shortest TTL that the agent allows (default: %(default)s; a real Consul's is 10s)",
+                default="1s",
+            ),
+            "--client-agent": "answer as a client agent does, which most machines run: an error of its "
+            "servers begins with 'rpc error making call: '",
+        },
     ),
     "schema": CommandSpec(
         "print the JSON Schema of the configuration",
@@ -760,14 +728,14 @@ COMMANDS = {
             DONE: "the names of elections or semaphores, or the choices of an option, were printed, as far "
             "as they are found within a second"
         },
-        _argument("LINE", "a command line up to the cursor"),
+        {"LINE": "a command line up to the cursor"},
     ),
     "help": CommandSpec(
         "print this help, or the help of one command",
         "help step-down",
         "local_commands:help",
         {DONE: "the help was printed"},
-        _argument("topic COMMAND", "the command (default: all commands)", nargs="?"),
+        {"topic COMMAND": _details("the command (default: all commands)", nargs="?")},
     ),
     "version": CommandSpec(
         "print the version", "version", "local_commands:version", {DONE: "the version was printed"}

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from supervisor.commands.cli.arguments import parser
-from supervisor.commands.cli.commands import COMMANDS, DEFAULT_CONFIG, Argument
+from supervisor.commands.cli.commands import COMMANDS, DEFAULT_CONFIG, Argument, OneOf, parsed
 from supervisor.commands.cli.daemon_commands import socket_path
 from supervisor.commands.cli.exit_codes import DONE
 from supervisor.errors import CommandError
@@ -77,7 +77,7 @@ def _option_at_end(words: list[str]) -> Argument | None:
     if words[0] not in COMMANDS or "--" in words:
         return None
     for each in COMMANDS[words[0]].arguments:
-        for argument in (each,) if isinstance(each, Argument) else (each.first, each.second):
+        for argument in parsed(each.arguments if isinstance(each, OneOf) else each):
             if argument.name == words[-1] and argument.name.startswith("-"):
                 return None if "action" in argument.details else argument
     return None

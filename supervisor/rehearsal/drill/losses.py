@@ -1,11 +1,8 @@
 """The promises that each way to lose a lock has in common, and the next holder after it."""
 
-from collections.abc import Iterator
-
 from supervisor.config.formats.durations import format_duration
 from supervisor.rehearsal.drill.backstage import until
 from supervisor.rehearsal.drill.bounds import acquire_s
-from supervisor.rehearsal.drill.promises import Promise, at_least, at_most, yes
 from supervisor.rehearsal.drill.recorders import RecordedRun
 from supervisor.rehearsal.drill.stage import DrillCluster
 from supervisor.rehearsal.drill.tenures import ObservedTenure
@@ -13,30 +10,28 @@ from supervisor.rehearsal.drill.tenures import ObservedTenure
 FAILURES_MAX = 2  # of on_lose in one line
 
 
-def exclusive(stage: DrillCluster) -> Promise:
+def exclusive(stage: DrillCluster) -> None:
     what, limit = "holders at once", stage.limit
     if stage.item.accept_overlap:
-        return Promise(what, "no limit, because accept_overlap is true", str(stage.most), kept=True)
-    return Promise(what, f"at most {limit}", str(stage.most), stage.most <= limit)
+        stage.judge(what, "no limit, because accept_overlap is true", str(stage.most), kept=True)
+    else:
+        stage.judge(what, f"at most {limit}", str(stage.most), stage.most <= limit)
 
 
-def in_order(stage: DrillCluster, tenure: ObservedTenure) -> Iterator[Promise]:
-    """Yield the promises about on_lose of this tenure, where the item has on_lose."""
-    yield from succeeded(stage, tenure)
+def in_order(stage: DrillCluster, tenure: ObservedTenure) -> None:
+    succeeded(stage, tenure)
     if stage.item.on_lose:
         in_time = tenure.node not in stage.disorder
-        yield yes("on_lose ends before the release", in_time, "released before its end")
+        stage.yes("on_lose ends before the release", in_time, "released before its end")
 
 
-def succeeded(stage: DrillCluster, tenure: ObservedTenure) -> Iterator[Promise]:
-    """Yield the promise that every hook of on_lose succeeds, where the item has on_lose."""
+def succeeded(stage: DrillCluster, tenure: ObservedTenure) -> None:
     if not stage.item.on_lose:
         return
-    what = "on_lose succeeds"
     done = {attempt.place for attempt in tenure.of("on_lose") if attempt.succeeded}
     wrong = [_failure(stage, one) for one in tenure.of("on_lose") if one.place not in done]
     otherwise = "; ".join(wrong[:FAILURES_MAX]) if tenure.of("on_lose") else "on_lose did not run"
-    yield yes(what, len(done) == len(stage.item.on_lose), otherwise)
+    stage.yes("on_lose succeeds", len(done) == len(stage.item.on_lose), otherwise)
 
 
 def _failure(stage: DrillCluster, attempt: RecordedRun) -> str:
@@ -49,18 +44,18 @@ def _failure(stage: DrillCluster, attempt: RecordedRun) -> str:
     return f"{hook.name} {attempt.ending} after {format_duration(taken_s)} (timeout {timeout})"
 
 
-def lose_time(stage: DrillCluster, tenure: ObservedTenure, at: float) -> Iterator[Promise]:
+def lose_time(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
     if stage.item.on_lose or stage.item.run:
         taken_s = elapsed_s(at, tenure.lost_at)
-        yield at_most("losing has ended (lose_time)", stage.lease.lose_time_s, taken_s)
+        stage.at_most("losing has ended (lose_time)", stage.lease.lose_time_s, taken_s)
 
 
-def spare(stage: DrillCluster, tenure: ObservedTenure, following: ObservedTenure | None) -> Iterator[Promise]:
-    """Yield the promise that a margin lies between the end of on_lose and the next holder."""
+def spare(stage: DrillCluster, tenure: ObservedTenure, following: ObservedTenure | None) -> None:
+    """Judge the promise that a margin lies between the end of on_lose and the next holder."""
     if stage.item.accept_overlap or not stage.item.on_lose:
         return
     spare_s = None if tenure.lost_at is None else after(tenure.lost_at, following)
-    yield at_least("from the end of on_lose to the next holder (margin)", stage.lease.margin_s, spare_s)
+    stage.at_least("from the end of on_lose to the next holder (margin)", stage.lease.margin_s, spare_s)
 
 
 async def next_holder(stage: DrillCluster, at: float, within_s: float) -> ObservedTenure | None:

@@ -37,7 +37,7 @@ from supervisor.rehearsal.drill.losses import (
     spare,
     succeeded,
 )
-from supervisor.rehearsal.drill.promises import ALLOWANCE_S, Played, Promise, at_least, at_most, yes
+from supervisor.rehearsal.drill.promises import ALLOWANCE_S, Played
 from supervisor.rehearsal.drill.recorders import FAIL, FENCE, HANG
 from supervisor.rehearsal.drill.stage import DrillCluster
 from supervisor.rehearsal.drill.tenures import ObservedTenure
@@ -57,10 +57,14 @@ class Play:
 
 
 async def perform(play: Play, stage: DrillCluster) -> Played:
+    is_ready = play.act is start or not stage.item.contend or await settle(stage)
     stage.begin()
-    await play.act(stage)
-    if stage.item.contend:
-        stage.judge(exclusive(stage))
+    if is_ready:
+        await play.act(stage)
+    else:
+        _not_settled(stage)
+    if is_ready and stage.item.contend:
+        exclusive(stage)
     return Played(play.name, play.title, tuple(stage.promises), tuple(stage.lines))
 
 
@@ -74,19 +78,17 @@ async def start(stage: DrillCluster) -> None:
     is_held = await settle(stage)
     what = "nodes that hold" if isinstance(stage.item, SemaphoreSettings) else "a node holds"
     if not is_held:
-        stage.judge(not_settled(stage))
+        _not_settled(stage)
     else:
         last_at = max(tenure.since for tenure in stage.holding)
-        stage.judge(
-            Promise(what, str(stage.limit), f"{len(stage.holding)} after {last_at - began_at:.2f}s", True)
-        )
+        stage.judge(what, str(stage.limit), f"{len(stage.holding)} after {last_at - began_at:.2f}s", True)
 
 
-def not_settled(stage: DrillCluster) -> Promise:
+def _not_settled(stage: DrillCluster) -> None:
     why = stage.why_none() or next(filter(None, map(stage.last_problem, NODES)), "")
     promised = f"{stage.limit} and {len(NODES) - stage.limit}"
     found = f"{len(stage.holding)} and {len(stage.candidates)}"
-    return Promise("nodes that hold, and that wait", promised, f"{found}; {why}".rstrip("; "), kept=False)
+    stage.judge("nodes that hold, and that wait", promised, f"{found}; {why}".rstrip("; "), kept=False)
 
 
 async def settle(stage: DrillCluster) -> bool:
@@ -116,7 +118,7 @@ async def planned_stop(stage: DrillCluster) -> None:
     tenure, at = _holder(stage), time.monotonic()
     code = await stage.stop(tenure.node)
     await _handed_over(stage, tenure, at)
-    stage.judge(Promise("exit code of the supervisor", "0", str(code), code == 0))
+    stage.judge("exit code of the supervisor", "0", str(code), code == 0)
 
 
 async def step_down(stage: DrillCluster) -> None:
@@ -129,11 +131,11 @@ async def step_down(stage: DrillCluster) -> None:
     at = tenure.lost_from or tenure.freed_at or time.monotonic()
     await _handed_over(stage, tenure, at)
     code = await ended(child, COMMAND_S)
-    stage.judge(Promise("exit code of step-down", "0", str(code), code == 0))
+    stage.judge("exit code of step-down", "0", str(code), code == 0)
     if is_election:
         following = next(iter(stage.since(at)), None)
         found = "nobody" if following is None else following.node
-        stage.judge(Promise("the next holder", named, found, found == named))
+        stage.judge("the next holder", named, found, found == named)
 
 
 async def _handed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
@@ -141,9 +143,10 @@ async def _handed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -
     within_s = limit_s + lose_s(stage.item) + 2 * ALLOWANCE_S
     await until(lambda: bool(stage.since(at)) or tenure.is_stuck, within_s)
     following = await next_holder(stage, at, 0.0 if tenure.is_stuck else ALLOWANCE_S)
-    stage.judge(*in_order(stage, tenure), *lose_time(stage, tenure, at))
+    in_order(stage, tenure)
+    lose_time(stage, tenure, at)
     terms = "lose_time + acquire_delay" if stage.lease.acquire_delay_s else "lose_time"
-    stage.judge(at_most(f"another node is holder ({terms})", limit_s, after(at, following)))
+    stage.at_most(f"another node is holder ({terms})", limit_s, after(at, following))
 
 
 # --- crashes -------------------------------------------------------------------------------------
@@ -164,15 +167,13 @@ async def crash_and_return(stage: DrillCluster) -> None:
     if tenure.session not in stage.sessions:
         await until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
         text = "not in time: its session had ended, and on_lose ran"
-        stage.judge(
-            Promise("a supervisor that is back in time adopts", "or on_lose runs", text, tenure.has_lost)
-        )
+        stage.judge("a supervisor that is back in time adopts", "or on_lose runs", text, tenure.has_lost)
     else:
         back_s = stage.renewed.get(tenure.session, killed_at) - at
         found = f"yes, {format_duration(back_s)} after the crash" if is_adopted() else "no"
-        stage.judge(Promise("its session is adopted", "yes", found, is_adopted()))
-        stage.judge(yes("no hook of on_lose runs", len(tenure.of("on_lose")) == losing))
-        stage.judge(yes("no other node acquires", not stage.since(at)))
+        stage.judge("its session is adopted", "yes", found, is_adopted())
+        stage.yes("no hook of on_lose runs", len(tenure.of("on_lose")) == losing)
+        stage.yes("no other node acquires", not stage.since(at))
 
 
 async def crash(stage: DrillCluster, cue: str | None = None) -> None:
@@ -188,19 +189,19 @@ async def crash(stage: DrillCluster, cue: str | None = None) -> None:
     stage.start(tenure.node)
     if stage.item.on_lose:
         await until(lambda: tenure.has_lost, hold_s(stage.item) + lose_s(stage.item))
-        stage.judge(*succeeded(stage, tenure))
+        succeeded(stage, tenure)
 
 
 async def _failed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
     failover = 2 * (stage.lease.ttl_s or 0.0) + free_s(stage.item) + guard_s(stage.item)
     if stage.lease.ttl_s is None:
         await asyncio.sleep(WITHOUT_TTL_S)
-        stage.judge(yes("nobody takes over without a TTL", not stage.since(at)))
+        stage.yes("nobody takes over without a TTL", not stage.since(at))
         at = time.monotonic()
         stage.mark("", "an operator destroys the session")
         await stage.destroy(tenure.session)
     following = await next_holder(stage, at, failover_s(stage.item))
-    stage.judge(at_most("another node is holder (failover)", failover, after(at, following)))
+    stage.at_most("another node is holder (failover)", failover, after(at, following))
 
 
 async def _lost(stage: DrillCluster, tenure: ObservedTenure, at: float, cue: str) -> None:
@@ -210,12 +211,12 @@ async def _lost(stage: DrillCluster, tenure: ObservedTenure, at: float, cue: str
     stage.mark("", "Consul notices that the machine is lost")
     await stage.destroy(tenure.session)
     await until(lambda: stage.guard is not None, key_s + 2 * ALLOWANCE_S)
-    stage.judge(at_most("another node has the key (lock-delay in Consul)", key_s, after(at, stage.guard)))
+    stage.at_most("another node has the key (lock-delay in Consul)", key_s, after(at, stage.guard))
     if stage.guard is not None:
         await _waited(stage, stage.guard, cue)
     stage.clear(FENCE)
     told = ", ".join(sorted({attempt.reason for attempt in stage.fences}))
-    stage.judge(Promise("fence is to switch off", tenure.node, told or "nobody", told == tenure.node))
+    stage.judge("fence is to switch off", tenure.node, told or "nobody", told == tenure.node)
 
 
 async def _waited(stage: DrillCluster, guard: ObservedTenure, cue: str) -> None:
@@ -224,21 +225,21 @@ async def _waited(stage: DrillCluster, guard: ObservedTenure, cue: str) -> None:
         await _nobody_acts(stage, at, guard_s(stage.item))
         stage.command("confirm-off", stage.item.name, node=guard.node)
         confirmed = await next_holder(stage, at, COMMAND_S)
-        stage.judge(yes("it acts once an operator confirms", confirmed is not None))
+        stage.yes("it acts once an operator confirms", confirmed is not None)
         return
     waited_s = after(at, await next_holder(stage, at, guard_s(stage.item) + 2 * ALLOWANCE_S))
     if cue:
-        stage.judge(at_least("it does not act before the lease is over (lock_delay)", lockout_s, waited_s))
-        stage.judge(at_most("it acts when the lease is over (lock_delay)", lockout_s, waited_s))
+        stage.at_least("it does not act before the lease is over (lock_delay)", lockout_s, waited_s)
+        stage.at_most("it acts when the lease is over (lock_delay)", lockout_s, waited_s)
     else:
-        stage.judge(yes("fence succeeds", any(attempt.succeeded for attempt in stage.fences)))
-        stage.judge(at_most("it acts behind fence (after + timeout)", fence_s(stage.item), waited_s))
+        stage.yes("fence succeeds", any(attempt.succeeded for attempt in stage.fences))
+        stage.at_most("it acts behind fence (after + timeout)", fence_s(stage.item), waited_s)
 
 
 async def _nobody_acts(stage: DrillCluster, at: float, within_s: float) -> None:
     """Judge the promise that no time ends the wait for a fence that is required."""
     following = await next_holder(stage, at, within_s + ALLOWANCE_S)
-    stage.judge(yes("nobody acts before fence succeeds (required)", following is None))
+    stage.yes("nobody acts before fence succeeds (required)", following is None)
 
 
 async def silence(stage: DrillCluster) -> None:
@@ -251,17 +252,15 @@ async def silence(stage: DrillCluster) -> None:
     try:
         await until(lambda: tenure.lost_at is not None, lease.room_s + lose_s(stage.item) + 2 * ALLOWANCE_S)
         if stage.item.on_lose or stage.item.run:
-            stage.judge(at_most("losing begins (room)", lease.room_s, elapsed_s(at, tenure.lost_from)))
+            stage.at_most("losing begins (room)", lease.room_s, elapsed_s(at, tenure.lost_from))
             ended_s = elapsed_s(at, tenure.lost_at)
-            stage.judge(
-                at_most("losing has ended (room + lose_time)", lease.room_s + lease.lose_time_s, ended_s)
-            )
+            stage.at_most("losing has ended (room + lose_time)", lease.room_s + lease.lose_time_s, ended_s)
         if lease.wait_s is None:
             await _nobody_acts(stage, at, failover_s(stage.item))
         else:
             await _failed_over(stage, tenure, at)
-            stage.judge(*spare(stage, tenure, next(iter(stage.since(at)), None)))
-        stage.judge(*succeeded(stage, tenure))
+            spare(stage, tenure, next(iter(stage.since(at)), None))
+        succeeded(stage, tenure)
     finally:
         stage.clear(FENCE)
         stage.agents[tenure.node].thaw()
@@ -273,21 +272,21 @@ async def destroy(stage: DrillCluster) -> None:
     stage.mark("", f"an operator destroys the session of {tenure.node}")
     await stage.destroy(tenure.session)
     following = await next_holder(stage, at, failover_s(stage.item))
-    stage.judge(*lose_time(stage, tenure, at))
+    lose_time(stage, tenure, at)
     taken_s, lockout_s = after(at, following), stage.item.lockout_s
     longest_s = lockout_s + stage.lease.acquire_delay_s
     if stage.item.fence is not None:
         said_s = max(free_s(stage.item), stage.lease.lose_time_s)
-        stage.judge(at_most("another node is holder, after on_lose (lock-delay in Consul)", said_s, taken_s))
-        stage.judge(yes("fence leaves the holder alone, which lives", not stage.fences))
+        stage.at_most("another node is holder, after on_lose (lock-delay in Consul)", said_s, taken_s)
+        stage.yes("fence leaves the holder alone, which lives", not stage.fences)
     elif isinstance(stage.item, SemaphoreSettings):
         # A live holder gives its slot back once on_lose has ended, which may be earlier.
-        stage.judge(at_most(f"another node is holder ({stage.item.lockout_name})", longest_s, taken_s))
+        stage.at_most(f"another node is holder ({stage.item.lockout_name})", longest_s, taken_s)
     else:
-        stage.judge(at_least(f"no other node is holder ({stage.item.lockout_name})", lockout_s, taken_s))
-        stage.judge(at_most("another node is holder", longest_s, taken_s))
-        stage.judge(*spare(stage, tenure, following))
-    stage.judge(*succeeded(stage, tenure))
+        stage.at_least(f"no other node is holder ({stage.item.lockout_name})", lockout_s, taken_s)
+        stage.at_most("another node is holder", longest_s, taken_s)
+        spare(stage, tenure, following)
+    succeeded(stage, tenure)
 
 
 # --- hooks that do not work ----------------------------------------------------------------------
@@ -309,22 +308,22 @@ async def failing_on_acquire(stage: DrillCluster) -> None:
             lambda: failed() is not None or first.is_stuck, hold_s(stage.item) + lose_s(stage.item) + REST_S
         )
         victim = failed()
-        stage.judge(yes("on_acquire fails on one node", victim is not None, "no node acquired"))
+        stage.yes("on_acquire fails on one node", victim is not None, "no node acquired")
         if victim is None:
             return
         if stage.item.acquire_failure == "keep":
             await asyncio.sleep(STUCK_S)
-            stage.judge(yes("it goes on holding (acquire_failure: keep)", victim.is_held))
+            stage.yes("it goes on holding (acquire_failure: keep)", victim.is_held)
             return
         await until(lambda: not victim.is_held, lose_s(stage.item) + ALLOWANCE_S)
         freed_at = victim.freed_at
     finally:
         stage.clear(place)
-    stage.judge(yes("it releases", freed_at is not None))
-    stage.judge(*in_order(stage, victim))
+    stage.yes("it releases", freed_at is not None)
+    in_order(stage, victim)
     within_s = hold_s(stage.item) + stage.item.rejoin_delay_s + REST_S
     await until(lambda: len(stage.holding) == stage.limit, within_s)
-    stage.judge(yes("a node holds afterwards", len(stage.holding) == stage.limit))
+    stage.yes("a node holds afterwards", len(stage.holding) == stage.limit)
 
 
 def _failures(tenure: ObservedTenure, place: str) -> int:
@@ -347,19 +346,17 @@ async def hanging_on_lose(stage: DrillCluster) -> None:
     taken = [
         one.ended_at - one.began_at for one in tenure.of("on_lose") if one.ended_at and one.place == place
     ]
-    stage.judge(
-        at_most("on_lose[0] is killed (timeout + kill_after)", hook.attempt_s, max(taken, default=None))
-    )
+    stage.at_most("on_lose[0] is killed (timeout + kill_after)", hook.attempt_s, max(taken, default=None))
     if not stage.item.on_lose_failure:
         await asyncio.sleep(STUCK_S)
-        stage.judge(yes("it keeps the lock, stuck", tenure.is_held))
+        stage.yes("it keeps the lock, stuck", tenure.is_held)
         stage.command("recover", stage.item.name, node=tenure.node)
     await until(lambda: not tenure.is_held, COMMAND_S + lose_s(stage.item))
     if stage.item.on_lose_failure:
-        stage.judge(yes("on_lose_failure runs", bool(tenure.of("on_lose_failure"))))
-    stage.judge(yes("it releases afterwards", not tenure.is_held))
+        stage.yes("on_lose_failure runs", bool(tenure.of("on_lose_failure")))
+    stage.yes("it releases afterwards", not tenure.is_held)
     following = await next_holder(stage, at, hold_s(stage.item) + REST_S)
-    stage.judge(yes("a node holds afterwards", following is not None))
+    stage.yes("a node holds afterwards", following is not None)
 
 
 # --- observers -----------------------------------------------------------------------------------
@@ -382,9 +379,9 @@ async def observe(stage: DrillCluster) -> None:
                 began = {change.node for change in stage.changes if change.began_at > at}
                 return began == set(NODES)
 
-            stage.judge(yes("on_change runs on each node", await until(has_run, hold_s(stage.item))))
-    stage.judge(yes("no observer has a session", list(stage.sessions) == [session]))
-    stage.judge(yes("no observer holds", not stage.tenures))
+            stage.yes("on_change runs on each node", await until(has_run, hold_s(stage.item)))
+    stage.yes("no observer has a session", list(stage.sessions) == [session])
+    stage.yes("no observer holds", not stage.tenures)
 
 
 # --- the table -----------------------------------------------------------------------------------

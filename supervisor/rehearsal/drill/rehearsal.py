@@ -15,7 +15,7 @@ from supervisor.core.settings import ItemSettings
 from supervisor.errors import NotPossible
 from supervisor.rehearsal.drill.backstage import temporary_folder
 from supervisor.rehearsal.drill.bounds import MACHINE_S, START_S, hold_s, play_s
-from supervisor.rehearsal.drill.plays import Play, not_settled, perform, plays_of, settle, start
+from supervisor.rehearsal.drill.plays import Play, perform, plays_of
 from supervisor.rehearsal.drill.promises import Played
 from supervisor.rehearsal.drill.shortened import Shortened, shorten
 from supervisor.rehearsal.drill.stage import DrillCluster
@@ -139,10 +139,7 @@ class _Rehearsal:
             return Played(play.name, play.title, skipped=why)
         if before and before[0].play == "start" and not before[0].kept:
             return Played(play.name, play.title, skipped=NOT_HELD)
-        stage = self._stage or await self._open()
-        if play.act is not start and self._settings.contend and not await settle(stage):
-            return Played(play.name, play.title, (not_settled(stage),))
-        return await perform(play, stage)
+        return await perform(play, self._stage or await self._open())
 
     async def _open(self) -> DrillCluster:
         folder = await self._opened.enter_async_context(temporary_folder(PREFIX))

@@ -25,7 +25,7 @@ from supervisor.rehearsal.devagent.agent import DevAgent
 from supervisor.rehearsal.drill import NODES
 from supervisor.rehearsal.drill.agents import NodeAgent, ask
 from supervisor.rehearsal.drill.backstage import Supervisors
-from supervisor.rehearsal.drill.promises import Line, Promise
+from supervisor.rehearsal.drill.promises import Line, Promise, at_least, at_most, yes
 from supervisor.rehearsal.drill.recorders import CHECK, FENCE, RecordedRun, Recorders
 from supervisor.rehearsal.drill.tenures import OF_TENURE, ObservedTenure
 
@@ -249,8 +249,17 @@ class DrillCluster:
         self.most = 0
         self._count()
 
-    def judge(self, *promises: Promise) -> None:
-        self.promises += promises
+    def judge(self, what: str, promised: str, measured: str, kept: bool) -> None:
+        self.promises.append(Promise(what, promised, measured, kept))
+
+    def at_most(self, what: str, limit_s: float, measured_s: float | None) -> None:
+        self.promises.append(at_most(what, limit_s, measured_s))
+
+    def at_least(self, what: str, limit_s: float, measured_s: float | None) -> None:
+        self.promises.append(at_least(what, limit_s, measured_s))
+
+    def yes(self, what: str, kept: bool, otherwise: str = "no") -> None:
+        self.promises.append(yes(what, kept, otherwise))
 
     def mark(self, node: str, text: str) -> None:
         self.lines.append(Line(time.monotonic() - self.began_at, node, text))
