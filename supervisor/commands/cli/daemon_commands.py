@@ -18,7 +18,7 @@ from supervisor.commands.cli.display.text import escape
 from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, USAGE
 from supervisor.commands.cli.terminal import UnknownItem, columns, fail, has_colours
 from supervisor.commands.cli.without_daemon import readable_config, say_why_it_ended
-from supervisor.reporting.control import OperatorCommand, Result, Verb, fetch
+from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb, fetch
 from supervisor.reporting.control.fetch import ask
 from supervisor.reporting.control.protocol import REST_S
 
@@ -45,13 +45,16 @@ def operate(options: argparse.Namespace) -> int:
 
         if (code := step_down(options, reply.error)) is not None:
             return code
+    return told(reply, quiet=options.quiet)
+
+
+def told(reply: Reply, *, quiet: bool) -> int:
+    """Print the daemon's reply, and return the exit code."""
     done = reply.outcome is Result.DONE
-    for line in () if done and options.quiet else reply.lines:
+    for line in () if done and quiet else reply.lines:
         print(escape(line), file=sys.stdout if done else sys.stderr)
-    if done:
-        return DONE
     codes = {Result.UNKNOWN: USAGE, Result.FAULTY: CONFIGURATION}
-    return fail(codes.get(reply.outcome, NEGATIVE), reply.error)
+    return DONE if done else fail(codes.get(reply.outcome, NEGATIVE), reply.error)
 
 
 def status(options: argparse.Namespace) -> int:

@@ -2,7 +2,6 @@
 
 import argparse
 import signal
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 from supervisor.adapters.consul.members import Members, Part, cluster_now
 from supervisor.commands.cli.commands import DEFAULT_CONFIG
 from supervisor.commands.cli.consul_commands import load_for
-from supervisor.commands.cli.daemon_commands import DAEMON_EVERY_S, socket_path
+from supervisor.commands.cli.daemon_commands import DAEMON_EVERY_S, socket_path, told
 from supervisor.commands.cli.display.text import escape
 from supervisor.commands.cli.exit_codes import DONE, NEGATIVE
 from supervisor.commands.cli.terminal import fail, run_async
@@ -36,8 +35,8 @@ def drain(options: argparse.Namespace) -> int:
     if not options.force and (refused := _refusal(options, fetch.status(path)[1])):
         return fail(NEGATIVE, f"cannot drain: {refused}; --force drains this node all the same")
     pause = OperatorCommand(Verb.PAUSE, note=options.note, pause_s=options.pause_s)
-    if not _carried_out(options, ask(path, pause)):
-        return NEGATIVE
+    if code := told(ask(path, pause), quiet=options.quiet):
+        return code
     handed_over, deadline = True, time.monotonic() + LOSES_S
     while (busy := _items(path, (*HOLDS, Role.LOSING))) and time.monotonic() < deadline:
         held = [item for item in busy if item["role"] in HOLDS]
@@ -48,7 +47,7 @@ def drain(options: argparse.Namespace) -> int:
         left = [_left(path, item) for item in held]
         holds, lacks_holder = (any(each) for each in zip(*left, strict=True))
         if reply.outcome is Result.DONE or holds or lacks_holder:
-            handed_over &= _carried_out(options, reply) or not lacks_holder
+            handed_over &= told(reply, quiet=options.quiet) == DONE or not lacks_holder
         if holds and reply.outcome is not Result.DONE:
             return NEGATIVE
         if holds:  # it was lost meanwhile, and its on_lose runs
@@ -60,8 +59,8 @@ def drain(options: argparse.Namespace) -> int:
 
 def undrain(options: argparse.Namespace) -> int:
     path, deadline = socket_path(options.socket, options.config), time.monotonic() + (options.wait_s or 0.0)
-    if not _carried_out(options, _resumed(path, options.note, deadline)):
-        return NEGATIVE
+    if code := told(_resumed(path, options.note, deadline), quiet=options.quiet):
+        return code
     while options.wait_s is not None and (missing := _missing(path)):
         if (left_s := deadline - time.monotonic()) <= 0.0:
             return fail(NEGATIVE, f"not yet after {options.wait_s:g} s: {'; '.join(missing)}")
@@ -106,15 +105,6 @@ def _missing(path: str) -> list[str]:
         elif item["role"] not in (Role.WAITING, Role.HOLDING, Role.OBSERVER):
             found.append(f"{item['name']} is {item['role']}")
     return [*found, *map(escape, status["troubles"])]
-
-
-def _carried_out(options: argparse.Namespace, reply: Reply) -> bool:
-    done = reply.outcome is Result.DONE
-    for line in () if done and options.quiet else reply.lines:
-        print(escape(line), file=sys.stdout if done else sys.stderr)
-    if not done:
-        fail(NEGATIVE, reply.error)
-    return done
 
 
 def _refusal(options: argparse.Namespace, status: Mapping[str, Any]) -> str:

@@ -53,20 +53,20 @@ def _hold(options: argparse.Namespace) -> int:
         waiting = WaitingProcess()  # first, while this process is small
     from supervisor.commands.lock_command.holding import Holding, Manner
     from supervisor.commands.lock_command.judgement import NotAcquired
-    from supervisor.config.command_line import LockLine, lock_settings
+    from supervisor.config.command_line import lock_settings
     from supervisor.config.consul import from_environment
 
     kills = options.on_lost == "KILL"
-    line = LockLine(
+    hostname = socket.gethostname()
+    settings = lock_settings(
         key=options.key,
         limit=options.limit,
         argv=options.argv,
-        ttl=options.ttl,
-        lock_delay=options.lock_delay,
+        times={"ttl": options.ttl, "lock_delay": options.lock_delay},
         stop_timeout_s=0.0 if kills else STOP_TIMEOUT_S,
+        environ=os.environ,
+        hostname=hostname,
     )
-    hostname = socket.gethostname()
-    settings = lock_settings(line, os.environ, hostname)
     consul = from_environment(os.environ)
     wait_s, period = options.wait_s, None
     if options.every_s is not None:

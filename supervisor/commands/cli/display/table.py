@@ -16,14 +16,8 @@ from supervisor.config.formats.json_values import holder_node
 RECENT_S = 300.0  # how long an error that is over is still shown
 HOLDS, HOLDS_NOT = "*", " "
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
-_ROLE_COLOURS = {
-    "stuck": RED,
-    "losing": YELLOW,
-    "acquiring": YELLOW,
-    "paused": YELLOW,
-    "resting": YELLOW,
-    "ineligible": YELLOW,
-}
+_BETWEEN = ("losing", "acquiring", "paused", "resting", "ineligible")
+_ROLE_COLOURS = {"stuck": RED, **dict.fromkeys(_BETWEEN, YELLOW)}
 
 Item = Mapping[str, Any]
 Status = Mapping[str, Any]
