@@ -1,7 +1,4 @@
-"""The election or semaphore of one command line, with the defaults of a file.
-
-The command line has no hooks. It has a command, which becomes the run child.
-"""
+"""The election or semaphore of one command line, whose command is the run child."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,6 +1,5 @@
 """Checks that no schema can express: rules between settings, and for texts whose variables are filled in.
 
-Each check looks at one finished election or semaphore, and reports the path of the setting to change.
 The rules about times are in ``lease_checks``.
 """
 

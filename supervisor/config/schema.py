@@ -1,7 +1,4 @@
-"""The JSON Schema of the configuration, which is the one source of names, types, bounds and defaults.
-
-The schema is part of the package's data. Editors use the same file to complete and check a configuration.
-"""
+"""The JSON Schema of the configuration, which is the one source of names, types, bounds and defaults."""
 
 import json
 import pkgutil  # importlib.resources would take longer to import than `holds` takes to answer

@@ -1,7 +1,6 @@
 """The meaning of Consul's answers to ``check --connect``, as one finding for each thing that must be right.
 
-The functions are pure: they send nothing and print nothing. A finding says what is the case, and the remedy
-when something is wrong. A finding never holds the token.
+A finding says what is the case, and the remedy when something is wrong. It never holds the token.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

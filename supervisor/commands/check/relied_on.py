@@ -1,7 +1,6 @@
 """The settings of Consul's servers and agents that a quick file relies on, each with its price.
 
-``plan`` names those that its block needs, and ``check --connect`` compares them with the agent's own. This
-module imports nothing that asks an agent, because ``plan`` does not.
+``plan`` names those that its block needs, and ``check --connect`` compares them with the agent's own.
 """
 
 import math

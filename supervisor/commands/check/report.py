@@ -1,7 +1,6 @@
 """The result of ``check``, as text and as JSON: figures that operators may rely on, and one line of verdict.
 
-The words are those of docs/lease.md, and all numbers come from ``core.lease``. The functions return text and
-print nothing. No value that may be a secret occurs in the text.
+The words are those of docs/lease.md, and all numbers come from ``core.lease``.
 """
 
 import json

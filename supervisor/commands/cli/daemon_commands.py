@@ -1,7 +1,4 @@
-"""Commands to the running daemon: those that the daemon carries out, and those that only read its status.
-
-``status --cluster`` and some forms of ``wait`` are handed on to ``cluster_commands``.
-"""
+"""Commands to the running daemon: those that the daemon carries out, and those that only read its status."""
 
 import argparse
 import json

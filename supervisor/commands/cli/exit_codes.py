@@ -1,7 +1,6 @@
 """Exit codes, from which scripts, systemd and cron learn how a command ended.
 
-The numbers from 64 to 78 are those of ``sysexits.h``. ``commands.py`` has the meaning of each exit code of
-each command.
+The numbers from 64 to 78 are those of ``sysexits.h``.
 """
 
 DONE = 0

@@ -1,7 +1,4 @@
-"""The terminal as all commands use it: errors, exit codes, questions, width, colours, event loop and garbage.
-
-No function knows a command.
-"""
+"""The terminal as all commands use it: errors, exit codes, questions, width, colours, event loop and garbage."""
 
 import gc
 import os

@@ -1,8 +1,4 @@
-"""The values of arguments.
-
-Each function takes the text that was typed and returns its value, or raises ArgumentTypeError, whose text
-argparse prints. No function sends a request or reads a file.
-"""
+"""The values of arguments: each function parses what was typed, or raises ArgumentTypeError."""
 
 import os
 import re

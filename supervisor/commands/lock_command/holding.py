@@ -1,7 +1,7 @@
 """One item from the command line: the core, Consul and the command, from the first request to the release.
 
-This module decides nothing about the lock. It ends the item after the command, or when ``judgement`` gives
-up, and passes signals on. It writes no record, because the command ends with this process, even in a crash.
+It ends the item after the command, or when ``judgement`` gives up. It writes no record, because the command
+ends with this process, even in a crash.
 """
 
 import asyncio

@@ -1,8 +1,4 @@
-"""The model on a real clock, behind a socket.
-
-The server hands each request to the model as soon as it has read the request, and one timer stands for the
-model's earliest deadline. Nothing is decided here.
-"""
+"""The model on a real clock, behind a socket. One timer stands for the model's earliest deadline."""
 
 import asyncio
 import signal

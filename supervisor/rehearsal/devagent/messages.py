@@ -1,7 +1,4 @@
-"""Plain values that go into the model and come out: requests, answers, and promises of answers.
-
-Nothing here knows a connection, or the meaning of a request.
-"""
+"""Plain values that go into the model and come out: requests, answers, and promises of answers."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,6 @@
 """The model: a cluster of one server, on any clock.
 
-The model holds the store and the requests that wait. The caller says what time it is, hands requests and
-events in, and fetches the answers that have become due. The same calls at the same times give the same
-answers, ids and waits. The model does no I/O and reads no clock, and its randomness comes from a seed.
-
+The caller says what time it is, hands requests and events in, and fetches the answers that have become due.
 The model does one thing at a time: a write is applied when it is handed in. A caller that wants Consul to
 apply a write long after its client gave up must hand it in later.
 """

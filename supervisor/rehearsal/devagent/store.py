@@ -1,8 +1,7 @@
 """The state of the cluster and every write to it, where each write takes one raft index.
 
-Time is an argument. ``kv`` has the rules for one key. The store knows what a write means for the other
-tables: the end of a session takes its locks away, and the failure of a node ends its sessions. The store
-knows no HTTP and no query that waits.
+``kv`` has the rules for one key. The store knows what a write means for the other tables: the end of a
+session takes its locks away, and the failure of a node ends its sessions.
 """
 
 import random

@@ -1,11 +1,8 @@
 """The demo: an election with its failover and a semaphore, as the hooks of three supervisors report them.
 
 Everything is real except Consul: the embedded agent allows lock-delays and TTLs that are short enough to
-watch. The hooks are commands that write to a FIFO, and one webhook. The demo prints nothing that no hook has
-reported, and decides nothing for the supervisors.
-
-A chapter ends when the hooks have reported it. Nothing here happens after a fixed time. Another node leads at
-most 2 x ttl + lock_delay = 6 s after a crash. Real configurations have longer times.
+watch. The hooks are commands that write to a FIFO, and one webhook. A chapter ends when they have reported
+it, and nothing here happens after a fixed time.
 """
 
 import asyncio

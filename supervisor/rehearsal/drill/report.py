@@ -1,4 +1,4 @@
-"""The result of a drill, as text and as JSON. The functions return text and print nothing."""
+"""The result of a drill, as text and as JSON."""
 
 import json
 import textwrap

@@ -1,8 +1,4 @@
-"""The agent, three supervisors with one item, and their tenures.
-
-``close`` ends everything that was started. A supervisor also ends with this process, however this process
-ends.
-"""
+"""The agent, three supervisors with one item, and their tenures. Each ends with this process."""
 
 import json
 import os

@@ -1,7 +1,6 @@
 """A page on the terminal, drawn again each second and at each resize.
 
 The terminal must be left as it was, however the page ends: Ctrl-C, TERM, Ctrl-Z and back, or an error.
-The process blocks between two frames, because it has nothing else to do.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The daemon's status for a person: one row for each item, and below them warnings and errors.
 
-The functions are pure: they make lines from the JSON of ``/v1/status`` and a width. They rely on the shape
-that the document's version has, and on no value in it, because values come from Consul and may be anything.
+The functions rely on the shape that the document's version has, and on no value in it, because values come
+from Consul and may be anything.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

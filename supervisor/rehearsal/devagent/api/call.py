@@ -1,7 +1,4 @@
-"""One request on its way through the API: its parameters and the answers that it may get.
-
-Nothing here writes.
-"""
+"""One request on its way through the API: its parameters and the answers that it may get."""
 
 import json
 import re
