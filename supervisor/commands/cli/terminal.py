@@ -1,4 +1,4 @@
-"""The terminal as all commands use it: errors, exit codes, questions, width, colours, event loop and garbage."""
+"""The terminal as all commands use it: errors, exit codes, questions, width, colours, loop and garbage."""
 
 import gc
 import os
