@@ -5,7 +5,6 @@ The rules about times are in ``lease_checks``.
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any
@@ -125,8 +124,12 @@ def check_item(settings: ItemSettings, report: Report, around: Surroundings) -> 
         report.refuse((*path, "value"), f"cannot be {size} bytes long: at most {longest}")
     if settings.service is not None and settings.service.address:
         _check_address(settings.service.address, (*path, "service", "address"), report)
-    _check_hook_names(settings, path, report)
+    names = set()
     for hook_path, hook in _hooks(settings, path):
+        if hook.name in names:
+            why = f"cannot name two hooks of one {settings.kind}: give each its own"
+            report.refuse((*hook_path, "name"), why)
+        names.add(hook.name)
         if isinstance(hook.call, Webhook):
             _check_webhook(hook.call, hook_path, report)
             hook_checks.check_call(hook.call, hook_path, report)
@@ -167,16 +170,6 @@ def _commands(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, 
         yield (*path, "run"), settings.run.command
     if settings.check_hook is not None and isinstance(settings.check_hook.call, Command):
         yield (*path, "candidate_check"), settings.check_hook.call
-
-
-def _check_hook_names(settings: ItemSettings, path: KeyPath, report: Report) -> None:
-    seen: Counter[str] = Counter()
-    for hook_path, hook in _hooks(settings, path):
-        seen[hook.name] += 1
-        if seen[hook.name] > 1:
-            report.refuse(
-                (*hook_path, "name"), f"cannot name two hooks of one {settings.kind}: give each its own"
-            )
 
 
 def _check_webhook(webhook: Webhook, path: KeyPath, report: Report) -> None:

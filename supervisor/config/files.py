@@ -138,30 +138,21 @@ def _merge(source: Source, tree: Tree, report: Report) -> None:
             message = f"cannot be used: must be a mapping of names to {key}"
             report.refuse_at(tree.places.of_value((key,)), (key,), message)
         elif isinstance(source.data[key], dict):
-            _unite(source, tree, key, report)
+            for name, item in value.items():
+                if name in source.data[key]:
+                    _refuse_twice(source, tree, (key, name), report)
+                source.data[key].setdefault(name, item)
     source.ambiguous |= tree.ambiguous
-    _adopt(source.places, tree.places)
-
-
-def _unite(source: Source, tree: Tree, section: str, report: Report) -> None:
-    items = source.data[section]
-    for name, item in tree.value[section].items():
-        if name in items:
-            _refuse_twice(source, tree, (section, name), report)
-        items.setdefault(name, item)
+    for path, place in tree.places.keys.items():
+        source.places.keys.setdefault(path, place)
+    for path, place in tree.places.values.items():
+        if path:
+            source.places.values.setdefault(path, place)
 
 
 def _refuse_twice(source: Source, tree: Tree, path: KeyPath, report: Report) -> None:
     first = source.places.of_key(path)
     report.refuse_at(tree.places.of_key(path), path, f"cannot be set twice: {first} sets it, remove one")
-
-
-def _adopt(places: Places, others: Places) -> None:
-    for path, place in others.keys.items():
-        places.keys.setdefault(path, place)
-    for path, place in others.values.items():
-        if path:
-            places.values.setdefault(path, place)
 
 
 def _why(error: Exception) -> str:

@@ -46,7 +46,9 @@ def load(
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)  # first, because the file may use up FILLED_CHARS_MAX
-    read = _read(path, document, report)
+    read = config_files.read(path, report)
+    repeat(read.data, document, report)
+    copy_hooks(read.data, report.places)
     if asked is not None:
         leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)
@@ -78,13 +80,6 @@ def load(
         page=valid.get("http", {}).get("public_url", ""),
         places=report.places,
     )
-
-
-def _read(path: Path, document: dict[str, Any], report: Report) -> config_files.Source:
-    read = config_files.read(path, report)
-    repeat(read.data, document, report)
-    copy_hooks(read.data, report.places)
-    return read
 
 
 def _check_data(read: config_files.Source, report: Report, defaults: Defaults, *, is_whole: bool) -> None:

@@ -72,17 +72,12 @@ def _unless_too_many(keyword: Any) -> Any:
     """
 
     def errors(validator: Any, demand: Any, instance: Any, rule: Any) -> Iterator[Any]:
-        if not _has_too_many(instance, rule):
+        is_group = isinstance(instance, list | dict)
+        most = rule.get("maxItems" if isinstance(instance, list) else "maxProperties")
+        if not is_group or most is None or len(instance) <= most:
             yield from keyword(validator, demand, instance, rule) or ()
 
     return errors
-
-
-def _has_too_many(value: Any, rule: dict[str, Any]) -> bool:
-    if not isinstance(value, list | dict):
-        return False
-    most = rule.get("maxItems" if isinstance(value, list) else "maxProperties")
-    return most is not None and len(value) > most
 
 
 def _of_text(allows: Callable[[str, str], bool]) -> Any:

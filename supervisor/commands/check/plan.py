@@ -163,7 +163,8 @@ def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
         tolerated_s, wished_s = lease.silence_s, Surroundings(wishes.leader_change_s).silence_s
     if settings.watchdog is not None and watchdog_sum(settings, settings.watchdog)[0] < 0:
         return False
-    if _guarded_s(settings) > settings.lockout_s:
+    fence = settings.fence
+    if fence is not None and fence.after_s + fence.hook.timeout_s > settings.lockout_s:
         return False  # the wait ends before the fence does
     return lease.room_s >= ROOM_MIN_S and tolerated_s >= wished_s - ROUNDING_S
 
@@ -181,11 +182,6 @@ def _usual_s(settings: ElectionSettings, gossip: Gossip) -> tuple[float, ...]:
     fence = settings.fence
     more_s = acts_after_s(settings, 0.0 if fence is None else fence.hook.timeout_s)
     return tuple(each_s + more_s for each_s in noticed_s(settings, gossip))
-
-
-def _guarded_s(settings: ElectionSettings) -> float:
-    """Return how long a node that has acquired the key waits where the fence works."""
-    return 0.0 if settings.fence is None else settings.fence.after_s + settings.fence.hook.timeout_s
 
 
 def _election(wishes: Wishes, ttl_s: float, lock_delay_s: float) -> ElectionSettings:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from supervisor import __version__
-from supervisor.commands.cli.commands import ARGV, COMMANDS, Argument, Arguments, OneOf, codes_of, parsed
+from supervisor.commands.cli.commands import ARGV, COMMANDS, Argument, OneOf, codes_of, parsed
 from supervisor.commands.cli.exit_codes import USAGE
 
 if TYPE_CHECKING:
@@ -51,7 +51,12 @@ def parser(word: str = "", *, unfinished: bool = False) -> argparse.ArgumentPars
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        _add_arguments(added, command.arguments, unfinished)
+        for each in command.arguments:
+            group: Any = added
+            if isinstance(each, OneOf):
+                group = added.add_mutually_exclusive_group(required=each.required and not unfinished)
+            for argument in parsed(each.arguments if isinstance(each, OneOf) else each):
+                group.add_argument(argument.name, **_details(argument, unfinished))
         if any(action.dest == ARGV for action in added._actions):
             added.runs_command()
     return parser
@@ -140,17 +145,6 @@ def _unknown(kind: str, name: str, known: Iterable[str], remedy: str) -> str:
         return f"no such option '{name}': set {variable} in the environment"
     match = nearest(name, list(known))
     return f"no such {kind} '{name}'" + (f", did you mean '{match}'?" if match else f": {remedy}")
-
-
-def _add_arguments(
-    parser: argparse.ArgumentParser, arguments: Iterable[Arguments | OneOf], unfinished: bool
-) -> None:
-    for each in arguments:
-        group: Any = parser
-        if isinstance(each, OneOf):
-            group = parser.add_mutually_exclusive_group(required=each.required and not unfinished)
-        for argument in parsed(each.arguments if isinstance(each, OneOf) else each):
-            group.add_argument(argument.name, **_details(argument, unfinished))
 
 
 def _details(argument: Argument, unfinished: bool) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 import argparse
 import os
-from collections.abc import Mapping
 
 from supervisor.commands.cli.consul_commands import item_of
 from supervisor.commands.cli.exit_codes import DONE, NEGATIVE
 from supervisor.commands.cli.terminal import progress, run_async, say
-from supervisor.config import Config, load
+from supervisor.config import load
 from supervisor.rehearsal.drill import NODES
 
 
@@ -15,18 +14,11 @@ def drill(options: argparse.Namespace) -> int:
     configs = {node: load(options.path, os.environ, node) for node in NODES}
     for name in options.names:
         item_of(configs[NODES[0]], options.path, name)
-    return _rehearse(options, configs)
-
-
-def _rehearse(options: argparse.Namespace, configs: Mapping[str, Config]) -> int:
-    """Rehearse the items, and print the result of each.
-
-    configs: the configuration as each node loads it.
-    """
     from supervisor.rehearsal.drill.rehearsal import plan, rehearse
     from supervisor.rehearsal.drill.report import as_json, begin_lines, end_line, item_lines
 
-    environ = _environ(*configs.values())
+    withheld = {name for config in configs.values() for name in config.withheld}
+    environ = {name: value for name, value in os.environ.items() if name not in withheld}
     planned = plan(configs, options.names, options.speed, real=options.hooks == "real", each=options.all)
     tell = progress if options.json else say
     for line in begin_lines(options.path, planned):
@@ -39,9 +31,3 @@ def _rehearse(options: argparse.Namespace, configs: Mapping[str, Config]) -> int
                 say(line)
     print(as_json(options.path, planned, drilled) if options.json else f"\n{end_line(drilled)}")
     return DONE if all(item.kept for item in drilled) else NEGATIVE
-
-
-def _environ(*configs: Config) -> dict[str, str]:
-    """Return the environment without the secrets of the supervisor."""
-    withheld = {name for config in configs for name in config.withheld}
-    return {name: value for name, value in os.environ.items() if name not in withheld}

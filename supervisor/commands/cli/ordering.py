@@ -46,13 +46,11 @@ def everywhere(options: argparse.Namespace) -> int:
     config = load_for(options.name or EVERY_ITEM, options.config)
     items = config.items if options.name is None else (item_of(config, options.config, options.name),)
     if config.fleet is None:
-        return fail(CONFIGURATION, f"cannot {options.command} {_lacks_fleet(options)}")
+        why = f"{options.config or DEFAULT_CONFIG} has no section fleet, so no daemon follows orders"
+        remedy = "add `fleet: {}` to it on all nodes, and reload them"
+        what = f"{options.command} {options.name or 'all'} everywhere"
+        return fail(CONFIGURATION, f"cannot {what}: {why}; {remedy}")
     return run_async(_everywhere(options, config, config.fleet.prefix, items))
-
-
-def _lacks_fleet(options: argparse.Namespace) -> str:
-    why = f"{options.config or DEFAULT_CONFIG} has no section fleet, so no daemon follows orders"
-    return f"{options.name or 'all'} everywhere: {why}; add `fleet: {{}}` to it on all nodes, and reload them"
 
 
 async def _everywhere(

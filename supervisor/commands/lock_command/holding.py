@@ -143,8 +143,10 @@ class Holding:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_unhandled_exception)
         self._on_child()  # starts the process of the command, and its guard
-        heard = {number: partial(self._on_signal, number) for number in FORWARDED if _is_heard(number)}
-        listen(loop, {**heard, signal.SIGCHLD: self._on_child})
+        # Our parent may not let a signal arrive: nohup, for example, ignores SIGHUP.
+        heard = [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+        signals = {number: partial(self._on_signal, number) for number in heard}
+        listen(loop, {**signals, signal.SIGCHLD: self._on_child})
         self._manner.explain(f"waiting for {self._settings.key}")
         self.dispatch(Tick())
         loop.call_later(STARTED_S, prepare_hand_over)
@@ -381,8 +383,3 @@ class Holding:
         what = context.get("message", "a task failed")
         self._manner.say(f"cannot go on: a bug in consul-supervisor: {what}")
         os._exit(EXIT_BUG)
-
-
-def _is_heard(number: signal.Signals) -> bool:
-    """Return whether our parent lets this signal arrive; nohup, for example, ignores SIGHUP."""
-    return signal.getsignal(number) is not signal.SIG_IGN

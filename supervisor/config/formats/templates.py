@@ -65,14 +65,6 @@ def settled(template: str) -> str:
     return template if is_template(template) else template.replace("$$", "$")
 
 
-def has_facts(webhook: Webhook) -> bool:
-    return (
-        is_template(webhook.url)
-        or (webhook.body is not None and is_template(webhook.body))
-        or any(is_template(value) for _, value in webhook.headers)
-    )
-
-
 def lets_event_choose_receiver(url: str) -> bool:
     """Return whether the scheme, the host or the port of a URL is a template."""
     authority = _AUTHORITY.match(url)
@@ -81,8 +73,6 @@ def lets_event_choose_receiver(url: str) -> bool:
 
 def filled(webhook: Webhook, facts: Mapping[str, Fact]) -> Webhook:
     """Return the webhook with the facts of an event. A fact that the event lacks is blank. Raises Unfit."""
-    if not has_facts(webhook):
-        return webhook
     return replace(
         webhook,
         url=_filled_url(webhook.url, facts),

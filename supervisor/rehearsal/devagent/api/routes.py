@@ -50,7 +50,8 @@ def respond(
         return text(400, "the embedded agent has no paths with an empty segment, . or ..")
     if path == "/v1/kv":
         return Answer(301, headers=(("Location", request.target.replace("/v1/kv", "/v1/kv/", 1)),))
-    route = next((route for route in ROUTES if path == route or _is_below(path, route)), None)
+    routes = (each for each in ROUTES if path == each or (each.endswith("/") and path.startswith(each)))
+    route = next(routes, None)
     if route is None:
         return text(404, "the embedded agent has no such endpoint")
     handler = ROUTES[route].get(request.method)
@@ -70,7 +71,3 @@ def respond(
         return refusal(settings, str(refused))
     except ApiReply as answered:
         return answered.answer
-
-
-def _is_below(path: str, route: str) -> bool:
-    return route.endswith("/") and path.startswith(route)
