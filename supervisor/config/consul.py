@@ -26,18 +26,12 @@ class _Resolver:
     def __init__(
         self, section: dict[str, Any], defaults: Defaults, environ: Mapping[str, str], report: Report
     ) -> None:
-        self._section = section
-        self._tls = section.get("tls", {})
-        self._defaults = defaults
-        self._default_address: str = defaults.of("consul")["address"]
-        self._default_verify: bool = defaults.of("tls")["verify"]
-        self._environ = environ
-        self._report = report
+        self._section, self._tls = section, section.get("tls", {})
+        self._defaults, self._environ, self._report = defaults, environ, report
 
     def settings(self) -> ConsulSettings:
         token, token_file = self._tokens()
-        address = self._address()
-        tls = self._tls_settings()
+        address, tls = self._address(), self._tls_settings()
         if self._tls and not address.startswith("https://"):
             self._refuse("tls", "cannot be used with this address: begin it with https://")
         return ConsulSettings(
@@ -68,10 +62,10 @@ class _Resolver:
             if why:
                 self._refuse("address", why)
             return address
-        given = self._variable("CONSUL_HTTP_ADDR")
+        given, default = self._variable("CONSUL_HTTP_ADDR"), str(self._defaults.of("consul")["address"])
         if given is None and not self._flag("CONSUL_HTTP_SSL", False):
-            return self._default_address
-        address, why = _checked_address(self._with_scheme(given or self._default_address))
+            return default
+        address, why = _checked_address(self._with_scheme(given or default))
         if why:
             self._refuse_variable("CONSUL_HTTP_ADDR", why)
         return address
@@ -91,15 +85,11 @@ class _Resolver:
     def _tls_settings(self) -> Tls:
         cert_file = self._tls.get("cert_file") or self._variable("CONSUL_CLIENT_CERT")
         key_file = self._tls.get("key_file") or self._variable("CONSUL_CLIENT_KEY")
-        if cert_file and not key_file:
-            self._refuse_variable(
-                "CONSUL_CLIENT_CERT", "cannot be used without CONSUL_CLIENT_KEY: set both or none"
-            )
-        if key_file and not cert_file:
-            self._refuse_variable(
-                "CONSUL_CLIENT_KEY", "cannot be used without CONSUL_CLIENT_CERT: set both or none"
-            )
-        verify = self._tls.get("verify")
+        if bool(cert_file) != bool(key_file):
+            given, other = ("CERT", "KEY") if cert_file else ("KEY", "CERT")
+            why = f"cannot be used without CONSUL_CLIENT_{other}: set both or none"
+            self._refuse_variable(f"CONSUL_CLIENT_{given}", why)
+        verify, usual = self._tls.get("verify"), bool(self._defaults.of("tls")["verify"])
         ca_file = self._tls.get("ca_file") or self._variable("CONSUL_CACERT")
         return Tls(
             ca_file=ca_file,
@@ -107,7 +97,7 @@ class _Resolver:
             cert_file=cert_file,
             key_file=key_file,
             server_name=self._tls.get("server_name") or self._variable("CONSUL_TLS_SERVER_NAME"),
-            verify=self._flag("CONSUL_HTTP_SSL_VERIFY", self._default_verify) if verify is None else verify,
+            verify=self._flag("CONSUL_HTTP_SSL_VERIFY", usual) if verify is None else verify,
         )
 
     def _variable(self, name: str) -> str | None:

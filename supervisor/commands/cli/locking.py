@@ -42,10 +42,6 @@ def _lock(options: argparse.Namespace) -> int:
     if refused := _why_not_executable(options.argv):
         code, why = refused
         return fail(code, f"cannot run {options.argv[0]}: {why}")
-    return _hold(options)
-
-
-def _hold(options: argparse.Namespace) -> int:
     from supervisor.commands.lock_command.waiting import WaitingProcess
 
     waiting = None

@@ -45,7 +45,7 @@ class KeyValues:
     touched: list[Touch] = field(default_factory=list)  # the changes since the model last looked
 
     def copy(self) -> "KeyValues":
-        """Return a copy for a transaction, which is kept whole or dropped whole."""
+        """Return a copy, to which a transaction that fails goes back."""
         return KeyValues(dict(self.entries), dict(self.tombstones), self.index, list(self.touched))
 
     # --- reading ---------------------------------------------------------------------------------

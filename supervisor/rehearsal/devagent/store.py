@@ -53,51 +53,42 @@ class Store:
     # --- keys ------------------------------------------------------------------------------------
 
     def set(self, entry: Entry, now: float) -> bool:
-        self._write(lambda index: self.kv.set(entry, index), now)
+        self.write(lambda index: self.kv.set(entry, index), now)
         return True
 
     def cas(self, entry: Entry, now: float) -> bool:
-        return self._write(lambda index: self.kv.cas(entry, index), now) is not None
+        return self.write(lambda index: self.kv.cas(entry, index), now) is not None
 
     def lock(self, entry: Entry, now: float) -> bool:
         """Lock a key, unless another session holds it or its lock-delay runs."""
         if self.delays.holds(entry.key, now):
             return False
-        return self._write(lambda index: self.lock_at(self.kv, entry, index), now) is not None
+        return self.write(lambda index: self.lock_now(entry, index), now) is not None
 
-    def lock_at(self, kv: KeyValues, entry: Entry, index: int) -> Entry | None:
-        """Lock a key in this table or in a transaction's copy, even during a lock-delay."""
+    def lock_now(self, entry: Entry, index: int) -> Entry | None:
+        """Lock a key even during a lock-delay."""
         if not entry.session:
             raise Rejected("missing session")
         if self.sessions.find(entry.session) is None:
             raise Rejected(f'invalid session "{entry.session}"')
-        return kv.lock(entry, index)
+        return self.kv.lock(entry, index)
 
     def unlock(self, entry: Entry, now: float) -> bool:
-        return self._write(lambda index: self.kv.unlock(entry, index), now) is not None
+        return self.write(lambda index: self.kv.unlock(entry, index), now) is not None
 
     def delete(self, key: str, now: float) -> bool:
-        self._write(lambda index: self.kv.delete(key, index), now)
+        self.write(lambda index: self.kv.delete(key, index), now)
         return True
 
     def delete_cas(self, key: str, expected: int, now: float) -> bool:
-        return self._write(lambda index: self.kv.delete_cas(key, expected, index), now)
+        return self.write(lambda index: self.kv.delete_cas(key, expected, index), now)
 
     def delete_tree(self, prefix: str, now: float) -> bool:
-        self._write(lambda index: self.kv.delete_tree(prefix, index), now)
+        self.write(lambda index: self.kv.delete_tree(prefix, index), now)
         return True
 
-    def transact(self, write: Callable[[KeyValues, int], bool], now: float) -> None:
-        """Make several writes at one index on a copy of the table, kept if ``write`` returns true."""
-
-        def attempt(index: int) -> None:
-            copy = self.kv.copy()
-            if write(copy, index):
-                self.kv = copy
-
-        self._write(attempt, now)
-
-    def _write(self, write: Callable[[int], Written], now: float) -> Written:
+    def write(self, write: Callable[[int], Written], now: float) -> Written:
+        """Make one write, or those of a transaction, at the next index."""
         index = self._commit()
         written = write(index)
         self._bury(now)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from supervisor.rehearsal.devagent.kv import Entry, KeyValues
+from supervisor.rehearsal.devagent.kv import Entry
 from supervisor.rehearsal.devagent.messages import Rejected
 from supervisor.rehearsal.devagent.store import Store
 
@@ -30,18 +30,19 @@ class Outcome:
 
 
 def run(store: Store, operations: tuple[Operation, ...], now: float) -> Outcome:
-    outcome = Outcome(errors=_checked_before(store, operations, now))
-    if not outcome.errors and is_read(operations):
-        return _apply(store, store.kv, operations, store.index)
+    if errors := _checked_before(store, operations, now):
+        return Outcome(errors=errors)
+    if is_read(operations):
+        return _apply(store, operations, store.index)
 
-    def write(copy: KeyValues, index: int) -> bool:
-        nonlocal outcome
-        outcome = _apply(store, copy, operations, index)
-        return not outcome.errors
+    def write(index: int) -> Outcome:
+        before = store.kv.copy()
+        outcome = _apply(store, operations, index)
+        if outcome.errors:
+            store.kv = before
+        return outcome
 
-    if not outcome.errors:
-        store.transact(write, now)
-    return outcome
+    return store.write(write, now)
 
 
 def is_read(operations: Iterable[Operation]) -> bool:
@@ -62,12 +63,12 @@ def _checked_before(
     return tuple(errors)
 
 
-def _apply(store: Store, kv: KeyValues, operations: tuple[Operation, ...], index: int) -> Outcome:
+def _apply(store: Store, operations: tuple[Operation, ...], index: int) -> Outcome:
     results: list[Entry] = []
     errors: list[tuple[int, str]] = []
     for position, operation in enumerate(operations):
         try:
-            shown = _operate(store, kv, operation.verb, operation.entry, index)
+            shown = _operate(store, operation.verb, operation.entry, index)
         except Rejected as refused:
             errors.append((position, str(refused)))
         else:
@@ -76,14 +77,14 @@ def _apply(store: Store, kv: KeyValues, operations: tuple[Operation, ...], index
     return Outcome(errors=tuple(errors)) if errors else Outcome(tuple(results))
 
 
-def _operate(store: Store, kv: KeyValues, verb: str, entry: Entry, index: int) -> list[Entry]:
-    key = f'"{entry.key}"'
+def _operate(store: Store, verb: str, entry: Entry, index: int) -> list[Entry]:
+    kv, key = store.kv, f'"{entry.key}"'
     match verb:
         case "set":
             return [kv.set(entry, index)]
         case "lock":
             why = f"failed to lock key {key}, lock is already held"
-            return _done(store.lock_at(kv, entry, index), why)
+            return _done(store.lock_now(entry, index), why)
         case "unlock":
             why = f"failed to unlock key {key}, lock isn't held, or is held by another session"
             return _done(kv.unlock(entry, index), why)
