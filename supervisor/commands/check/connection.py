@@ -40,11 +40,7 @@ NO_INDEX = 2**63 - 1  # higher than any index that Consul has reached
 
 
 async def check_connection(config: Config, hostname: str) -> list[Finding]:
-    """Return the findings about Consul, the most important first, within CONNECT_S.
-
-    hostname: the name of this machine.
-    Raises TokenError when the token file cannot be used.
-    """
+    """Return the findings about Consul, the most important first. Raises TokenError."""
     async with OneOffClient(config.consul) as consul:
         return await _Checker(config.consul, consul).findings(config.items, hostname, config.fleet)
 

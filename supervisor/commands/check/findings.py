@@ -134,11 +134,7 @@ def of_datacenter(configured: str | None, own: str, items: Collection[ItemSettin
 def of_agent(
     facts: AgentFacts, hostname: str, *, is_local: bool, items: Collection[ItemSettings]
 ) -> list[Finding]:
-    """Return the findings about the agent.
-
-    hostname: the name of this machine.
-    is_local: whether the agent's address is one of this machine's.
-    """
+    """Return the findings about the agent. ``is_local``: its address is one of this machine's."""
     return [
         _of_version(facts),
         _of_machine(facts, hostname, is_local=is_local),
@@ -149,10 +145,7 @@ def of_agent(
 
 
 def unknown_agent(why: str, denied: bool) -> list[Finding]:
-    """Return the finding about an agent that does not report its facts, such as the name of its node.
-
-    denied: whether the token lacks the right to read them.
-    """
+    """Return the finding about an agent that tells no facts. ``denied``: the token lacks the right."""
     text = f"version, machine, leave_on_terminate and connection limit: the agent answers {why}"
     rule = 'to find out, give the token: agent_prefix "" { policy = "read" }' if denied else ""
     return [Finding("agent", Level.UNTOLD, text, permissions.agent_remedy(why) or rule)]
@@ -288,10 +281,7 @@ def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outc
 
 
 def of_maintenance(settings: ItemSettings, node: str, sees_checks: bool | None) -> Finding:
-    """Return the finding about the maintenance mode, which Consul hides without the right to see it.
-
-    sees_checks: whether the token may read the checks of this node. None: nobody knows.
-    """
+    """Return the finding about the maintenance mode, which Consul may hide. None: nobody knows."""
     if sees_checks:
         return _right(settings, Level.OK, "may see the maintenance mode")
     rule = f'give the token: node "{node}" {{ policy = "read" }}'
@@ -306,10 +296,7 @@ def of_maintenance(settings: ItemSettings, node: str, sees_checks: bool | None) 
 
 
 def of_dns(settings: ItemSettings, sees: bool | None) -> Finding:
-    """Return the finding about whether DNS, which asks with the agent's own token, may name the holder.
-
-    sees: whether a request without a token may read the service and the agent's node. None: nobody knows.
-    """
+    """Return whether DNS, which asks with the agent's own token, may name the holder. None: nobody knows."""
     assert settings.service is not None
     name = settings.service.name
     rules = f'service "{name}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'

@@ -26,10 +26,7 @@ _RULE = re.compile(r'(\w+) "([^"]*)" \{ policy = "(read|write)" \}')
 
 
 def policy(config: Config, purpose: str) -> str:
-    """Return one rule in each line, and no right twice. NODE stands for the agent's node.
-
-    purpose: daemon, operator or observer, as in the command.
-    """
+    """Return one rule in each line, and no right twice. NODE stands for the agent's node."""
     rights: dict[tuple[str, str], str] = {}
     for settings in config.items:
         asked = _of_daemon(settings) if purpose == "daemon" else _of_commands(settings, purpose)

@@ -68,10 +68,7 @@ def verdict(path: Path, checked: Checked) -> str:
 
 
 def refused_verdict(path: Path, problems: Sequence[Problem], warnings: Sequence[Problem] = ()) -> str:
-    """Return the last line of ``check``, for a configuration that cannot be used.
-
-    warnings: what may explain the faults. The line counts them if there are any.
-    """
+    """Return the last line of ``check``, for a configuration that cannot be used."""
     files = len({problem.file for problem in problems})
     more = " or more" if len(problems) >= PROBLEMS_MAX else ""
     where = f" in {files} files" if files > 1 else ""

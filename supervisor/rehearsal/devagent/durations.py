@@ -19,10 +19,7 @@ _DURATION = re.compile(rf"(?:{_TERM.pattern})+|0")
 
 
 def parse_ns(text: str) -> int:
-    """Return the nanoseconds of a duration.
-
-    Raises ValueError when the text is no duration.
-    """
+    """Return the nanoseconds of a duration. Raises ValueError when the text is no duration."""
     terms = text[1:] if text[:1] in ("-", "+") else text
     if len(text) > CHARS_MAX or not _DURATION.fullmatch(terms):
         raise ValueError(f'time: invalid duration "{text[:CHARS_MAX]}"')
