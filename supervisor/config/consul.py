@@ -137,10 +137,7 @@ def from_environment(environ: Mapping[str, str]) -> ConsulSettings:
 
 
 def _checked_address(address: str) -> tuple[str, str]:
-    """Return the address without a final slash, and why it cannot be used. Blank: it can be used.
-
-    The reason never shows the address.
-    """
+    """Return the address without a final slash, and why it cannot be used, which never shows it."""
     if address.startswith("/"):
         return address, "cannot be reached: put unix:// before a socket's path, as in unix:///run/consul.sock"
     if address.startswith("unix://"):

@@ -53,11 +53,7 @@ def _copy(value: Any) -> Any:
 def apply_defaults(
     data: dict[str, Any], defaults: Defaults, values: dict[str, Any], hostname: str
 ) -> dict[str, Any]:
-    """Return the sections ``log``, ``elections`` and ``semaphores``, each of them complete.
-
-    values: the default of ``value``, by the item's kind.
-    hostname: this machine's name, for the ids of services.
-    """
+    """Return ``log``, ``elections`` and ``semaphores``, complete. ``values``: the value of each kind."""
     usual = _Usual(defaults, data, values, hostname)
     return {
         "log": {**defaults.of("log"), **data.get("log", {})},

@@ -36,10 +36,7 @@ class Variables:
         self._chars_left = FILLED_CHARS_MAX
 
     def fill(self, text: str) -> str:
-        """Return ``text`` with every reference filled in. Raises CannotFill.
-
-        Each reference counts against FILLED_CHARS_MAX.
-        """
+        """Return ``text`` with every reference filled in. Raises CannotFill."""
         return _REFERENCE.sub(self._value, text) if "$" in text else text
 
     def fill_template(self, text: str) -> str:

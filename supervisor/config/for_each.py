@@ -78,10 +78,7 @@ class _Repeater:
         return value
 
     def _values(self, path: KeyPath, values: Any, rest: dict[str, Any]) -> list[str]:
-        """Return the values of ``for_each``. Empty: the item cannot be repeated.
-
-        rest: the other settings of the item.
-        """
+        """Return the values of ``for_each``, or none where the item cannot be repeated."""
         if any(deviations(values, self._rule)):
             return []
         if not _refers(path[-1]):

@@ -17,10 +17,7 @@ _PATH = ("http", "listen")
 
 
 def resolve(section: dict[str, Any] | None, report: Report) -> HttpSettings | None:
-    """Return the settings of a section ``http`` that the schema has accepted, and report what cannot be used.
-
-    None: there is no section, or its address cannot be used.
-    """
+    """Return where to listen, and report an address that cannot be used. None: nowhere."""
     if section is None:
         return None
     match = _LISTEN.fullmatch(section["listen"])

@@ -136,7 +136,8 @@ class Report:
     """Collects the problems of one configuration, and its warnings.
 
     A mistake within ``for_each`` or ``defaults`` harms many items. It is one problem, at the place where the
-    files have it, and its message names the first of these items.
+    files have it, and its message names the first of these items. A report has the place of the value at a
+    path, or with ``_key`` of the key. Refusing raises ConfigError when there are too many refusals.
     """
 
     def __init__(self, places: Places) -> None:
@@ -155,18 +156,12 @@ class Report:
         return self._warned.problems()
 
     def refuse(self, path: KeyPath, message: str) -> None:
-        """Report that the value at ``path`` cannot be used. Raises ConfigError if there are too many."""
         self.refuse_at(self.places.of_value(path), path, message)
 
     def refuse_key(self, path: KeyPath, message: str) -> None:
-        """Report that the key at ``path`` cannot be there. Raises ConfigError if there are too many."""
         self.refuse_at(self.places.of_key(path), path, message)
 
     def refuse_at(self, place: Place, path: KeyPath, message: str) -> None:
-        """Report a problem at a place that is not in ``places``.
-
-        Raises ConfigError at PROBLEMS_MAX problems, and at REFUSALS_MAX refusals of copies.
-        """
         self._refused.add(place, path, message)
         self._broken.update(path[:length] for length in range(len(path) + 1))
         self._refusals += 1
@@ -174,19 +169,15 @@ class Report:
             self.raise_if_any()
 
     def warn(self, path: KeyPath, message: str) -> None:
-        """Report a consequence of the value at ``path`` that the operator should know."""
         self.warn_at(self.places.of_value(path), path, message)
 
     def warn_at(self, place: Place, path: KeyPath, message: str) -> None:
-        """Report a consequence of what is at a place that is not in ``places``."""
         self._warned.add(place, path, message)
 
     def warn_key(self, path: KeyPath, message: str) -> None:
-        """Report a consequence of the key at ``path`` that the operator should know."""
         self._warned.add(self.places.of_key(path), path, message)
 
     def broken(self, *path: str | int) -> bool:
-        """Return whether there is a problem at ``path`` or below it."""
         return path in self._broken
 
     def raise_if_any(self) -> None:
@@ -215,10 +206,7 @@ class _Collected:
 
 
 def _in_items(written: KeyPath, paths: list[KeyPath]) -> str:
-    """Return the end of a message, which names the items that have a copy of the value at fault.
-
-    Empty: the value itself is at fault, and not only a copy.
-    """
+    """Return the end of a message, which names the items whose copies alone are at fault."""
     if written in paths:
         return ""
     items = sorted({str(path[1]) for path in paths})

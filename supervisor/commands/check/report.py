@@ -185,10 +185,7 @@ def as_lines(rows: Iterable[tuple[str, str]], before: str) -> str:
 
 
 def lease_rows(settings: ItemSettings, others: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield each figure of the lease of an item that contends: its name, and its sum.
-
-    others: how many other items count for its busy_delay.
-    """
+    """Yield each figure of a lease: its name, and its sum. ``others``: the items that busy_delay counts."""
     lease = _lease(settings, others)
     yield "ttl", "none" if lease.ttl_s is None else format_duration(lease.ttl_s)
     yield settings.lockout_name, format_duration(lease.lock_delay_s)

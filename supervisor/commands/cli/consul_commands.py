@@ -89,12 +89,7 @@ def load_for(asked: str, path: Path | None) -> "Config":
 
 
 def load_item(path: Path | None, name: str, kind: str = ITEM) -> "tuple[Config, ItemSettings]":
-    """Return the configuration, and its item of this name.
-
-    path: where the configuration is. None: at the default.
-    kind: what the name should be.
-    Raises ConfigError, and UnknownItem.
-    """
+    """Return the configuration, and its item of this name. Raises ConfigError, and UnknownItem."""
     config = load_for(name, path)
     return config, item_of(config, path, name, kind)
 

@@ -130,11 +130,7 @@ async def _load_beside_imports(path: Path) -> Config:
 
 
 async def _load(path: Path, within_s: float) -> Config:
-    """Load the configuration in a child, once its file system has answered.
-
-    Raises NoAnswer when the file system does not answer within ``within_s``, and all that ``load_in_child``
-    raises.
-    """
+    """Load the configuration in a child, once its file system has answered; else raise NoAnswer."""
     from supervisor.adapters.filesystem.reading import answer_of
     from supervisor.daemon.reload import load_in_child
 
@@ -144,10 +140,7 @@ async def _load(path: Path, within_s: float) -> Config:
 
 
 def _load_here(path: Path) -> Config:
-    """Load the configuration in this process, without ``places``, which the daemon does not use.
-
-    Raises ConfigError.
-    """
+    """Load the configuration here, without ``places``, which the daemon does not use. Raises ConfigError."""
     config = replace(load(path, os.environ, socket.gethostname()), places=None)
     return replace(config, kept=accepted.content_of(path, config))
 
@@ -227,10 +220,7 @@ def _noted_state_dir(note: Path) -> str:
 
 
 def _wind_up_records(directory: str) -> int | None:
-    """Wind up the tenures on record in this state_dir, and return the exit code.
-
-    None: nothing is on record. Raises JournalBusy or JournalError.
-    """
+    """Wind up the tenures on record. None: there are none. Raises JournalBusy or JournalError."""
     from supervisor.daemon.records import config_of_records
 
     config = config_of_records(directory, os.environ)

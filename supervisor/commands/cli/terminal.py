@@ -54,13 +54,7 @@ def progress(line: str) -> None:
 
 
 def confirm(deed: str, refused: str) -> int:
-    """Ask on the terminal whether to do something, and return DONE if the answer is yes.
-
-    Otherwise print why it is not done, and return the exit code.
-
-    deed: an infinitive without "to".
-    refused: the line after any answer that is not yes.
-    """
+    """Ask whether to do something; DONE if the answer is yes, else print why not. ``deed``: an infinitive."""
     if not sys.stdin.isatty():
         return fail(USAGE, f"cannot ask whether to {deed}: standard input is no terminal; add --yes")
     print(f"{deed.capitalize()}? [y/N] ", end="", file=sys.stderr, flush=True)

@@ -67,10 +67,7 @@ class DevAgent:
 
 
 async def run(port: int, settings: Settings, say: Callable[[str], None]) -> None:
-    """Print what this is and serve on 127.0.0.1 until SIGTERM or SIGINT.
-
-    Raises OSError when nothing can listen there.
-    """
+    """Print what this is, and serve until SIGTERM or SIGINT. Raises OSError when nothing can listen there."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

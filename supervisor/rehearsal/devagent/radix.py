@@ -21,10 +21,7 @@ def end_of_search(keys: Iterable[bytes], sought: bytes) -> bytes:
 
 
 def merged_by(keys: Iterable[bytes], removed: bytes) -> bytes | None:
-    """Return the path of the node that is merged with its parent once ``removed`` is gone.
-
-    None: the tree keeps all other nodes.
-    """
+    """Return the path of the node that is merged with its parent once ``removed`` is gone. None: none is."""
     keys = list(keys)
     shared = max((len(os.path.commonprefix([key, removed])) for key in keys), default=0)
     if not shared:

@@ -50,10 +50,7 @@ def _not_removed(folder: Path) -> str:
 def start_child(
     module: str, arguments: Iterable[str], log: Path, environ: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
-    """Start ``python -m MODULE`` with its output in ``log``. The child ends with this process.
-
-    A Ctrl-C at the terminal does not reach the child.
-    """
+    """Start ``python -m MODULE``, which ends with this process and gets no Ctrl-C."""
     setpriv = shutil.which("setpriv")
     prefix = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
     with log.open("ab") as output:

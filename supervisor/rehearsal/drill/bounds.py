@@ -70,9 +70,6 @@ def guard_s(item: ItemSettings) -> float:
 
 
 def play_s(item: ItemSettings) -> float:
-    """Return how long one play takes at most: it settles, loses, waits for the next holder, and cleans up.
-
-    MACHINE_S is a part of that time.
-    """
+    """Return how long one play takes at most, with MACHINE_S."""
     once_s = 2 * hold_s(item) + 3 * lose_s(item) + item.rejoin_delay_s + REST_S + STUCK_S
     return once_s + failover_s(item) + hooks_s(item.on_acquire) + 2 * COMMAND_S + 2 * STOP_S

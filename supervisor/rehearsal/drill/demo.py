@@ -74,12 +74,7 @@ SEMAPHORE = Act(
 
 
 async def play(say: Callable[[str], None], *, colours: bool, environ: Mapping[str, str]) -> None:
-    """Show everything, in about ten seconds. Raises NotPossible when an event does not happen.
-
-    say: prints a line.
-    colours: whether the terminal shows colours.
-    environ: the environment of the supervisors.
-    """
+    """Show everything, in about ten seconds. Raises NotPossible when an event does not happen."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that everything is ended

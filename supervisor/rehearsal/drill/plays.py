@@ -84,10 +84,7 @@ def _not_settled(stage: DrillCluster) -> None:
 
 
 async def settle(stage: DrillCluster) -> bool:
-    """Start the supervisors that do not run, and wait for the expected holders and candidates.
-
-    Return whether all of them are there in time.
-    """
+    """Start the supervisors that do not run. Return whether all holders and candidates come in time."""
     for node in NODES:
         if node not in stage.running:
             stage.start(node)

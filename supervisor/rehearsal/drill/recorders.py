@@ -162,10 +162,7 @@ class Recorders:
     # --- settings --------------------------------------------------------------------------------
 
     def recorded(self, item: ItemSettings, node: str, *, real: bool) -> ItemSettings:
-        """Return the item of a node with recorders for its hooks.
-
-        real: whether the commands of the file run inside the recorders.
-        """
+        """Return the item with recorders for its hooks. ``real``: they run the commands of the file."""
         lists: dict[str, Any] = {
             name: tuple(
                 self._hook(hook, node, f"{name}[{position}]", real and name not in ALWAYS_RECORDERS)

@@ -94,10 +94,7 @@ def _one_of_each(items: Iterable[ItemSettings], places: Places) -> list[ItemSett
 async def rehearse(
     planned: Plan, item: Drilled, environ: Mapping[str, str], progress: Callable[[str], None]
 ) -> Drilled:
-    """Perform every play of one item. Raises NotPossible when that takes longer than its bound.
-
-    progress: prints a line about the play that begins.
-    """
+    """Perform every play of one item. Raises NotPossible when that takes longer than its bound."""
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):

@@ -129,10 +129,7 @@ def _with_short_lockout(item: ItemSettings, divider: _Divider) -> ItemSettings:
 
 
 def _fitted(item: ItemSettings, changes: list[str]) -> ItemSettings:
-    """Return the item without checks that the embedded agent lacks, and with a limit below three.
-
-    changes: gets a text for each change.
-    """
+    """Return the item without checks that the embedded agent lacks, and with a limit below three."""
     session = item.session
     if isinstance(item, SemaphoreSettings) and item.limit > LIMIT_MAX:
         changes.append(f"limit {item.limit} to {LIMIT_MAX}, so that one of three nodes waits")

@@ -40,10 +40,7 @@ class DrillCluster:
         real: bool,
         environ: Mapping[str, str],
     ) -> None:
-        """Prepare a stage in an empty folder.
-
-        item: the item as the drill runs it, with the hooks of the file, which run if ``real``.
-        """
+        """Prepare a stage in an empty folder, for the item as the drill runs it."""
         self._folder, self.item, self._configs, self._real = folder, item, configs, real
         if real:
             folder.chmod(0o711)  # so that hooks of other users reach their recorders
@@ -156,10 +153,7 @@ class DrillCluster:
         return await self._supervisors.stop(node, self.stop_s)
 
     def kill(self, node: str, *, with_hooks: bool) -> None:
-        """End a supervisor as a crash does.
-
-        with_hooks: whether its hooks die with it, as in a crash of the machine.
-        """
+        """End a supervisor as a crash does. ``with_hooks``: as a crash of the machine does."""
         for tenure in self.tenures:
             tenure.is_dead = tenure.is_dead or tenure.node == node
         self._crashed.add(node)
