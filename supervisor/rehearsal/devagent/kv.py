@@ -48,8 +48,6 @@ class KeyValues:
         """Return a copy, to which a transaction that fails goes back."""
         return KeyValues(dict(self.entries), dict(self.tombstones), self.index, list(self.touched))
 
-    # --- reading ---------------------------------------------------------------------------------
-
     def get(self, key: str) -> Entry | None:
         return self.entries.get(key)
 
@@ -67,8 +65,6 @@ class KeyValues:
     def node_of(self, sought: bytes) -> bytes:
         """Return the node of the radix tree on which a query waits that found nothing."""
         return radix.end_of_search(map(path_of, self.entries), sought)
-
-    # --- writing ---------------------------------------------------------------------------------
 
     def set(self, entry: Entry, index: int) -> Entry:
         """Write value and flags; the session that holds the key goes on holding it."""

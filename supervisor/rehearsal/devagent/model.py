@@ -66,8 +66,6 @@ class Model:
         waits = (pending.waiting.until for pending in self._pending.values())
         return min(self.store.deadline(), min(waits, default=NEVER))
 
-    # --- requests --------------------------------------------------------------------------------
-
     def handle(self, request: AgentRequest, now: float) -> Answer | Waiting:
         """Return the answer, or the promise of one. The request may have woken queries: see ``advance``."""
         self._run_to(now)
@@ -85,8 +83,6 @@ class Model:
         """Forget a promise, because its client has gone."""
         self._pending.pop(waiting.number, None)
         self._answered = [kept for kept in self._answered if kept[0] != waiting]
-
-    # --- events ----------------------------------------------------------------------------------
 
     def restart(self, now: float) -> tuple[Waiting, ...]:
         """Play a server that was killed and is back with its data. Return the promises that it broke.
@@ -146,8 +142,6 @@ class Model:
         self._run_to(now)
         self.store.leave(node, now)
         self._wake()
-
-    # --- waiting ---------------------------------------------------------------------------------
 
     def _run_to(self, now: float) -> None:
         while (at := self.deadline()) <= now:

@@ -34,8 +34,6 @@ class Store:
         self.source = random.Random(seed)
         self.join(node)
 
-    # --- time ------------------------------------------------------------------------------------
-
     def deadline(self) -> float:
         reapings = [at for at, _ in self.reapings]
         return min([*self.sessions.expiries.values(), *reapings], default=NEVER)
@@ -49,8 +47,6 @@ class Store:
                 self.reapings.remove((at, index))
                 self._commit()
                 self.kv.reap(index)
-
-    # --- keys ------------------------------------------------------------------------------------
 
     def set(self, entry: Entry, now: float) -> bool:
         self.write(lambda index: self.kv.set(entry, index), now)
@@ -99,8 +95,6 @@ class Store:
         if self.index in self.kv.tombstones.values():
             self.reapings.append((now + TOMBSTONE_S, self.index))
 
-    # --- sessions --------------------------------------------------------------------------------
-
     def create_session(self, wanted: StoredSession, now: float) -> StoredSession:
         """Make a session with a new id. Raises Rejected when its node or its checks do not allow it."""
         index = self._commit()
@@ -134,8 +128,6 @@ class Store:
                 if session.lock_delay_s > 0:
                     self.delays.start(entry.key, session.lock_delay_s, now, index)
             self._bury(now)
-
-    # --- nodes -----------------------------------------------------------------------------------
 
     def join(self, name: str) -> None:
         """Register a node whose agent is alive."""

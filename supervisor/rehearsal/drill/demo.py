@@ -125,8 +125,6 @@ class Demo:
         await self._receiver.close()
         await self._agent.close()
 
-    # --- the story -------------------------------------------------------------------------------
-
     async def election(self) -> None:
         self._begin(ELECTION, "An election")
         self._line("agent", f"an in-memory Consul agent listens on {self._urls['agent']}")
@@ -178,8 +176,6 @@ class Demo:
             await self._stop(node)
             self._line(node, "stopped")
 
-    # --- lines -----------------------------------------------------------------------------------
-
     def _begin(self, act: Act, title: str) -> None:
         """Begin an act. Supervisors that start from now on have its configuration."""
         self._act, self._holding, self._observed = act, frozenset(), {}
@@ -197,8 +193,6 @@ class Demo:
 
     def _painted(self, colour: str, text: str) -> str:
         return f"\x1b[{colour}m{text}\x1b[0m" if self._colours and colour else text
-
-    # --- supervisors -----------------------------------------------------------------------------
 
     def _start(self, node: str) -> None:
         config = self._folder / f"{node}.yaml"
@@ -230,8 +224,6 @@ class Demo:
     def _failed(self, why: str, nodes: Iterable[str]) -> NotPossible:
         logs = [f"  {node}: {line}" for node in nodes for line in self._supervisors.log(node)[-5:]]
         return NotPossible("\n".join([f"cannot finish the demo: {why}:", *logs]))
-
-    # --- reports ---------------------------------------------------------------------------------
 
     def _read_reports(self) -> None:
         for line in os.read(self._fifo, 16 * REPORT_BYTES_MAX).decode().splitlines():

@@ -149,8 +149,6 @@ class Recorders:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(fifo.attempt.pid, signal.SIGKILL)
 
-    # --- cues ------------------------------------------------------------------------------------
-
     def cue(self, place: str, what: str) -> None:
         (self._cues / place).write_text(what)
         (self._cues / place).chmod(0o644)
@@ -158,8 +156,6 @@ class Recorders:
     def clear(self, place: str) -> None:
         (self._cues / place).unlink(missing_ok=True)
         (self._cues / f"{place}.node").unlink(missing_ok=True)
-
-    # --- settings --------------------------------------------------------------------------------
 
     def recorded(self, item: ItemSettings, node: str, *, real: bool) -> ItemSettings:
         """Return the item with recorders for its hooks. ``real``: they run the commands of the file."""
@@ -199,8 +195,6 @@ class Recorders:
         if real:
             return replace(call, argv=(*argv, *call.argv))
         return Command(argv, kill_after_s=call.kill_after_s)
-
-    # --- records ---------------------------------------------------------------------------------
 
     def drain(self) -> None:
         for fifo in self._fifos:

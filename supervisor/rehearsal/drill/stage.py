@@ -132,8 +132,6 @@ class DrillCluster:
     def limit(self) -> int:
         return self.item.limit if isinstance(self.item, SemaphoreSettings) else 1
 
-    # --- supervisors -----------------------------------------------------------------------------
-
     @property
     def running(self) -> tuple[str, ...]:
         return self._supervisors.running
@@ -164,8 +162,6 @@ class DrillCluster:
     def command(self, *arguments: str, node: str) -> subprocess.Popen[bytes]:
         self.mark(node, f"`consul-supervisor {' '.join(arguments)}`")
         return self._supervisors.command(node, [*arguments, "--socket", str(self.socket(node))])
-
-    # --- Consul ----------------------------------------------------------------------------------
 
     @property
     def sessions(self) -> dict[str, str]:
@@ -228,8 +224,6 @@ class DrillCluster:
             return False
         entry = self.agent.model.store.kv.get(self.item.key + TENURE_SUFFIX)
         return entry is None or tenure_record.decoded(entry.value, 0).session != session
-
-    # --- tenures ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Begin a play: time line and counts start from here."""

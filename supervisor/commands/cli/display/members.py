@@ -28,20 +28,13 @@ ORPHANS = (
     "this one is destroyed."
 )
 _ITEM = Column("ITEM", 8)
-_MEMBER = (
-    Column("PART"),
-    Column("NODE", 8),
-    Column("CONSUL NODE", 8, rank=1),
-    Column("SESSION"),
-    Column("TTL", rank=3),
-    Column("LOCK-DELAY", rank=2),
-)
+_TIMES = (Column("TTL", rank=3), Column("LOCK-DELAY", rank=2))
+_MEMBER = (Column("PART"), Column("NODE", 8), Column("CONSUL NODE", 8, rank=1), Column("SESSION"), *_TIMES)
 _SESSION = (
     Column("SESSION"),
     Column("CONSUL NODE", 8),
     Column("NAME", 8, rank=1),
-    Column("TTL", rank=3),
-    Column("LOCK-DELAY", rank=2),
+    *_TIMES,
     Column("PART", 12),
 )
 

@@ -75,9 +75,6 @@ def painted(text: str, colour: str, colours: bool) -> str:
     return f"\x1b[{colour}m{text}\x1b[0m" if colours and colour and text else text
 
 
-# --- cells and notes -----------------------------------------------------------------------------
-
-
 def _summary(status: Status, now: datetime) -> str:
     daemon, consul = status["daemon"], status["consul"]
     answered = consul["answered_s_ago"]
