@@ -27,9 +27,9 @@ ORPHANS = (
     "supervisors share one Consul agent, it may belong to one that waits, which makes another session when "
     "this one is destroyed."
 )
-_ITEM = Column("ITEM", 8)
+_ITEM, _ID = Column("ITEM", 8), Column("SESSION")
 _TIMES = (Column("TTL", rank=3), Column("LOCK-DELAY", rank=2))
-_MEMBER = (Column("PART"), Column("NODE", 8), Column("CONSUL NODE", 8, rank=1), Column("SESSION"), *_TIMES)
+_MEMBER = (Column("PART"), Column("NODE", 8), Column("CONSUL NODE", 8, rank=1), _ID, *_TIMES)
 _SESSION = (
     Column("SESSION"),
     Column("CONSUL NODE", 8),
