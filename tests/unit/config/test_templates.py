@@ -168,7 +168,7 @@ def test_a_fact_cannot_lead_to_another_path(url: str, leader: str) -> None:
 
 def test_a_webhook_without_facts_is_sent_as_it_stands() -> None:
     call = Webhook("http://h/$$?a=$", headers=(("A", "$${X}"),), body="$$ ${LEADER}")
-    assert filled(call, {}) is call
+    assert filled(call, {}) == call
 
 
 def test_dollars_of_a_file_and_of_variables_are_dollars_with_facts_and_without(tmp_path: Path) -> None:
