@@ -7,7 +7,6 @@
     terminal.py         errors and exit codes, questions, the terminal's width and colours, the event loop
     running.py          run
     checking.py         check, policy
-    planning.py         plan
     hook_commands.py    test-hook
     locking.py          lock
     consul_commands.py  leader, verify, limit: requests to Consul
@@ -18,9 +17,8 @@
     without_daemon.py   what is known while no daemon answers
     event_commands.py   events: what happened on this node, also from before a restart
     draining.py         drain, undrain
-    drilling.py         drill
     completing.py       complete: names for the completion of shells
-    local_commands.py   demo, dev-agent, schema, help, version
+    local_commands.py   plan, drill, demo, dev-agent, schema, help, version
     display/            tables, and pages that are drawn again and again
 
 This module calls the command's function and does no work itself. A command imports what it needs when it

@@ -222,7 +222,7 @@ COMMANDS = {
     "plan": CommandSpec(
         "print the session block that meets your wishes, with its sums",
         "plan --failover 60s --on-lose 5s",
-        "planning:plan",
+        "local_commands:plan",
         {
             DONE: "the block was printed as YAML, with its sums and the warnings of check as comments",
             NEGATIVE: "no session block meets the wishes; standard error names the nearest wishes",
@@ -662,7 +662,7 @@ COMMANDS = {
     "drill": CommandSpec(
         "rehearse a configuration on this machine",
         "drill /etc/consul-supervisor",
-        "drilling:drill",
+        "local_commands:drill",
         {
             DONE: "every promise held",
             NEGATIVE: "a promise was broken, or the drill could not be finished",
