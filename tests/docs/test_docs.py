@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from docs import commands, devagent, reference
+from docs import commands, reference
 from supervisor.adapters.consul import services
 from supervisor.adapters.hooks import output
 from supervisor.adapters.hooks.command import KILL_GRACE_S
@@ -55,10 +55,9 @@ from tests.processes.hooks.test_webhook import receiver
 from tests.processes.hooks.trial import trial
 from tests.support.captured import captured
 from tests.support.configured import loaded
-from tests.support.consul import HOST, Agent, free_ports
+from tests.support.consul import Agent
 from tests.support.log_lines import promises, undocumented
 from tests.support.pages import (
-    DEV_AGENT,
     DOCS,
     DRILL,
     FIRST_PAGES,
@@ -80,7 +79,7 @@ from tests.support.pages import (
     name,
     rows,
 )
-from tests.support.shell import Shell, replay
+from tests.support.shell import Shell
 from tests.support.supervisor import ENVIRON, PATIENCE_S, Supervisor, command
 from tests.support.unix_peer import UnixPeer, answer_of
 
@@ -308,29 +307,6 @@ def test_the_json_of_check_has_the_documented_fields() -> None:
     assert listed == list(json.loads(done.stdout))
 
 
-# --- dev-agent.md ---------------------------------------------------------------------------------------
-
-
-def test_the_lists_of_the_dev_agent_page_are_generated_from_the_agent() -> None:
-    """Otherwise: python -m docs.devagent --write"""
-    page = DEV_AGENT.read_text()
-    assert devagent.page(page) == page
-    assert f"\n{devagent.lists()}\n" in page
-
-
-@pytest.mark.long
-@SHOWN.session(DEV_AGENT, "A session with it")
-def test_the_session_with_the_embedded_agent_prints_the_shown_output(shown: str, tmp_path: Path) -> None:
-    """Only the port differs, which is the test's own."""
-    (port,) = free_ports(1)
-    with closing(
-        Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
-    ) as shell:
-        other = f'$([ "$1" != dev-agent ] || echo --port {port})'
-        shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {other}')
-        replay(shell, shown.replace("http://127.0.0.1:8500", f"http://{HOST}:{port}"))
-
-
 # --- fence.md -----------------------------------------------------------------------------------------
 
 
@@ -370,9 +346,9 @@ def test_hooks_get_the_variables_of_the_table() -> None:
     assert first_codes(HOOKS, "variable") == list(as_environment(all_facts()))
 
 
-def test_the_names_in_json_stand_beside_the_variables() -> None:
-    for variable, in_json, _ in rows(HOOKS, "variable"):
-        assert variable.strip("`") == PREFIX + in_json.strip("`").upper()
+def test_the_names_in_json_are_those_of_the_variables() -> None:
+    assert "`CONSUL_SUPERVISOR_LOCK_INDEX` is `lock_index`" in HOOKS.read_text()
+    assert [PREFIX + name.upper() for name in all_facts()] == list(as_environment(all_facts()))
 
 
 def test_the_limits_of_facts_in_a_webhook_are_those_of_the_code() -> None:

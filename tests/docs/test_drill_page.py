@@ -1,19 +1,23 @@
-"""drill.md is true: the shown file is drilled, and prints the shown lines, except for figures."""
+"""drill.md is true: the shown file is drilled, the agent started, and both print the shown lines."""
 
 import os
 import re
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from docs import devagent
 from supervisor.rehearsal.drill.bounds import MACHINE_S
 from supervisor.rehearsal.drill.plays import CONTENDER, FENCED
 from supervisor.rehearsal.drill.promises import ALLOWANCE_S
 from supervisor.rehearsal.drill.shortened import HOOK_MIN_S, ROOM_S, TTL_MIN_S
 from tests.support.captured import captured
 from tests.support.configured import loaded
-from tests.support.pages import DRILL, Shown, rows
+from tests.support.consul import HOST, free_ports
+from tests.support.pages import DRILL, ROOT, Shown, rows
+from tests.support.shell import Shell, replay
 from tests.support.supervisor import command
 
 SHOWN = Shown(DRILL)
@@ -66,3 +70,23 @@ def test_the_figures_of_the_page_are_those_of_the_code() -> None:
     assert f"{ALLOWANCE_S:g} s more is allowed" in TEXT
     assert f"({MACHINE_S:g} s in each play)" in TEXT
     assert f"leave the lease {ROOM_S:g} s of room" in " ".join(command("drill", "--help").stdout.split())
+
+
+def test_the_lists_of_the_embedded_agent_are_generated_from_the_agent() -> None:
+    """Otherwise: python -m docs.devagent --write"""
+    page = DRILL.read_text()
+    assert devagent.page(page) == page
+    assert f"\n{devagent.lists()}\n" in page
+
+
+@pytest.mark.long
+@SHOWN.session(DRILL, "The embedded agent")
+def test_the_session_with_the_embedded_agent_prints_the_shown_output(shown: str, tmp_path: Path) -> None:
+    """Only the port differs, which is the test's own."""
+    (port,) = free_ports(1)
+    with closing(
+        Shell(tmp_path, tmp_path, {"PYTHONPATH": str(ROOT), "CONSUL_HTTP_ADDR": f"{HOST}:{port}"})
+    ) as shell:
+        other = f'$([ "$1" != dev-agent ] || echo --port {port})'
+        shell.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@" {other}')
+        replay(shell, shown.replace("http://127.0.0.1:8500", f"http://{HOST}:{port}"))
