@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from docs import devagent
 from supervisor.rehearsal.drill.bounds import MACHINE_S
 from supervisor.rehearsal.drill.plays import CONTENDER, FENCED
 from supervisor.rehearsal.drill.promises import ALLOWANCE_S
@@ -70,13 +69,6 @@ def test_the_figures_of_the_page_are_those_of_the_code() -> None:
     assert f"{ALLOWANCE_S:g} s more is allowed" in TEXT
     assert f"({MACHINE_S:g} s in each play)" in TEXT
     assert f"leave the lease {ROOM_S:g} s of room" in " ".join(command("drill", "--help").stdout.split())
-
-
-def test_the_lists_of_the_embedded_agent_are_generated_from_the_agent() -> None:
-    """Otherwise: python -m docs.devagent --write"""
-    page = DRILL.read_text()
-    assert devagent.page(page) == page
-    assert f"\n{devagent.lists()}\n" in page
 
 
 @pytest.mark.long
