@@ -5,6 +5,8 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 
+ID_CHARS = 5  # of a session's id
+
 
 def line(event: object, begun: tuple[object, ...]) -> str:
     """Return a line with an event and the actions that follow from it."""
@@ -13,6 +15,7 @@ def line(event: object, begun: tuple[object, ...]) -> str:
 
 def short(value: object) -> str:
     """Return the event, action or request without the parts that a reader does not need."""
+    name, session = type(value).__name__, str(getattr(value, "session", ""))[:ID_CHARS]
     match value:
         case e.Answered(request, outcome):
             return f"{short(request)} = {short(outcome)}"
@@ -20,30 +23,40 @@ def short(value: object) -> str:
             return f"{started.hook.name} ended {'well' if ok else 'badly'}"
         case e.RecordWritten(why_not=why_not):
             return why_not or "recorded"
+        case e.Stalled(late_s):
+            return f"stood still for {late_s:.2f} s"
         case a.StartHook(hook, attempt):
             return f"start {hook.name}#{attempt}"
+        case a.KillHook(started):
+            return f"kill {started.hook.name}"
         case a.WriteRecord(record=record):
-            return f"record {record.step} {record.session}".rstrip()
+            return f"record {record.step} {record.session[:ID_CHARS]}".rstrip()
         case a.RoleChanged(role=role):
             return f"became {role}"
         case o.KeyView():
             guarded = " guarded" if value.is_guarded else ""
-            return f"{value.session or 'free'}{guarded} {value.modify_index}"
+            return f"{session or 'free'}{guarded} {value.modify_index}"
+        case o.SlotsView(lock=lock):
+            holders = () if lock is None or lock.slot_record is None else lock.slot_record.holders
+            named = " ".join(holder[:ID_CHARS] for holder in holders) or "nobody"
+            return f"held by {named}, {len(value.contenders)} contenders"
+        case o.SlotWritten(lock=lock):
+            return "in line" if lock is None else f"has a slot, token {lock.modify_index}"
         case o.TenureShown(record=record):
             return "no record" if record is None else f"{record.state} {record.session}"
+        case o.Unknown(why) | o.Denied(why) | o.Refused(why) | o.Ineligible(why):
+            return f"{name} ({why[:24]})"
         case r.MarkTenure(record=record):
-            return f"MarkTenure {record.session} {record.state} for {record.target or 'nobody'}"
-        case r.Acquire(session=session, claim=claim):
-            return f"Acquire {session}{' over' if value.over else '' if claim is None else ' with record'}"
-        case r.Release(session=session):
-            return f"Release {session}{' over' if value.over else ' and record' if value.ends_record else ''}"
-        case r.Rewrite(session=session, claim=claim):
+            return f"{name} {session} {record.state} for {record.target or 'nobody'}"
+        case r.Acquire(claim=claim):
+            return f"{name} {session}{' over' if value.over else '' if claim is None else ' with record'}"
+        case r.Release():
+            return f"{name} {session}{' over' if value.over else ' and record' if value.ends_record else ''}"
+        case r.Rewrite(claim=claim):
             ended = " without record" if value.ends_record else ""
-            return f"Rewrite {session}{ended if claim is None else ' with record'}"
-        case r.WatchKey(index=index, consistent=consistent):
-            return f"WatchKey({index}{', consistent' if consistent else ''})"
-        case o.Won() | o.Created() | o.Unknown() | o.SessionAlive() | o.SessionInfo():
-            return type(value).__name__
-        case r.Request():
-            return f"{type(value).__name__} {getattr(value, 'session', '')}".rstrip()
-    return type(value).__name__
+            return f"{name} {session}{ended if claim is None else ' with record'}"
+        case (
+            r.WatchKey(index=index, consistent=consistent) | r.WatchSlots(index=index, consistent=consistent)
+        ):
+            return f"{name}({index}{', consistent' if consistent else ''})"
+    return f"{name} {session}".rstrip() if isinstance(value, r.Request) else name

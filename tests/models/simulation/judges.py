@@ -6,9 +6,10 @@ broken promise ends the run.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from supervisor.core.actions import Action, HookContext, Point, StartHook, StartRun
+from supervisor.core.actions import Action, HookContext, Point, StartHook
 from supervisor.core.events import Answered, Event, HookEnded, OrderSeen, RecordWritten
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.outcomes import Done, KeyView, SlotsView, SlotWritten, Won
@@ -68,40 +69,18 @@ class Judge:
             raise Broken(type(self).__name__, words)
 
 
-class Judges:
+class Judges(Judge):
     """All judges; each gets only the events that it needs."""
 
     def __init__(self, judges: Sequence[Judge]) -> None:
-        self._saw = [judge.saw for judge in judges if type(judge).saw is not Judge.saw]
-        self._did = [judge.did for judge in judges if type(judge).did is not Judge.did]
-        self._look = [judge.look for judge in judges if type(judge).look is not Judge.look]
-        self._died = [judge.died for judge in judges if type(judge).died is not Judge.died]
-        self._spawned = [judge.spawned for judge in judges if type(judge).spawned is not Judge.spawned]
+        for name in ("saw", "did", "look", "died", "spawned"):
+            needing = (judge for judge in judges if getattr(type(judge), name) is not getattr(Judge, name))
+            setattr(self, name, partial(_tell, [getattr(judge, name) for judge in needing]))
 
-    def saw(self, machine: Machine, event: Event) -> None:
-        """Pass the event on; see ``Judge.saw``."""
-        for saw in self._saw:
-            saw(machine, event)
 
-    def did(self, machine: Machine, action: Action) -> None:
-        """Pass the action on; see ``Judge.did``."""
-        for did in self._did:
-            did(machine, action)
-
-    def look(self, machine: Machine) -> None:
-        """Pass the look on; see ``Judge.look``."""
-        for look in self._look:
-            look(machine)
-
-    def died(self, machine: Machine, why: str) -> None:
-        """Pass the death on; see ``Judge.died``."""
-        for died in self._died:
-            died(machine, why)
-
-    def spawned(self, machine: Machine, child: Child) -> None:
-        """Pass the child on; see ``Judge.spawned``."""
-        for spawned in self._spawned:
-            spawned(machine, child)
+def _tell(needing: Sequence[Callable[..., None]], *what: object) -> None:
+    for tell in needing:
+        tell(*what)
 
 
 class OneActs(Judge):
@@ -151,7 +130,7 @@ class LoseForEveryAcquire(Judge):
         name, context = machine.name, child.started.context
         if not machine.in_force.on_lose:
             return
-        if isinstance(child.started, StartRun) or context.event == "acquire":
+        if child.acts:
             self._acquires(name, context)
         elif context.event == "lose":
             self._loses(machine, child.started, context)
@@ -271,7 +250,7 @@ class TokensGrow(Judge):
     def spawned(self, machine: Machine, child: Child) -> None:
         """Receive the token of a hook of on_acquire or of the run child."""
         context = child.started.context
-        if not isinstance(child.started, StartRun) and context.event != "acquire":
+        if not child.acts:
             return
         known = self._of.get(context.session)
         token = context.fencing_token
@@ -330,7 +309,7 @@ class BeliefHasRoom(Judge):
     def spawned(self, machine: Machine, child: Child) -> None:
         """Check the begin of a hook or child of a tenure."""
         context, supervisor = child.started.context, machine.supervisor
-        if supervisor is None or not (isinstance(child.started, StartRun) or context.event == "acquire"):
+        if supervisor is None or not child.acts:
             return
         contact = self._contact.get((machine.name, context.session))
         began = f"{machine.name} begins {_name_of(child.started)}"
@@ -372,7 +351,7 @@ class OnRecordFirst(Judge):
     def spawned(self, machine: Machine, child: Child) -> None:
         """Receive the begin of a hook or child of a tenure."""
         context = child.started.context
-        if not isinstance(child.started, StartRun) and context.event != "acquire":
+        if not child.acts:
             return
         recorded = machine.disk.recorded()
         known = recorded is not None and recorded.state.session == context.session

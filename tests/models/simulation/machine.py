@@ -4,15 +4,16 @@ A fault is either a condition that lasts until a time, or an act: a crash of the
 stands still or loses its power.
 """
 
+from __future__ import annotations
+
 import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from supervisor.adapters.journal import MachineIdentity, Recorded
-from supervisor.core.actions import Action, StartHook, StartRun
-from supervisor.core.events import Event
+from supervisor.core.actions import StartHook, StartRun
 from supervisor.core.settings import ItemSettings, Place
 from supervisor.daemon.restore import transitions_of
 from tests.models.simulation.application import NEVER, Application
@@ -25,30 +26,14 @@ from tests.models.simulation.supervisor import Doom, Supervisor, group_of
 from tests.models.simulation.trace import Trace
 from tests.models.simulation.watchdog import MachineKernel
 
+if TYPE_CHECKING:
+    from tests.models.simulation.judges import Judge
+
 RESTART_S = (1.0, 1.3)  # RestartSec, and the time of a start
 WATCHDOG_S = 10.0
 SHOT_ALL_THE_SAME = 0.3  # the share of fences that fail, or are killed, and have hit
 UNSEEN_S = 2.1  # a loop that stood still for longer is surely late
 BOOTED_S = 5.0  # time of the clock when the first supervisor of a boot starts
-
-
-class Judging(Protocol):
-    """The judges, which are notified of everything and raise when a promise is broken."""
-
-    def saw(self, machine: "Machine", event: Event) -> None:
-        """Receive an event just before the supervisor does."""
-
-    def did(self, machine: "Machine", action: Action) -> None:
-        """Receive an action that the supervisor has just carried out."""
-
-    def look(self, machine: "Machine") -> None:
-        """Check the state after a step of the supervisor."""
-
-    def died(self, machine: "Machine", why: str) -> None:
-        """Receive the death of a supervisor that has not wound up."""
-
-    def spawned(self, machine: "Machine", child: Child) -> None:
-        """Receive the begin of a child."""
 
 
 class Clock:
@@ -95,7 +80,7 @@ class Machine:
         cluster: Cluster,
         schedule: Schedule,
         trace: Trace,
-        judges: Judging,
+        judges: Judge,
         fence: Callable[[str], None],
     ) -> None:
         self.name = name

@@ -5,7 +5,7 @@ The judges use the machines' processes and the witness of Consul's store.
 
 from collections.abc import Sequence
 
-from supervisor.core.actions import Action, StartRun
+from supervisor.core.actions import Action
 from supervisor.core.requests import JoinSemaphore, TakeSlot
 from supervisor.core.settings import SemaphoreSettings
 from tests.models.simulation.children import Child
@@ -96,7 +96,7 @@ class TokensOfSlots(Judge):
     def spawned(self, machine: Machine, child: Child) -> None:
         """Receive the token of a hook of on_acquire or of the run child."""
         context = child.started.context
-        if not isinstance(child.started, StartRun) and context.event != "acquire":
+        if not child.acts:
             return
         session, token = context.session, context.fencing_token
         least = next((each.index for each in self._slots.takings if each.session == session), None)

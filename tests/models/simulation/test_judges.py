@@ -86,31 +86,24 @@ def test_two_nodes_that_act_are_reported(tmp_path: Path) -> None:
             Simulation(seed, tmp_path / str(seed), replace(scenario, settings=settings, faults=faults)).run()
 
 
-def test_an_on_acquire_before_the_last_on_lose_is_reported(machine: Machine) -> None:
-    judge = LoseForEveryAcquire()
-    spawned(judge, machine, "acquire", "s1")
-    with pytest.raises(Broken, match="on_lose has not run for s1"):
-        spawned(judge, machine, "acquire", "s2")
-
-
-def test_an_on_lose_without_a_tenure_is_reported(machine: Machine) -> None:
-    with pytest.raises(Broken, match="never began"):
-        spawned(LoseForEveryAcquire(), machine, "lose", "s1")
-
-
-def test_a_second_on_lose_is_reported(machine: Machine) -> None:
-    judge = LoseForEveryAcquire()
-    for event in ("acquire", "lose"):
-        spawned(judge, machine, event, "s1")
-    with pytest.raises(Broken, match="runs twice"):
-        spawned(judge, machine, "lose", "s1")
-
-
-def test_two_hooks_at_once_are_reported(machine: Machine) -> None:
-    judge = OneHookAtATime()
-    spawned(judge, machine, "acquire", "s1")
-    with pytest.raises(Broken, match="run at once"):
-        spawned(judge, machine, "lose", "s1")
+@pytest.mark.parametrize(
+    ("judge", "before", "event", "session", "why"),
+    [
+        (LoseForEveryAcquire, ["acquire"], "acquire", "s2", "on_lose has not run for s1"),
+        (LoseForEveryAcquire, [], "lose", "s1", "never began"),
+        (LoseForEveryAcquire, ["acquire", "lose"], "lose", "s1", "runs twice"),
+        (OneHookAtATime, ["acquire"], "lose", "s1", "run at once"),
+        (OnRecordFirst, [], "acquire", "s1", "not on record"),
+    ],
+)
+def test_a_hook_that_must_not_begin_is_reported(
+    machine: Machine, judge: type[Judge], before: list[str], event: str, session: str, why: str
+) -> None:
+    made = judge()
+    for earlier in before:
+        spawned(made, machine, earlier, "s1")
+    with pytest.raises(Broken, match=why):
+        spawned(made, machine, event, session)
 
 
 @pytest.mark.parametrize(("forward", "back"), [(acquire, release), (enroll, leave)])
@@ -153,12 +146,10 @@ def test_a_token_that_does_not_grow_or_changes_is_reported(
         spawned(judge, machine, "acquire", session, token)
 
 
-def test_a_session_or_tenure_that_is_not_on_record_is_reported(machine: Machine) -> None:
-    for attempt in (acquire("s1"), enroll("s1")):
-        with pytest.raises(Broken, match="not on record"):
-            OnRecordFirst().did(machine, attempt)
+@pytest.mark.parametrize("attempt", [acquire("s1"), enroll("s1")])
+def test_a_session_that_is_not_on_record_is_reported(machine: Machine, attempt: Action) -> None:
     with pytest.raises(Broken, match="not on record"):
-        spawned(OnRecordFirst(), machine, "acquire", "s1")
+        OnRecordFirst().did(machine, attempt)
 
 
 def test_a_belief_without_a_contact_is_reported(simulation: Simulation) -> None:
