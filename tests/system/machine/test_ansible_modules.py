@@ -57,8 +57,8 @@ class Nodes:
             (bin_ / program).write_text(f"#!/bin/sh\n{text}\n")
             (bin_ / program).chmod(0o755)
 
-    def play(self, playbook: list[dict[str, Any]] | str, *options: str) -> Played:
-        """Run this playbook, or the one of this name in the collection."""
+    def play(self, playbook: list[dict[str, Any]], *options: str) -> Played:
+        """Run this playbook."""
         hosts = {
             name: {
                 "ansible_connection": "local",
@@ -69,9 +69,7 @@ class Nodes:
         }
         inventory = self.folder / "inventory.yml"
         inventory.write_text(yaml.safe_dump({"consul_supervisor": {"hosts": hosts}}))
-        if not isinstance(playbook, str):
-            (self.folder / "play.yml").write_text(yaml.safe_dump(playbook, sort_keys=False))
-            playbook = str(self.folder / "play.yml")
+        (self.folder / "play.yml").write_text(yaml.safe_dump(playbook, sort_keys=False))
         environ = {
             **ENVIRON,
             "ANSIBLE_COLLECTIONS_PATH": str(self.folder),
@@ -82,7 +80,7 @@ class Nodes:
             "HOME": str(self.folder),
             "LC_ALL": "C.UTF-8",
         }
-        argv = [str(ANSIBLE / "ansible-playbook"), "-i", str(inventory), playbook, *options]
+        argv = [str(ANSIBLE / "ansible-playbook"), "-i", str(inventory), "play.yml", *options]
         ran = captured(argv, cwd=self.folder, env=environ, timeout=PLAY_S)
         found = {m[1]: Count(int(m[2]), int(m[3]), int(m[5])) for m in COUNTS.finditer(ran.stdout)}
         return Played(ran.returncode, ran.stdout + ran.stderr, found)
@@ -163,14 +161,3 @@ def test_facts_a_wait_and_the_lookup_tell_who_leads(nodes: Nodes) -> None:
     gone = tasks({INFO: None, "register": "it"}, {"ansible.builtin.assert": {"that": ["not it.running"]}})
     played = nodes.play([{**gone[0], "hosts": "b"}])
     assert played.code == 0, played.text
-
-
-def test_the_patch_of_a_fleet_moves_the_lock_and_leaves_all_nodes_contending(nodes: Nodes) -> None:
-    patch = nodes.folder / "patch.yml"
-    look = "{{ ansible_python_interpreter | dirname }}/consul-supervisor status --json"
-    patch.write_text(yaml.safe_dump([{"ansible.builtin.shell": f"{look} >>{nodes.folder}/patched"}]))
-    played = nodes.play(f"{NAME}.patch", "-e", f"patch_tasks={patch}")
-    assert played.code == 0, played.text
-    patched = (nodes.folder / "patched").read_text()
-    assert patched.count('"role":"paused"') == 2, "each was patched while it held nothing"
-    assert sorted(map(nodes.role, nodes.daemons)) == ["holding", "waiting"]
