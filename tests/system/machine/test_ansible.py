@@ -1,7 +1,7 @@
 """The example's role on two booted machines, from their first to their last play: no lock moves by itself.
 
-The tests follow one another: a venv is installed, changed and upgraded, the Debian package takes its place, and
-all is removed.
+The tests follow one another: a venv is installed, changed and upgraded, the package takes its place,
+and all is removed.
 """
 
 import os

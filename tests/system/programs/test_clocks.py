@@ -11,7 +11,7 @@ from tests.consul.locks.lockers import Lockers, boottime
 from tests.consul.locks.machines import EVERY_S, run_on
 from tests.support.consul import Agent
 
-PERIODS = 20
+PERIODS = 10
 
 
 @pytest.fixture

@@ -5,18 +5,16 @@ A client that looks the service up gets the node that holds, or none.
 
 import re
 import signal
-import socket
-import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.consul.elections.scene import boottime
+from tests.support import dns
 from tests.support.captured import captured
-from tests.support.consul import BINARY, HOST, Agent, free_ports
+from tests.support.consul import BINARY, Agent, free_ports
 from tests.support.pages import ROOT
-from tests.support.patience import PATIENCE_S
 from tests.support.staging import staged
 from tests.support.supervisor import until
 from tests.system.programs.balanced import BalancedScene
@@ -35,35 +33,18 @@ class Catalog:
 
     def passing(self, service: str) -> set[str]:
         """Return the nodes on which the service is healthy."""
-        found = self._agent.call("GET", f"/health/service/{service}?passing").json()
-        return {self._apart[entry["Service"]["Port"]] for entry in found}
+        return self._listed(f"/health/service/{service}?passing")
 
     def known(self, service: str) -> set[str]:
         """Return the nodes that have the service, healthy or not."""
-        found = self._agent.call("GET", f"/health/service/{service}").json()
-        return {self._apart[entry["Service"]["Port"]] for entry in found}
+        return self._listed(f"/health/service/{service}")
+
+    def _listed(self, path: str) -> set[str]:
+        return {self._apart[entry["Service"]["Port"]] for entry in self._agent.call("GET", path).json()}
 
     def by_dns(self, service: str) -> set[str]:
         """Return the nodes that a query for SRV records names."""
-        return {self._apart[port] for port in srv_ports(self._dns_port, f"{service}.service.consul")}
-
-
-def srv_ports(dns_port: int, name: str) -> list[int]:
-    """Return the ports in the answer to one query over UDP, the only part of DNS that the test needs."""
-    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
-    question = struct.pack("!6H", 1, 0x0100, 1, 0, 0, 0) + labels + struct.pack("!2H", 33, 1)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        asked.settimeout(PATIENCE_S)
-        asked.sendto(question, (HOST, dns_port))
-        answer = asked.recv(4096)
-    ports, at = [], len(question)
-    for _ in range(struct.unpack("!H", answer[6:8])[0]):
-        assert answer[at] & 0xC0, "Consul points back to the name that was asked for"
-        kind, _, _, length = struct.unpack("!2HIH", answer[at + 2 : at + 12])
-        if kind == 33:
-            ports.append(struct.unpack("!H", answer[at + 16 : at + 18])[0])
-        at += 12 + length
-    return ports
+        return {self._apart[port] for port in dns.ports(self._dns_port, f"{service}.service.consul")}
 
 
 @pytest.fixture

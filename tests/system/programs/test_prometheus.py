@@ -65,16 +65,16 @@ def test_a_stuck_node_pages_an_operator(shared_agent: Agent, unique: str, tmp_pa
         )
 
 
+MAINTENANCE = {"candidate_check": {"maintenance": True, "interval": "1s"}}
 SILENT = {"ConsulSupervisorNobodyLeads", "ConsulSupervisorConsulSilent"}
 
 
-@pytest.mark.parametrize("maintenance", [False, True], ids=["alone", "maintenance"])
-@pytest.mark.parametrize("holder_dies", [False, True], ids=["all-alive", "holder-dead"])
+@pytest.mark.parametrize(("maintenance", "holder_dies"), [(False, False), (True, True)])
 def test_a_consul_without_a_leader_pages_an_operator(
     tmp_path: Path, unique: str, *, maintenance: bool, holder_dies: bool
 ) -> None:
     """The agents live and answer what they know alone. The alerts fire within four minutes."""
-    check = {"candidate_check": {"maintenance": True, "interval": "1s"}} if maintenance else {}
+    check = MAINTENANCE if maintenance else {}
     with (
         Agent(tmp_path / "server", persistent=True) as server,
         Agent(tmp_path / "c", servers=server) as agent,
@@ -91,14 +91,14 @@ def test_a_consul_without_a_leader_pages_an_operator(
             until(lambda: expected <= set(prometheus.firing()), "the alerts fire", 240.0)
 
 
-@pytest.mark.parametrize("maintenance", [False, True], ids=["alone", "maintenance"])
 def test_a_holder_that_is_cut_off_alone_pages_an_operator(
-    shared_agent: Agent, tmp_path: Path, unique: str, *, maintenance: bool
+    shared_agent: Agent, tmp_path: Path, unique: str
 ) -> None:
     """Its agent lives, and answers for its servers as a client agent does that has lost them."""
-    check = {"candidate_check": {"maintenance": True, "interval": "1s"}} if maintenance else {}
     with Proxy(shared_agent.host, shared_agent.port) as proxy:
-        a, b = (ScrapedSupervisor(tmp_path / name, shared_agent, unique, settings=check) for name in "ab")
+        a, b = (
+            ScrapedSupervisor(tmp_path / name, shared_agent, unique, settings=MAINTENANCE) for name in "ab"
+        )
         a.rewrite({**yaml.safe_load(a.config_path.read_text()), "consul": {"address": proxy.url}})
         with running(a, b), Prometheus(tmp_path / "p", [a.target, b.target]) as prometheus:
             holding = "consul_supervisor_holding"

@@ -35,6 +35,14 @@ def all_open(page: Browser, daemon: CannedDaemon) -> None:
     page.run(OPEN_ALL)
 
 
+def assert_accessible(page: Browser) -> None:
+    """Check the contrast of each text, and that axe finds no fault."""
+    assert page.run(CONTRAST) == []
+    page.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text() + ";0")
+    found = page.run("axe.run().then((result) => result.violations)")
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("state", [all_open, silence])
 def test_the_page_has_no_fault_of_accessibility(
@@ -46,10 +54,7 @@ def test_the_page_has_no_fault_of_accessibility(
     opened(browser, daemon.url)
     state(browser, daemon)
     assert browser.run(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
-    assert browser.run(CONTRAST) == []
-    browser.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text() + ";0")
-    found = browser.run("axe.run().then((result) => result.violations)")
-    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+    assert_accessible(browser)
 
 
 def test_the_keyboard_reaches_everything(page: Browser, daemon: CannedDaemon) -> None:

@@ -54,38 +54,17 @@ def test_trouble_comes_first_and_is_in_the_title(page: Browser, daemon: CannedDa
     assert names(page) == ["activemq", "namenode", "rebuild"]
 
 
-def test_a_trouble_of_no_item_is_shown_above_all(page: Browser, daemon: CannedDaemon) -> None:
+def test_what_belongs_to_no_item_is_shown_above_all(page: Browser, daemon: CannedDaemon) -> None:
+    above = "document.getElementById('troubles')"
     said(daemon)["troubles"].append("the token is refused")
-    page.wait("document.getElementById('troubles').innerText.includes('the token is refused')")
+    page.wait(f"{above}.innerText.includes('the token is refused')")
     assert page.run("document.title") == "✕ 2 troubles · vm7"
-
-
-def test_a_warning_of_the_daemon_is_shown_although_all_else_is_well(
-    page: Browser, daemon: CannedDaemon
-) -> None:
     well = status(datetime.now(UTC))
     items = [one for one in well["items"] if one["name"] != "redis"]
     daemon.status = well | {"healthy": True, "troubles": [], "warnings": ["the disk is full"], "items": items}
-    page.wait("document.getElementById('troubles').innerText.includes('the disk is full')")
+    page.wait(f"{above}.innerText.includes('the disk is full')")
     assert page.run("document.title") == "▲ 1 warning · vm7"
-    assert page.run("document.getElementById('troubles').dataset.mood") == "attention"
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"leader_unknown_since": "2026-11-21T14:40:41.123Z", "warnings": ["unknown"]}, "unknown since"),
-        ({"warnings": ["the limit differs"]}, "the limit differs"),
-        ({"role": "resting", "warnings": ["rests until noon"]}, "rests until noon"),
-    ],
-)
-def test_a_warning_is_shown_in_the_row_of_its_item(
-    browser: Browser, daemon: CannedDaemon, changes: dict[str, Any], told: str
-) -> None:
-    said(daemon)["items"][1].update(changes)
-    opened(browser, daemon.url)
-    assert told in browser.run(f"{row('activemq')}.querySelector('summary').innerText")
-    assert browser.run(f"{row('activemq')}.dataset.mood") == "attention"
+    assert page.run(f"{above}.dataset.mood") == "attention"
 
 
 def test_an_error_that_is_over_is_shown_in_the_past_and_then_dropped(
@@ -120,8 +99,8 @@ def test_the_warnings_are_those_of_the_daemon_and_no_others(page: Browser, daemo
     assert page.run(f"{row('activemq')}.dataset.mood") == "calm"
     said(daemon)["items"][1]["warnings"] = ["nobody leads", "not fit: exit 1"]
     page.wait(f"{row('activemq')}.dataset.mood === 'attention'")
-    notes = f"[...{row('activemq')}.querySelectorAll('[data-is=notes] > span')].map((each) => each.innerText)"
-    assert page.run(notes) == ["▲ nobody leads", "▲ not fit: exit 1"]
+    notes = f"{row('activemq')}.querySelectorAll('summary [data-is=notes] > span')"
+    assert page.run(f"[...{notes}].map((each) => each.innerText)") == ["▲ nobody leads", "▲ not fit: exit 1"]
 
 
 def outage(items: int, now: datetime, *, over: bool = False) -> dict[str, Any]:
@@ -164,12 +143,9 @@ def test_one_cause_of_many_items_is_told_once_above_them(browser: Browser, daemo
     assert browser.run(ABOVE) == [
         f"● 54 items: {first} to {last}, over {first} to {last}: Consul did not answer"
     ]
-
-
-def test_a_cause_of_three_items_stays_with_them(browser: Browser, daemon: CannedDaemon) -> None:
-    daemon.status = outage(3, datetime.now(UTC))
-    opened(browser, daemon.url)
-    assert browser.run(ABOVE) == [] and browser.run(OPENED) == 3
+    daemon.status = outage(3, now)  # a cause of few items stays with them
+    browser.wait(f"{OPENED} === 3")
+    assert browser.run(ABOVE) == []
 
 
 def test_times_are_those_of_the_browser_and_in_one_piece(browser: Browser, daemon: CannedDaemon) -> None:
@@ -217,14 +193,9 @@ def test_the_pages_of_other_holders_are_linked(page: Browser, daemon: CannedDaem
         " java\nscript:window.hurt=1",
         "data:text/html,<script>window.hurt=1</script>",
         "file:///etc/passwd",
-        "//vm4:8555/",
         "/v1/status",
         "http://root:secret@vm4/",
-        "http://",
-        "",
         7,
-        None,
-        {"href": "http://vm4/"},
     ],
     ids=str,
 )
@@ -246,10 +217,8 @@ def command(name: str) -> str:
     [
         ({}, ""),
         ({"role": "stuck"}, "consul-supervisor recover activemq"),
-        ({"role": "paused", "paused": True}, "consul-supervisor resume activemq"),
         ({"role": "holding", "paused": True}, "consul-supervisor resume activemq"),
         ({"role": "resting"}, "consul-supervisor resume activemq"),
-        ({"role": "ineligible"}, ""),
         ({"role": "ineligible", "warnings": ["run: rm; `rm`"]}, ""),
         (
             {"role": "ineligible", "warnings": ["this node is in Consul's maintenance mode: disk"]},
@@ -307,9 +276,6 @@ def test_the_lease_runs_down_between_two_answers(page: Browser) -> None:
     assert glides
 
 
-# --- the time line ------------------------------------------------------------------------------------
-
-
 # --- silence ------------------------------------------------------------------------------------------
 
 
@@ -348,14 +314,9 @@ def test_values_of_other_nodes_stay_text(browser: Browser, daemon: CannedDaemon)
     assert browser.run("window.hurt") is None
     assert browser.run("document.querySelectorAll('img, body script + script, iframe').length") == 0
     assert browser.text().count("<img src=x") > 12
-
-
-def test_a_value_cannot_turn_the_text_around_it(browser: Browser, daemon: CannedDaemon) -> None:
-    """Each value stands in an isolate of its own, which ends a right-to-left override."""
-    said(daemon)["items"][0]["leader"] = HOSTILE
-    opened(browser, daemon.url)
     around = f"{row('namenode')}.querySelector('[data-is=leader]').firstElementChild"
-    assert browser.run(f"getComputedStyle({around}).unicodeBidi") == "isolate"
+    isolated = browser.run(f"getComputedStyle({around}).unicodeBidi")
+    assert isolated == "isolate", "it ends a right-to-left override"
 
 
 def test_the_page_fetches_nothing_from_other_places(page: Browser, daemon: CannedDaemon) -> None:
