@@ -106,6 +106,11 @@ class Nodes:
             text = text.replace(shown, meant)
         return text
 
+    def wait_candidate(self) -> None:
+        """Return when the node that does not lead has a session."""
+        asked = "consul-supervisor members app"
+        until(lambda: " 1 candidate" in self.shell.ended(asked)[1], "the other is a candidate")
+
     def close(self) -> None:
         self.shell.close()
         for node in self.nodes:
@@ -134,35 +139,57 @@ def run_all(nodes: Nodes, lines: list[str]) -> str:
 
 
 @pytest.mark.long
-@SHOWN.by(OPERATIONS, "First look", "sh")
-def test_the_commands_of_the_first_look_print_output(shown: str, nodes: Nodes) -> None:
-    *ours, journal = typed(shown)
-    assert journal.startswith(f"journalctl -u {UNIT.stem} ")
+@SHOWN.by(OPERATIONS, "First look", "sh", "look")
+@SHOWN.by(OPERATIONS, "Who takes part?", "sh", "part")
+@SHOWN.by(OPERATIONS, "Who led, and why it changed", "sh", "led")
+@SHOWN.by(OPERATIONS, "Who led, and why it changed", "text", "led_printed")
+@SHOWN.by(OPERATIONS, "Reload", "sh", "reload")
+@SHOWN.by(OPERATIONS, "Reload", "text", "reload_printed")
+@SHOWN.by(OPERATIONS, "Rotate a token", "sh", "rotate")
+@SHOWN.by(OPERATIONS, "Change a limit", "sh", "limit")
+def test_the_commands_that_move_no_lock_print_and_do_what_is_shown(
+    look: str,
+    part: str,
+    led: str,
+    led_printed: str,
+    reload: str,
+    reload_printed: str,
+    rotate: str,
+    limit: str,
+    nodes: Nodes,
+    shared_agent: Agent,
+    tmp_path: Path,
+) -> None:
     nodes.start()
+    *ours, journal = typed(look)
+    assert journal.startswith(f"journalctl -u {UNIT.stem} ")
     run_all(nodes, ours)
 
-
-@pytest.mark.long
-@SHOWN.by(OPERATIONS, "Who takes part?", "sh")
-def test_both_nodes_take_part(shown: str, nodes: Nodes) -> None:
-    nodes.start()
-    until(lambda: " 1 candidate" in run_all(nodes, ["consul-supervisor members app"]), "it has a session")
-    members, cluster, orphans = (run_all(nodes, [line]) for line in typed(shown))
+    nodes.wait_candidate()
+    members, cluster, orphans = (run_all(nodes, [line]) for line in typed(part))
     assert members.startswith("app: election ") and ", 1 holder, 1 candidate\n" in members
     assert cluster.count("\nrebuild ") == 2 and "consul-supervisor:rebuild" not in orphans
 
-
-@pytest.mark.long
-@SHOWN.by(OPERATIONS, "Who led, and why it changed", "sh", "typed_there")
-@SHOWN.by(OPERATIONS, "Who led, and why it changed", "text", "printed")
-def test_a_node_tells_who_led(typed_there: str, printed: str, nodes: Nodes) -> None:
-    nodes.start()
-    (line,) = typed(typed_there)
+    (line,) = typed(led)
     until(lambda: nodes.shell.ended(nodes.here(line))[0] == 0, "the tenure is told")
     head, first = run_all(nodes, [line]).splitlines()
-    assert head.split() == printed.splitlines()[0].split()
-    shown = printed.splitlines()[1].split()
-    assert [len(cell) for cell in first.split()[2:]] == [len(cell) for cell in shown[2:]]
+    shown_head, shown, *_ = led_printed.splitlines()
+    assert head.split() == shown_head.split()
+    assert [len(cell) for cell in first.split()[2:]] == [len(cell) for cell in shown.split()[2:]]
+
+    config = nodes.config("node1", on_lose=[HOOK])
+    config["semaphores"]["rebuild"]["run"] = {"exec": ["sleep", "60"]}
+    nodes.first.rewrite(config)
+    assert run_all(nodes, typed(reload)) == reload_printed
+
+    assert f" {TOKEN}\n" in rotate
+    (tmp_path / "new-token").write_text("another\n")
+    run_all(nodes, typed(rotate))
+    nodes.first.wait_line("token-renewed")
+
+    run_all(nodes, typed(limit))
+    record = shared_agent.kv_get(f"{nodes.prefix}/.lock")
+    assert record is not None and b'"Limit":5' in record["Value"].replace(b" ", b"")
 
 
 @pytest.mark.long
@@ -180,17 +207,6 @@ def test_orders_reach_all_nodes(orders: str, nodes: Nodes) -> None:
     nodes.first.wait_line("role", item="app", role="waiting")
     printed = run_all(nodes, [step_down])
     assert "node2 is asked to step down" in printed and "node1 holds it" in printed
-
-
-@pytest.mark.long
-@SHOWN.by(OPERATIONS, "Reload", "sh", "reload")
-@SHOWN.by(OPERATIONS, "Reload", "text", "printed")
-def test_a_reload_prints_the_shown_output(reload: str, printed: str, nodes: Nodes) -> None:
-    nodes.start()
-    config = nodes.config("node1", on_lose=[HOOK])
-    config["semaphores"]["rebuild"]["run"] = {"exec": ["sleep", "60"]}
-    nodes.first.rewrite(config)
-    assert run_all(nodes, typed(reload)) == printed
 
 
 @pytest.mark.long
@@ -256,64 +272,31 @@ def test_a_drain_that_finds_no_successor_is_undone_at_once(drain: str, undo: str
 
 
 @pytest.mark.long
-@SHOWN.by(OPERATIONS, "Pause and hand over", "sh", "drain")
-def test_a_drained_node_stays_paused_over_a_restart(drain: str, nodes: Nodes) -> None:
-    nodes.start()
-    run_all(nodes, typed(drain))
-    assert nodes.first.stop() == 0
-    nodes.first.start()
-    until(lambda: len(nodes.first.lines("role", item="app", role="paused")) == 2, "it is paused still")
-
-
-@pytest.mark.long
-@SHOWN.by(OPERATIONS, "Hand over to a named node", "sh", "shown")
+@SHOWN.by(OPERATIONS, "Rehearse a hand-over", "sh", "rehearse")
+@SHOWN.by(OPERATIONS, "Hand over to a named node", "sh", "named")
 @SHOWN.by(OPERATIONS, "Hand over to a named node", "text", "printed")
-def test_the_named_node_takes_over(shown: str, printed: str, nodes: Nodes, shared_agent: Agent) -> None:
+def test_a_rehearsed_handover_comes_back_and_the_named_node_takes_over(
+    rehearse: str, named: str, printed: str, nodes: Nodes, shared_agent: Agent
+) -> None:
     """Both nodes have the name of their one agent in Consul."""
     nodes.start()
-    until(lambda: " 1 candidate" in run_all(nodes, ["consul-supervisor members app"]), "it has a session")
-    node = shared_agent.sessions()[0]["Node"]
-    members, step_down = typed(shown)
-    run_all(nodes, [members])
-    result = run_all(nodes, [step_down.replace("node2", node)])
-    assert re.fullmatch(re.sub(r"\d\.\d", r"\\d\\.\\d", printed.replace("node2", r"\S+")), result)
-
-
-@pytest.mark.long
-@SHOWN.by(OPERATIONS, "Rehearse a hand-over", "sh", "shown")
-def test_a_rehearsed_handover_comes_back(shown: str, nodes: Nodes, shared_agent: Agent) -> None:
-    nodes.start()
     second = nodes.nodes[1]
-    until(lambda: " 1 candidate" in run_all(nodes, ["consul-supervisor members app"]), "it has a session")
+    nodes.wait_candidate()
     node = shared_agent.sessions()[0]["Node"]
-    step_down, events = (line.replace("node2", node) for line in typed(shown))
+    step_down, events = (line.replace("node2", node) for line in typed(rehearse))
     assert " holds it, " in run_all(nodes, [step_down])
     assert "losing (step-down), was holding: rehearsal" in run_all(nodes, [events])
     second.wait_line("role", item="app", role="holding")
-    until(lambda: " 1 candidate" in run_all(nodes, ["consul-supervisor members app"]), "it contends again")
+    nodes.wait_candidate()
     with nodes.shell_of(second) as elsewhere:
         assert " holds it, " in elsewhere.run(step_down)
     until(lambda: len(nodes.first.lines("role", item="app", role="holding")) == 2, "it holds again")
 
-
-@pytest.mark.long
-@SHOWN.by(OPERATIONS, "Rotate a token", "sh")
-def test_a_rotated_token_is_in_use_at_once(shown: str, nodes: Nodes, tmp_path: Path) -> None:
-    nodes.start()
-    (tmp_path / "new-token").write_text("")
-    assert f" {TOKEN}\n" in shown
-    nodes.shell.run("echo another > new-token")
-    run_all(nodes, typed(shown))
-    nodes.first.wait_line("token-renewed")
-
-
-@pytest.mark.long
-@SHOWN.by(OPERATIONS, "Change a limit", "sh")
-def test_the_limit_command_changes_the_record(shown: str, nodes: Nodes, shared_agent: Agent) -> None:
-    nodes.start()
-    run_all(nodes, typed(shown))
-    record = shared_agent.kv_get(f"{nodes.prefix}/.lock")
-    assert record is not None and b'"Limit":5' in record["Value"].replace(b" ", b"")
+    nodes.wait_candidate()
+    members, step_down = typed(named)
+    run_all(nodes, [members])
+    result = run_all(nodes, [step_down.replace("node2", node)])
+    assert re.fullmatch(re.sub(r"\d\.\d", r"\\d\\.\\d", printed.replace("node2", r"\S+")), result)
 
 
 @pytest.mark.long

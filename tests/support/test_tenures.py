@@ -30,10 +30,6 @@ HANDED_OVER = """\
 26.00 b acquire-begin B 9 acquired
 26.10 b acquire-end B 9 acquired
 """
-DIED = """\
-10.00 a acquire-begin A 7 acquired
-12.00 a killed
-"""
 
 
 def found(text: str, room_s: float | None = ROOM_S) -> list[Tenure]:
@@ -62,33 +58,6 @@ def test_a_hand_over_in_order_is_no_overlap(room_s: float | None) -> None:
     assert (first.begin.at, first.end.at, second.begin.at, second.lost) == (10.0, 20.1, 26.0, False)
 
 
-@pytest.mark.parametrize("room_s", [ROOM_S, None])
-def test_a_rival_that_begins_before_on_lose_has_ended_is_an_overlap(room_s: float | None) -> None:
-    *lines, lose_ended, began, _ = HANDED_OVER.splitlines(keepends=True)
-    text = "".join([*lines, began.replace("26.00", "20.05"), lose_ended])
-    assert both(text, room_s) == [("a", "b")]
-
-
-@pytest.mark.parametrize("room_s", [ROOM_S, None])
-def test_a_rival_that_begins_while_another_holds_is_an_overlap(room_s: float | None) -> None:
-    assert both(without("lose"), room_s) == [("a", "b")]
-    text = (
-        "10.00 a acquire-begin A 7\n11.00 b acquire-begin B 8\n11.10 b lose-end B 8\n12.00 a lose-end A 7\n"
-    )
-    assert both(text, room_s) == [("a", "b")]
-
-
-def test_an_overlap_by_the_clock_alone_or_by_the_order_of_lines_alone_counts() -> None:
-    """The clock is cut to hundredths, so the order of lines is finer; a hook may read the clock early and
-    write late.
-    """
-    together = HANDED_OVER.replace("26.00 b", "20.10 b")
-    *lines, lose_ended, began, _ = together.splitlines(keepends=True)
-    assert not both(together)
-    assert both("".join([*lines, began, lose_ended])) == [("a", "b")]
-    assert both(HANDED_OVER.replace("26.00 b", "20.05 b")) == [("a", "b")]
-
-
 def test_an_overlap_inside_a_third_tenure_is_counted() -> None:
     text = "10.00 a acquire-begin A 7\n11.00 b acquire-begin B 8\n"
     text += "12.00 b lose-end B 8\n13.00 c acquire-begin C 9\n"
@@ -106,102 +75,80 @@ def test_the_judge_counts_the_tenures_that_act_at_once() -> None:
     assert most_at_once([]) == 0
 
 
-def test_an_on_lose_without_an_on_acquire_acts_while_it_runs() -> None:
-    """An on_acquire that was killed at its start has left no line."""
-    late = "20.05 b acquire-begin B 9 acquired\n20.20 a lose-end A 7 shutdown\n"
-    assert both("20.00 a lose-begin A 7 shutdown\n" + late) == [("a", "b")]
-    assert both("20.00 a lose-begin A 7 shutdown\n" + late, None) == [("a", "b")]
-
-
 def test_lines_of_other_items_and_of_on_change_do_not_count() -> None:
     text = HANDED_OVER + "15.00 b change-begin X 0\n"
     assert found(text) == found(HANDED_OVER)
     assert not tenures(by_hand(HANDED_OVER), "other", ROOM_S)
 
 
-# --- the end of a tenure -------------------------------------------------------------------------
+A, B, ENDS = "10 a acquire-begin A 7", "26 b acquire-begin B 9", "20.1 a lose-end A 7"
+DIED = f"{A}; 12 a killed"
+CRASHED = "31 a lose-end A 7 crashed"
+LATE = f"{A}; 20 a lose-begin A 7; 26.5 a lose-end A 7 crashed; {B}"
 
 
-@pytest.mark.parametrize("ended", ["", "20.10 a lose-end=1 A 7 session-invalidated\n"])
-def test_only_a_successful_on_lose_ends_a_tenure(ended: str) -> None:
-    text = HANDED_OVER.replace("20.10 a lose-end A 7 session-invalidated\n", ended)
-    assert both(text) == [("a", "b")]
-    assert [tenure.node for tenure in unfinished(found(text))] == ["a", "b"]
+@pytest.mark.parametrize("lines", [
+    f"{A}; 20 a lose-begin A 7; 20.05 b acquire-begin B 9; {ENDS}",
+    f"{A}; {B}",
+    f"{A}; 11 b acquire-begin B 8; 11.1 b lose-end B 8; 12 a lose-end A 7",
+    # The clock is cut to hundredths, so the order of lines is finer; a hook may read it early and write late.
+    f"{A}; 20.1 b acquire-begin B 9; {ENDS}",
+    f"{A}; {ENDS}; 20.05 b acquire-begin B 9",
+    # An on_acquire that was killed at its start has left no line.
+    "20 a lose-begin A 7; 20.05 b acquire-begin B 9; 20.2 a lose-end A 7",
+    f"{A}; {ENDS}; 20.2 b acquire-begin B 9; 20.3 a lose-begin A 7; 20.4 a lose-end A 7",
+])  # fmt: skip
+@pytest.mark.parametrize("room_s", [ROOM_S, None])  # fmt: skip
+def test_two_that_act_at_once_are_found(lines: str, room_s: float | None) -> None:
+    assert both(lines.replace("; ", "\n"), room_s) == [("a", "b")]
 
 
-def test_the_last_of_several_attempts_ends_a_tenure() -> None:
-    again = "20.30 a lose-begin A 7 session-invalidated\n20.40 a lose-end A 7 session-invalidated\n"
-    began = "20.20 b acquire-begin B 9 acquired\n"
-    assert both(without("b acquire") + began + again) == [("a", "b")]
-    assert both(without("b acquire") + began + again, None) == [("a", "b")]
+@pytest.mark.parametrize(("lines", "overlap"), [
+    (f"{A}; {ENDS}; 20.1 b acquire-begin B 9", False),
+    # Only a successful on_lose ends a tenure.
+    (f"{A}; 20 a lose-begin A 7; {B}", True),
+    (f"{A}; 20 a lose-begin A 7; 20.1 a lose-end=1 A 7; {B}", True),
+    # A killed node acts to the end of its last room and no longer, or of its on_lose if that comes first.
+    (f"{DIED}; 16.99 b acquire-begin B 9", True),
+    (f"{DIED}; 17.01 b acquire-begin B 9", False),
+    (f"{DIED}; 13 a lose-begin A 7; 13.1 a lose-end A 7 crashed; 13.2 b acquire-begin B 9", False),
+    (f"{DIED}; 19 b acquire-begin B 9; {CRASHED}", False),  # a stated limit
+    (f"{DIED}; 19 b acquire-begin B 9; {CRASHED}; 31.5 a killed", False),  # the second death was another's
+    # An adopted tenure goes on as without the death; a hook that outlived its supervisor adopts nothing.
+    (f"{DIED}; {B}; 31 a lose-end A 7 lease-expired", True),
+    (f"{DIED}; 18 a acquire-begin A 7 adopted; {B}", True),
+    (f"{DIED}; 18 a acquire-end A 7 acquired; {B}", False),
+    # A node that is back within the room acts until its on_lose has ended.
+    (f"{DIED}; 16.99 a started; {B}; {CRASHED}", True),
+    (f"{DIED}; 17 a started; {B}; {CRASHED}", False),
+    (f"{DIED}; 16.99 c started; {B}; {CRASHED}", False),
+    (f"{DIED}; 16.99 a started; 20 a killed; {B}; {CRASHED}", False),
+    # The newest death counts if the tenure survived older ones; an earlier one or another's changes nothing.
+    (f"{DIED}; 30 a killed; 34 b acquire-begin B 9; 36 a lose-end A 7 crashed", True),
+    (f"{DIED}; 30 a killed; 35.01 b acquire-begin B 9; 36 a lose-end A 7 crashed", False),
+    (f"9 a killed; {LATE}", True),
+    (f"{LATE}; 11 b killed", True),
+    (f"9 a killed; {A}; {B}", True),
+])  # fmt: skip
+def test_a_node_acts_until_its_on_lose_has_succeeded_or_its_last_room_is_over(
+    lines: str, overlap: bool
+) -> None:
+    assert both(lines.replace("; ", "\n")) == ([("a", "b")] if overlap else [])
 
 
-def test_in_a_scene_any_line_of_on_lose_ends_a_tenure() -> None:
-    """A hook that TERM ends leaves no other line."""
-    assert not both(without("lose-end"), None)
-    failed = without("lose").replace("26.00 b", "20.10 a lose-failure-begin A 7 shutdown\n26.00 b")
-    assert not both(failed, None)
-    assert both(failed.replace("20.10", "26.05"), None) == [("a", "b")]
-
-
-# --- killed supervisors --------------------------------------------------------------------------
-
-
-def test_a_killed_node_acts_to_the_end_of_its_last_room_and_no_longer() -> None:
-    assert both(DIED + "16.99 b acquire-begin B 9 acquired\n") == [("a", "b")]
-    assert not both(DIED + "17.01 b acquire-begin B 9 acquired\n")
-
-
-def test_a_killed_node_acts_to_the_end_of_its_on_lose_if_that_comes_first() -> None:
-    lost = DIED + "13.00 a lose-begin A 7 crashed\n13.10 a lose-end A 7 crashed\n"
-    assert not both(lost + "13.20 b acquire-begin B 9 acquired\n")
-    late = DIED + "19.00 b acquire-begin B 9 acquired\n20.10 a lose-end A 7 crashed\n"
-    assert not both(late), "its room was over at 17: a stated limit"
-    assert not both(late + "20.50 a killed\n"), "the second death was another tenure's"
-
-
-def test_an_adopted_tenure_goes_on_as_without_the_death() -> None:
-    by_its_reason = DIED + "30.00 b acquire-begin B 9 acquired\n31.00 a lose-end A 7 lease-expired\n"
-    assert both(by_its_reason) == [("a", "b")]
-    by_its_hook = DIED + "18.00 a acquire-begin A 7 adopted\n30.00 b acquire-begin B 9 acquired\n"
-    assert both(by_its_hook) == [("a", "b")]
-    ended = DIED + "18.00 a acquire-end A 7 acquired\n30.00 b acquire-begin B 9 acquired\n"
-    assert not both(ended), "a hook that outlived its supervisor adopts nothing"
-
-
-def test_a_node_that_is_back_within_the_room_acts_until_its_on_lose_has_ended() -> None:
-    began = "30.00 b acquire-begin B 9 acquired\n31.00 a lose-end A 7 crashed\n"
-    assert both(f"{DIED}16.99 a started\n{began}") == [("a", "b")]
-    assert not both(f"{DIED}17.00 a started\n{began}")
-    assert not both(f"{DIED}16.99 c started\n{began}")
-    assert not both(f"{DIED}16.99 a started\n20.00 a killed\n{began}"), "the second process died"
-
-
-def test_the_newest_death_counts_if_the_tenure_survived_older_ones() -> None:
-    twice = DIED + "30.00 a killed\n34.00 b acquire-begin B 9 acquired\n36.00 a lose-end A 7 crashed\n"
-    assert both(twice) == [("a", "b")]
-    assert not both(twice.replace("34.00", "35.01"))
-
-
-def test_an_earlier_death_or_one_of_another_node_changes_nothing() -> None:
-    late = HANDED_OVER.replace("20.10 a lose-end", "26.50 a lose-end").replace(
-        "session-invalidated", "crashed"
-    )
-    assert both("9.00 a killed\n" + late) == both(late + "11.00 b killed\n") == [("a", "b")]
-    assert both("9.00 a killed\n" + without("lose")) == [("a", "b")]
-
-
-def test_in_a_scene_a_death_or_the_on_lose_of_a_restart_ends_a_tenure() -> None:
+@pytest.mark.parametrize(("lines", "overlap"), [
+    (f"{A}; 20 a lose-begin A 7; {B}", False),  # a hook that TERM ends leaves no other line
+    (f"{A}; 20.1 a lose-failure-begin A 7; {B}", False),
+    (f"{A}; 26.05 a lose-failure-begin A 7; {B}", True),
+    (f"{DIED}; 12.1 b acquire-begin B 9", False),
+    (f"11.9 b acquire-begin B 9; {A}; 12 c killed", True),
+    (f"{DIED}; 12.1 b acquire-begin B 9; 40 a lose-begin A 7 crashed", True),
+    ("9 a acquire-begin A 7; 9.5 a lose-begin A 7; 12 a killed; 9.8 b acquire-begin B 9", False),
+    (f"{DIED}; 12.1 b acquire-begin B 9; 14 a killed", False),  # that death was another tenure's
+])  # fmt: skip
+def test_in_a_scene_any_line_of_on_lose_or_a_death_ends_a_tenure(lines: str, overlap: bool) -> None:
     """A scene that breaks more than this reports it itself."""
-    began = "12.10 b acquire-begin B 9 acquired\n"
-    assert not both(DIED + began, None)
-    assert both(began.replace("12.10", "11.90") + DIED.replace("a killed", "c killed"), None) == [("a", "b")]
-    assert both(DIED + began + "40.00 a lose-begin A 7 crashed\n", None) == [("a", "b")]
-    ended = DIED.replace("10.00 a", "9.00 a acquire-begin A 7\n9.50 a lose-begin A 7\n10.00 c")
-    assert not both(ended + "9.80 b acquire-begin B 9\n", None), (
-        "a tenure that was over before does not return"
-    )
-    assert not both(DIED + began + "14.00 a killed\n", None), "that death was another tenure's"
+    assert both(lines.replace("; ", "\n"), None) == ([("a", "b")] if overlap else [])
 
 
 # --- slots ---------------------------------------------------------------------------------------
