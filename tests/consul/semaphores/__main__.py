@@ -1,6 +1,6 @@
 """``python -m tests.consul.semaphores``: twenty supervisors, five slots, and all kinds of faults.
 
-    python -m tests.consul.semaphores                      five minutes, a seed of its own
+    python -m tests.consul.semaphores                      two minutes, a seed of its own
     python -m tests.consul.semaphores --seed 7 --minutes 1 --nodes 12
     python -m tests.consul.semaphores --keep FOLDER        all logs and records stay there
 
@@ -21,7 +21,7 @@ def main() -> int:
     """Play one round, and print its seed, its faults and what was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.consul.semaphores")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
-    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--nodes", type=int, default=NODES)
     parser.add_argument("--keep", type=Path, help="an empty folder for all files of the round")
     given = parser.parse_args()

@@ -6,7 +6,6 @@ outlives the ``with`` block.
 """
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,57 +14,12 @@ from typing import Any, Self
 import yaml
 
 from tests.support.consul import Agent
-from tests.support.supervisor import PATIENCE_S, ROOT, TAIL_CHARS, Supervisor, kill_all, processes_of
+from tests.support.program import Program
+from tests.support.supervisor import ROOT, Supervisor, kill_all, processes_of
 
 EXAMPLES = ROOT / "examples"
 SESSION = {"ttl": "2s", "lock_delay": "12s"}
 INSTALLED = "/usr/local/sbin/"  # where the examples expect their scripts
-
-
-class Program:
-    """A program of the application in the foreground, killed at the end as if its machine had died."""
-
-    def __init__(
-        self, name: str, argv: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None
-    ) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.name = name
-        self._argv = list(argv)
-        self._folder = folder
-        self._environ = {**os.environ, **(environ or {})}
-        self._log = folder / f"{name}.log"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start the program, also once more; each start appends to one log."""
-        assert not self.running, f"{self.name} is running"
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *self._argv],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self._folder,
-                env=self._environ,
-                start_new_session=True,
-            )
-
-    @property
-    def running(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process is not None and self._process.poll() is None
-
-    def kill(self) -> None:
-        """Kill the program and its whole process group."""
-        if self._process is not None:
-            if self.running:
-                os.killpg(self._process.pid, 9)
-            self._process.wait(PATIENCE_S)
-
-    @property
-    def log_tail(self) -> str:
-        """The end of the program's log."""
-        return self._log.read_text(errors="replace")[-TAIL_CHARS:] if self._log.exists() else ""
 
 
 class Stage:
@@ -84,10 +38,9 @@ class Stage:
 
     def program(self, name: str, argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Program:
         """Make a program that runs until it is killed or the test is over."""
-        made = Program(name, argv, self.folder / name, environ)
-        self._exits.callback(made.kill)
-        made.start()
-        return made
+        folder = self.folder / name
+        made = Program(argv, folder / f"{name}.log", {**os.environ, **(environ or {})}, folder)
+        return self._exits.enter_context(made)
 
     def place(self, name: str) -> Path:
         """Return the folder of the node's supervisor, which holds its control socket.

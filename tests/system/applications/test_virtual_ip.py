@@ -16,9 +16,10 @@ import pytest
 
 from tests.support.consul import BINARY
 from tests.support.examples import warnings_in
+from tests.support.program import Program
 from tests.support.supervisor import command, until
 from tests.system.applications.namespaces import Housed, Machine, Network
-from tests.system.applications.stage import EXAMPLES, SESSION, Program, configuration
+from tests.system.applications.stage import EXAMPLES, SESSION, configuration
 
 EXAMPLE = EXAMPLES / "virtual-ip" / "virtual-ip.yaml"
 GREETER = (sys.executable, str(Path(__file__).with_name("greeter.py")))
@@ -118,9 +119,7 @@ class VirtualAddress:
         return AddressNode(machine, supervisor, self._place(f"watch-{name}"))
 
     def _start(self, machine: Machine, name: str, *argv: str) -> None:
-        made = Program(name, machine.inside(*argv), self._folder / name)
-        self._exits.callback(made.kill)
-        made.start()
+        self._exits.enter_context(Program(machine.inside(*argv), self._place(name)))
 
     def _place(self, name: str) -> Path:
         return self._folder / name / f"{name}.log"

@@ -89,8 +89,8 @@ class Network:
         return address
 
     def inside(self, name: str, argv: Sequence[str]) -> list[str]:
-        """Return the command line that runs this one on that node; it ends with this process."""
-        return ["ip", "netns", "exec", name, "setpriv", "--pdeathsig", "KILL", *argv]
+        """Return the command line that runs this one on that node."""
+        return ["ip", "netns", "exec", name, *argv]
 
     def kill(self, name: str) -> None:
         """Kill every process on the node.

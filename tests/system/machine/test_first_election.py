@@ -37,11 +37,14 @@ class BareTrio(Group):
     tree = TRIXIE
 
 
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_package(tmp_path_factory.mktemp("package") / "tree")
+
+
 @pytest.fixture
-def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BareTrio]:
-    folder = tmp_path_factory.mktemp("trio")
-    package = make_package(folder / "package")
-    with BareTrio(folder) as made:
+def trio(package: Path, tmp_path: Path) -> Iterator[BareTrio]:
+    with BareTrio(tmp_path) as made:
         for machine in made.machines.values():
             give_package(machine, package)
             assert machine.sh("command -v python3").returncode != 0
@@ -85,8 +88,9 @@ def test_the_commands_of_the_page_lead_from_bare_machines_to_an_election(trio: B
     assert after != led
 
 
-def test_the_role_leads_from_bare_machines_to_an_election_and_a_play_patches_them(tmp_path: Path) -> None:
-    package = make_package(tmp_path / "package")
+def test_the_role_leads_from_bare_machines_to_an_election_and_a_play_patches_them(
+    package: Path, tmp_path: Path
+) -> None:
     with BareFleet(tmp_path / "fleet") as fleet:
         began_at = time.monotonic()
         for machine in fleet.machines.values():

@@ -25,7 +25,7 @@ TESTED = (
     "tests/consul/elections/test_handover.py",
     "tests/consul/elections/test_reload.py",
     "tests/consul/elections/test_tls.py",
-    "tests/consul/web",
+    "tests/consul/web/test_status.py",
 )
 
 

@@ -3,14 +3,14 @@
 import csv
 import re
 import socket
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from tests.support.consul import HOST
 from tests.support.pages import ROOT
-from tests.support.supervisor import PATIENCE_S, until
+from tests.support.program import Program
+from tests.support.supervisor import until
 
 PROGRAM = "/usr/sbin/haproxy"
 EXAMPLE = ROOT / "examples" / "haproxy" / "haproxy.cfg"
@@ -37,32 +37,22 @@ def filled_in(example: str, port: int, nodes: Sequence[Backend], item: str, admi
     return text + "".join(lines)
 
 
-class HAProxy:
+class HAProxy(Program):
     """An HAProxy that listens on ``port`` while the ``with`` block runs."""
 
     def __init__(self, folder: Path, port: int, nodes: Sequence[Backend], item: str) -> None:
-        folder.mkdir()
         self.port = port
-        self._admin = folder / "admin.sock"
-        self._config = folder / "haproxy.cfg"
-        self._log = folder / "haproxy.log"
-        self._config.write_text(filled_in(EXAMPLE.read_text(), port, nodes, item, self._admin))
-        self._process: subprocess.Popen[bytes] | None = None
+        self._admin, config = folder / "admin.sock", folder / "haproxy.cfg"
+        super().__init__([PROGRAM, "-db", "-f", str(config)], folder / "haproxy.log")
+        config.write_text(filled_in(EXAMPLE.read_text(), port, nodes, item, self._admin))
 
-    def __enter__(self) -> Self:
-        with self._log.open("ab") as log:
-            argv = ["setpriv", "--pdeathsig", "KILL", PROGRAM, "-db", "-f", str(self._config)]
-            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        until(self._listens, f"HAProxy listens\n{self._config.read_text()}{self._log.read_text()}")
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait(PATIENCE_S)
+    def start(self) -> None:
+        """Start it, and return when it listens."""
+        super().start()
+        until(self._listens, f"HAProxy listens\n{self.log}")
 
     def _listens(self) -> bool:
-        assert self._process is not None and self._process.poll() is None, self._log.read_text()
+        assert self.running, self.log
         return self._admin.exists() and bool(self.up())
 
     def up(self) -> set[str]:

@@ -1,9 +1,6 @@
 """A real Prometheus with the example's configuration, and supervisors that it scrapes."""
 
 import json
-import signal
-import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +13,7 @@ import yaml
 from tests.consul.web.reader import Reader
 from tests.support.consul import HOST, Agent, free_ports
 from tests.support.pages import ROOT
+from tests.support.program import Program
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
 
 EXAMPLES = ROOT / "examples" / "prometheus"
@@ -79,57 +77,32 @@ def running(*nodes: ScrapedSupervisor) -> Iterator[None]:
             node.close()
 
 
-class Prometheus:
+class Prometheus(Program):
     """A server of this test alone, with the example's configuration except for targets and pace."""
 
     def __init__(self, folder: Path, targets: list[str]) -> None:
-        folder.mkdir()
         config = yaml.safe_load(SCRAPE.read_text())
         config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
         config["rule_files"] = [str(ALERTS)]
         (job,) = config["scrape_configs"]
         job["static_configs"] = [{"targets": targets}]
-        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-        self._folder = folder
         (self._port,) = free_ports(1)
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> "Prometheus":
-        argv = ["setpriv", "--pdeathsig", "KILL", "prometheus"]
-        argv += [f"--config.file={self._folder}/prometheus.yml", f"--storage.tsdb.path={self._folder}/data"]
+        argv = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
         argv += [f"--web.listen-address={HOST}:{self._port}", "--log.level=warn"]
-        with (self._folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self._folder,
-                start_new_session=True,
-            )
-        until(self._ready, "Prometheus is ready")
-        return self
+        super().__init__(argv, folder / "log", cwd=folder)
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
 
-    def __exit__(self, *error: object) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            raise
+    def start(self) -> None:
+        """Start it, and return when it answers."""
+        super().start()
+        until(self._ready, "Prometheus is ready")
 
     def _ready(self) -> bool:
-        assert self._process is not None and self._process.poll() is None, self._log()
+        assert self.running, self.log
         try:
             return self._get("/-/ready").startswith("Prometheus")
         except OSError:
-            time.sleep(0.05)
             return False
-
-    def _log(self) -> str:
-        return (self._folder / "log").read_text(errors="replace")
 
     def _get(self, path: str) -> str:
         with urllib.request.urlopen(f"http://{HOST}:{self._port}{path}", timeout=PATIENCE_S) as answer:

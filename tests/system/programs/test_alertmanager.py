@@ -1,27 +1,35 @@
 """Alertmanager with the alerts of the example: it accepts them, and shows the leader of now and no other."""
 
 import json
-import subprocess
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.consul.webhook_forms import example
 from tests.support.consul import HOST, Agent, free_ports
 from tests.support.patience import PATIENCE_S
+from tests.support.program import Program
 from tests.support.supervisor import Supervisor, command, until
 
 ROUTE = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
 NASTY = 'b "c" \\ é\n<!channel>'
 
 
-class Alertmanager:
-    """A real Alertmanager at ``url``."""
+class Alertmanager(Program):
+    """A real Alertmanager at ``url``, without a cluster."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, folder: Path) -> None:
+        (port,) = free_ports(1)
+        self.url = f"http://{HOST}:{port}/"
+        argv = ["prometheus-alertmanager", f"--config.file={folder}/alertmanager.yml"]
+        argv += [f"--storage.path={folder}/data", f"--web.listen-address={HOST}:{port}"]
+        super().__init__([*argv, "--cluster.listen-address="], folder / "alertmanager.log")
+        (folder / "alertmanager.yml").write_text(ROUTE)
+
+    def start(self) -> None:
+        """Start it, and return when it listens."""
+        super().start()
+        until(lambda: "Listening" in self.log, f"Alertmanager listens: {self.log}")
 
     def alerts(self) -> list[dict[str, Any]]:
         """Return the alerts that go on."""
@@ -33,39 +41,11 @@ class Alertmanager:
         return [alert["labels"] for alert in self.alerts()]
 
 
-@contextmanager
-def alertmanager(folder: Path) -> Iterator[Alertmanager]:
-    """Run Alertmanager alone, without a cluster."""
-    (port,) = free_ports(1)
-    file = folder / "alertmanager.yml"
-    file.write_text(ROUTE)
-    arguments = [
-        f"--config.file={file}",
-        f"--storage.path={folder / 'data'}",
-        f"--web.listen-address={HOST}:{port}",
-        "--cluster.listen-address=",
-    ]
-    log = folder / "alertmanager.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "prometheus-alertmanager", *arguments],
-            stdout=output,
-            stderr=output,
-        )
-    one = Alertmanager(f"http://{HOST}:{port}/")
-    try:
-        until(lambda: "Listening" in log.read_text(), f"Alertmanager listens: {log.read_text()}")
-        yield one
-    finally:
-        process.kill()
-        process.wait()
-
-
 def test_alertmanager_shows_the_leader_of_now_and_no_other(
     tmp_path: Path, shared_agent: Agent, unique: str
 ) -> None:
     labels = {"alertname": "Leader", "election": "billing"}
-    with alertmanager(tmp_path) as receiver:
+    with Alertmanager(tmp_path) as receiver:
         nodes = [
             Supervisor(
                 tmp_path / name,

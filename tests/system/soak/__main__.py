@@ -1,6 +1,6 @@
 """``python -m tests.system.soak``: two supervisors with a hundred elections, disturbed for a long time.
 
-    python -m tests.system.soak                      five minutes, a seed of its own
+    python -m tests.system.soak                      three minutes, a seed of its own
     python -m tests.system.soak --seed 7 --minutes 60
     python -m tests.system.soak --keep FOLDER        all logs and records stay there
 
@@ -28,7 +28,7 @@ TOLD = "Two supervisors with a hundred elections, disturbed for a long time: not
 CONSUL = {"limits": {"http_max_conns_per_client": 2000}}
 
 
-def main(arguments: Sequence[str] | None = None, *, minutes: float = 5.0) -> int:
+def main(arguments: Sequence[str] | None = None, *, minutes: float = 3.0) -> int:
     """Run one soak; print its seed, its counts, its plot and its verdict."""
     parser = argparse.ArgumentParser(prog="python -m tests.system.soak", description=TOLD, allow_abbrev=False)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))

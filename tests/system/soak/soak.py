@@ -11,7 +11,7 @@ from tests.system.soak.pair import ELECTIONS, KEYS, RUNS, Pair
 CHURN_S = 20.0  # between two rests
 LOOK_EVERY_S = 1.0  # at least: an act is not interrupted
 REAPED_WITHIN_S = 10.0  # a child that has ended is waited for at once, except on a busy machine
-# The history of each election (its last 20 transitions with their hooks) is not full after five minutes, so
+# The history of each election (its last 20 transitions with their hooks) is not full after some minutes, so
 # some 30 KB more for each of a hundred elections is no leak. In an hour it is full long before the end.
 RSS_SLACK_MB = 4.0
 # Connections that were opened for a burst stay open for a minute.

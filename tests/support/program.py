@@ -1,0 +1,66 @@
+"""A program beside a test, in the foreground: it dies with the test, and its output goes to a file."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from tests.support.patience import PATIENCE_S
+
+
+class Program:
+    """A program that may be started again when it has ended; each start appends to one log.
+
+    environ: all of its variables. None: ours.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        log_path: Path,
+        environ: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        self.log_path = log_path
+        self._argv = ["setpriv", "--pdeathsig", "KILL", *argv]
+        self._environ = environ
+        self._cwd = cwd
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        """Start the program."""
+        assert not self.running, f"{self._argv} is running"
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self._cwd,
+                env=self._environ,
+                start_new_session=True,  # Ctrl-C must reach only the program that has started it
+            )
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log(self) -> str:
+        """All that it has written."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def kill(self) -> None:
+        """Kill the program as if its machine had died, and wait for its end."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(PATIENCE_S)
