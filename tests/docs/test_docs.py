@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from docs import commands, reference
+from docs import commands, guarantees, reference
 from supervisor.adapters.consul import services
 from supervisor.adapters.hooks import output
 from supervisor.adapters.hooks.command import KILL_GRACE_S
@@ -99,6 +100,21 @@ def test_every_block_of_the_docs_has_a_test() -> None:
     assert SHOWN.untested() == []
 
 
+@pytest.mark.parametrize(
+    ("made", "part"),
+    [
+        (reference, reference.reference),
+        (commands, commands.reference),
+        (guarantees, guarantees.reference),
+    ],
+)
+def test_a_generated_page_is_up_to_date(made: Any, part: Callable[[], str]) -> None:
+    """Otherwise: python -m docs.… --write"""
+    page = made.PAGE.read_text()
+    assert made.page(page) == page
+    assert f"\n{part()}\n" in page
+
+
 # --- configuration.md ---------------------------------------------------------------------------------
 
 
@@ -122,13 +138,6 @@ def test_the_shown_for_each_makes_an_election_for_each_value(shown: str, tmp_pat
 def test_the_page_has_the_bounds_of_for_each() -> None:
     said = f"may consist of {NODES_MAX:,} values and {config_source.FILES_BYTES_MAX >> 20} MiB"
     assert said in " ".join(CONFIGURATION.read_text().split())
-
-
-def test_the_reference_is_made_from_the_schema() -> None:
-    """Otherwise: python -m docs.reference --write"""
-    page = reference.PAGE.read_text()
-    assert reference.page(page) == page
-    assert f"\n{reference.reference()}\n" in page
 
 
 def test_the_reference_has_every_key_of_the_schema() -> None:
@@ -180,13 +189,6 @@ def test_the_quick_files_have_the_figures_of_their_page(tmp_path: Path) -> None:
 
 
 # --- commands.md ----------------------------------------------------------------------------------------
-
-
-def test_the_reference_of_commands_is_made_from_the_help() -> None:
-    """Otherwise: python -m docs.commands --write"""
-    page = commands.PAGE.read_text()
-    assert commands.page(page) == page
-    assert f"\n{commands.reference()}\n" in page
 
 
 @SHOWN.by(COMMANDS, "The verdict", "text")

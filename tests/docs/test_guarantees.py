@@ -12,13 +12,6 @@ PROMISES = list(guarantees.promises())
 NAMED = sorted({test for promise in PROMISES for test in promise["tests"]})
 
 
-def test_the_page_of_guarantees_is_generated_from_the_table() -> None:
-    """Otherwise: python -m docs.guarantees --write"""
-    page = guarantees.PAGE.read_text()
-    assert guarantees.page(page) == page
-    assert f"\n{guarantees.reference()}\n" in page
-
-
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise["promise"])
 def test_each_promise_has_a_reason_and_a_test(promise: guarantees.Promise) -> None:
     assert promise.keys() == {"promise", "why", "tests"}

@@ -7,6 +7,7 @@ change.
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.config.formats import slot_record as rosters
@@ -29,8 +30,8 @@ class Hands:
     def __init__(self, cluster: Cluster) -> None:
         self.kinds: dict[str, Hand] = {
             "session destroyed": self.session_destroyed,
-            "key released": self._key_released,
-            "key deleted": self._key_deleted,
+            "key released": partial(self._freed, "PUT", "releases", "?release={}"),
+            "key deleted": partial(self._freed, "DELETE", "deletes", ""),
             "limit changed": self._limit_changed,
             "slot removed": self._slot_removed,
             "record deleted": self._record_deleted,
@@ -41,28 +42,18 @@ class Hands:
     def session_destroyed(self, machine: Machine, dice: random.Random) -> bool:
         """Destroy the session of a holder."""
         holder = self._holder(machine)
-        if not holder:
-            return False
-        self._do("PUT", f"session/destroy/{holder}", "destroys the holder's session")
-        return True
+        if holder:
+            self._do("PUT", f"session/destroy/{holder}", "destroys the holder's session")
+        return bool(holder)
 
     # --- an election's key -------------------------------------------------------------------------
 
-    def _key_released(self, machine: Machine, dice: random.Random) -> bool:
+    def _freed(self, method: str, does: str, query: str, machine: Machine, dice: random.Random) -> bool:
         holder = self._holder(machine)
-        if not holder:
-            return False
-        self._cluster.witness.freed_by_hand(holder)
-        self._do("PUT", f"kv/{KEY}?release={holder}", "releases the key")
-        return True
-
-    def _key_deleted(self, machine: Machine, dice: random.Random) -> bool:
-        holder = self._holder(machine)
-        if not holder:
-            return False
-        self._cluster.witness.freed_by_hand(holder)
-        self._do("DELETE", f"kv/{KEY}", "deletes the key")
-        return True
+        if holder:
+            self._cluster.witness.freed_by_hand(holder)
+            self._do(method, f"kv/{KEY}{query.format(holder)}", f"{does} the key")
+        return bool(holder)
 
     # --- a semaphore's record and contender keys ---------------------------------------------------
 
@@ -84,18 +75,17 @@ class Hands:
         return True
 
     def _record_deleted(self, machine: Machine, dice: random.Random) -> bool:
-        if self._slot_record is None:
-            return False
-        self._do("DELETE", f"kv/{LOCK}", "deletes the record")
-        return True
+        is_there = self._slot_record is not None
+        if is_there:
+            self._do("DELETE", f"kv/{LOCK}", "deletes the record")
+        return is_there
 
     def _contender_deleted(self, machine: Machine, dice: random.Random) -> bool:
         """Delete the contender key of this machine, which holds or waits."""
         session = machine.session
-        if not session:
-            return False
-        self._do("DELETE", f"kv/{PREFIX}/{session}", f"deletes the contender key of {short(session)}")
-        return True
+        if session:
+            self._do("DELETE", f"kv/{PREFIX}/{session}", f"deletes the contender key of {short(session)}")
+        return bool(session)
 
     @property
     def _slot_record(self) -> SlotRecord | None:

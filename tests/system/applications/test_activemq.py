@@ -6,8 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.support.examples import warnings_in
-from tests.support.supervisor import command, until
+from tests.support.supervisor import until
 from tests.system.applications.activemq_nodes import LOCKED, STARTED_S, Brokers
 from tests.system.applications.stage import Stage
 from tests.system.applications.stomp import Receiver, Sender, reached, sent
@@ -21,11 +20,6 @@ def brokers(stage: Stage) -> Iterator[Brokers]:
     """Yield two nodes that are not started."""
     with Brokers(stage) as made:
         yield made
-
-
-def test_the_example_has_neither_fault_nor_warning(brokers: Brokers) -> None:
-    checked = command("check", "examples/activemq/activemq.yaml")
-    assert checked.returncode == 0 and not warnings_in(checked.stdout + checked.stderr), checked
 
 
 @pytest.mark.parametrize("how", ["crash", "stop"])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.supervisor import COMMAND, Supervisor, processes_of, until
+from tests.support.supervisor import COMMAND, Supervisor, until
 from tests.system.applications.stage import EXAMPLES, INSTALLED, Stage, end_all
 
 FOLDER = EXAMPLES / "cron"
@@ -39,7 +39,7 @@ class CronNode:
         self._folder = stage.folder / name
         self._programs = self._folder / "bin"
         self._programs.mkdir(parents=True)
-        self.install(JOB)
+        self._program("nightly", JOB)
         self._program("consul-supervisor", f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
         self._line = line.replace(INSTALLED, f"{self._programs}/")
         self.takes_s = self._folder / "takes_s"
@@ -53,10 +53,6 @@ class CronNode:
             "RUNTIME_DIRECTORY": str(stage.place(name)),
         }
         self.supervisor: Supervisor = stage.supervisor(name, FOLDER / "nightly.yaml", self.environ)
-
-    def install(self, job: str) -> None:
-        """Make this script the job."""
-        self._program("nightly", job)
 
     def _program(self, name: str, text: str) -> None:
         (self._programs / name).write_text(text)
@@ -228,40 +224,16 @@ def test_a_long_job_is_ended_before_another_node_begins_its_own(make: Callable[[
     assert nightly.most_nodes_at_once() == 1
 
 
-def test_a_job_that_does_not_heed_term_is_killed(make: Callable[[str], Nightly]) -> None:
-    """When the supervisor has stopped, nothing of the job is left, so another node may begin."""
-    nightly = make("only-here")
-    first = nightly.start()
-    node = nightly.nodes[first]
-    node.install(JOB.replace("trap 'echo", "trap '' TERM\n: 'echo"))
-    node.takes_s.write_text("600")
-    nightly.up = {first}
-    with nightly.cron():
-        until(lambda: nightly.did("begin"), "the job runs")
-        nightly.up.clear()
-        asked_at = time.monotonic()
-        assert node.supervisor.stop() == 0
-        print(f"a job that does not heed TERM was ended in {time.monotonic() - asked_at:.1f} s")
-        assert not [each.cmdline() for each in processes_of(str(node.takes_s))]
-    assert nightly.did() == [("begin", first)]
-
-
 @pytest.mark.parametrize("line", LINES)
-def test_the_job_does_not_run_where_the_daemon_does_not_answer(
+def test_a_node_without_an_answer_or_without_the_lead_runs_no_job(
     make: Callable[[str], Nightly], line: str
 ) -> None:
-    """Exit code 69 is neither yes nor no, and cron mails the reason."""
-    node = make(line).nodes["a"]
-    assert node.tick().wait() == 69
-    assert "control.sock" in node.mail
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_a_node_that_does_not_hold_runs_no_job_and_sends_no_mail(
-    make: Callable[[str], Nightly], line: str
-) -> None:
+    """Exit code 69 is neither yes nor no, and cron mails the reason; who does not hold sends no mail."""
     nightly = make(line)
+    silent = nightly.nodes["a"]
+    assert silent.tick().wait() == 69
+    assert "control.sock" in silent.mail
     first = nightly.start()
-    other = next(node for name, node in nightly.nodes.items() if name != first)
+    other = nightly.nodes["b" if first == "c" else "c"]
     assert other.tick().wait() == (1 if line == "holds" else 0)
     assert (other.mail, nightly.did()) == ("", [])

@@ -15,9 +15,8 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.consul import BINARY
-from tests.support.examples import warnings_in
 from tests.support.program import Program
-from tests.support.supervisor import command, until
+from tests.support.supervisor import until
 from tests.system.applications.namespaces import Housed, Machine, Network
 from tests.system.applications.stage import EXAMPLES, SESSION, configuration
 
@@ -154,11 +153,6 @@ def assert_never_both(*nodes: AddressNode) -> None:
         having = having | {event.node} if event.got else having - {event.node}
         assert len(having) < 2, events
     assert {event.node for event in events} == {node.machine.name for node in nodes}, events
-
-
-def test_the_example_has_neither_fault_nor_warning() -> None:
-    checked = command("check", str(EXAMPLE))
-    assert checked.returncode == 0 and not warnings_in(checked.stdout + checked.stderr), checked
 
 
 def test_a_stop_moves_the_address_and_the_client_knows_it(scene: VirtualAddress) -> None:

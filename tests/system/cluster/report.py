@@ -82,11 +82,6 @@ class Verdict:
         return (*self.wrong, *lost, *needless)
 
     @property
-    def lost_its_cluster(self) -> bool:
-        """Whether a fault was not survived, so that further faults would show nothing."""
-        return any(not row.survived for row in self.rows)
-
-    @property
     def summary(self) -> str:
         """The last lines: faults survived, overlaps, and every complaint."""
         survived = sum(row.survived for row in self.rows)

@@ -1,4 +1,4 @@
-"""Series of looks, the limit of each, and a line that shows it.
+"""Series of looks, the limit of each, and a line of figures.
 
 The functions here are pure: they measure nothing. Limits are of three kinds. A figure that grows and shrinks
 in the course of work is *flat* when the median of the run's last third is at most 5 % above that of the
@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 GROWTH_MAX = 0.05
-BLOCKS = "▁▂▃▄▅▆▇█"
-COLUMNS = 17  # of the plot, so that a line has at most 80 characters
 HEADING = f"{'figure':21}{'first':>6}{'2nd/3':>6}{'last/3':>7}{'max':>6}{'limit':>8}  "
 
 Limit = Callable[["Series"], tuple[str, bool]]
@@ -88,18 +86,7 @@ def _line(series: Series) -> str:
     widths = (6, 6, 7, 6)
     numbers = "".join(_short(cell).rjust(width) for cell, width in zip(cells, widths, strict=True))
     verdict = "ok" if series.kept else "MISSED"
-    return f"{series.name:21}{numbers}{series.limit(series)[0]:>8}  {sparkline(series.values)} {verdict}"
-
-
-def sparkline(values: Sequence[float], columns: int = COLUMNS) -> str:
-    """Return a small plot from 0 to the largest value, with the largest of each column.
-
-    A leak is seen as a slope, and a peak is not lost.
-    """
-    count = min(columns, len(values))
-    parts = [values[len(values) * at // count : len(values) * (at + 1) // count] for at in range(count)]
-    top = max(values) or 1.0
-    return "".join(BLOCKS[round(max(part) / top * (len(BLOCKS) - 1))] for part in parts).ljust(columns)
+    return f"{series.name:21}{numbers}{series.limit(series)[0]:>8}  {verdict}"
 
 
 def _short(value: float) -> str:
