@@ -20,8 +20,9 @@ HOOK = re.compile(r"^    on_\w+:.*\n(      - \w+: .*\n)", re.MULTILINE)
 KEY = re.compile(r"\s*(?:- )?(\w+):")
 EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if OURS.search(path.read_text()))
 WITH_HOOKS = [path for path in EXAMPLES if HOOK.search(path.read_text())]
+# The files into which a test types: the first of each kind.
 TYPED = [
-    next(path for path in WITH_HOOKS if f"\n{kind}:\n" in path.read_text())
+    next(path for path in WITH_HOOKS if OURS.findall(path.read_text())[0] == kind)
     for kind in ("elections", "semaphores")
 ]
 DEFS = schema()["$defs"]

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import yaml
@@ -174,12 +173,3 @@ def _stamps(machine: Machine, node: str) -> Iterator[Stamp]:
     for line in machine.read(EVENTS).splitlines():
         at, event, reason = line.split()
         yield Stamp(float(at), event, reason, node)
-
-
-def gaps_s(stamps: list[Stamp]) -> list[float]:
-    """Return for how long nobody led after each loss that another tenure follows."""
-    return [
-        later.at - earlier.at
-        for earlier, later in pairwise(stamps)
-        if (earlier.event, later.event) == ("lose", "acquire")
-    ]

@@ -20,7 +20,6 @@ METRICS = ROOT / "docs" / "metrics.md"
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "examples" / "grafana" / "consul-supervisor.json").read_text())
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
 SHOWN = [panel for panel in PANELS if panel["type"] != "row"]
-WIDTH = 24
 TYPES = {"row", "stat", "table", "timeseries", "state-timeline"}  # each is part of Grafana
 UNITS = {"none", "short", "s", "bytes", "percentunit", "reqps"}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -58,18 +57,6 @@ def test_each_panel_has_its_own_number_and_title() -> None:
     for key in ("id", "title"):
         values = [panel[key] for panel in PANELS]
         assert all(values) and len(set(values)) == len(values), key
-
-
-def test_no_panel_overlaps_another_or_leaves_the_grid() -> None:
-    taken: dict[tuple[int, int], str] = {}
-    for panel in PANELS:
-        x, y, w, h = (panel["gridPos"][key] for key in "xywh")
-        assert 0 <= x < x + w <= WIDTH and y >= 0 and h > 0, panel["title"]
-        for cell in ((column, line) for column in range(x, x + w) for line in range(y, y + h)):
-            assert cell not in taken, f"{panel['title']} overlaps {taken[cell]}"
-            taken[cell] = panel["title"]
-    lines = {line for _, line in taken}
-    assert lines == set(range(max(lines) + 1)), "an empty line"
 
 
 @pytest.mark.parametrize("panel", SHOWN, ids=lambda panel: panel["title"])
