@@ -50,7 +50,7 @@ help-all: help
 	@echo "make setup     .venv and a Consul for the tests, nothing else"
 	@echo "make slowest   make test once more: the tests that take three quarters of its processor time"
 	@echo "make test-pythons  the tests of make test-unit with every other Python that is found"
-	@echo "make test-long the long tests: real outages, many orders of events, a hundred seeds of the simulation"
+	@echo "make test-long the long tests: real outages, many orders of events, sixty seeds of the simulation"
 	@echo "make test-orders  every order of events to its end, for a change of the core (an hour)"
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"

@@ -10,7 +10,6 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from math import ceil, inf
-from operator import attrgetter
 from typing import Any
 
 from supervisor.core import actions as a
@@ -95,7 +94,6 @@ def key_of(election: Contender, now: float, *extra: Any) -> Key:
 
 
 ATOMS: set[type] = {type(None), bool, int, float, bytes, str}  # kinds that are their own part; more are found
-How = Callable[[Any, Any, Naming], Any]
 
 
 def part(value: Any, naming: Naming) -> Any:
@@ -103,14 +101,14 @@ def part(value: Any, naming: Naming) -> Any:
     kind = type(value)
     if kind in ATOMS:
         return value
-    if kind is tuple:
-        return tuple([each if type(each) in ATOMS else part(each, naming) for each in value])
     if isinstance(value, int | float | str | Enum):
         ATOMS.add(kind)
         return value
-    named, values_of, hows = _plan(kind)
-    parts = list(named)
-    for each, how in zip(values_of(value), hows, strict=True):
+    if isinstance(value, tuple):
+        return tuple([each if type(each) in ATOMS else part(each, naming) for each in value])
+    parts = [kind.__name__] if isinstance(value, r.Request) else []
+    for name, how in _plan(kind):  # type: ignore[arg-type]  # mypy: a class of anything were not hashable
+        each = getattr(value, name)
         if how is not None:
             parts.append(how(each, value, naming))
         else:
@@ -118,20 +116,17 @@ def part(value: Any, naming: Naming) -> Any:
     return tuple(parts)
 
 
+How = Callable[[Any, Any, Naming], Any]
+
+
 @cache
-def _plan(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], tuple[How | None, ...]]:
-    """Return the name if it counts, what returns the values of all fields that count, and how they do."""
+def _plan(kind: type) -> tuple[tuple[str, How | None], ...]:
+    """Return the fields that count, and how; None: as they are."""
     assert is_dataclass(kind), kind
-    is_request = issubclass(kind, r.Request)
-    hows = {
-        field.name: _REQUEST.get(field.name) if is_request else _HOW.get((kind, field.name))
-        for field in fields(kind)
-    }
-    count = {name: how for name, how in hows.items() if how is not _left_out}
-    named = (kind.__name__,) if is_request else ()
-    if len(count) < 2:  # of one name, attrgetter returns no tuple
-        return named, lambda value: tuple(getattr(value, name) for name in count), tuple(count.values())
-    return named, attrgetter(*count), tuple(count.values())
+    plan = [(field.name, _HOW.get((kind, field.name))) for field in fields(kind)]
+    if issubclass(kind, r.Request):
+        plan = [(name, _REQUEST.get(name)) for name, _ in plan]
+    return tuple((name, how) for name, how in plan if how is not _left_out)
 
 
 def _left_out(value: Any, owner: Any, naming: Naming) -> None:

@@ -123,10 +123,6 @@ class Trio(Group):
 
     # --- what the machines do --------------------------------------------------------------------------
 
-    def leader(self) -> str:
-        """Return the node that ``leader`` names. AssertionError: nobody leads."""
-        return str(json.loads(self.did("one", "leader app"))["Node"])
-
     def wait_candidates(self) -> str:
         """Return the holder, once every machine shows it and two candidates."""
 
