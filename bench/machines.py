@@ -19,7 +19,7 @@ from tests.system.cluster import election
 from tests.system.cluster.cluster import CLIENTS, Cluster, boottime
 from tests.system.cluster.consul import HTTP_PORT
 from tests.system.cluster.process import Process
-from tests.system.cluster.program import DONE, in_own_network, working_folder
+from tests.system.cluster.program import DONE, exit_code_of, working_folder
 
 MODULE = "bench.machines"
 KILLED, CUT_OFF = "machine killed", "machine cut off"
@@ -143,7 +143,7 @@ class Machines:
             stamps.forget()
         lost_at = boottime()
         if how == KILLED:
-            self._cluster.network.kill(self.holder)
+            self._cluster.network.machines[self.holder].power_off()
         else:
             self._cluster.network.cut(self.holder)
         self._cluster.pass_time(WATCH_S)
@@ -161,7 +161,7 @@ class Machines:
 
     def _replace(self, node: str) -> None:
         agent = self._cluster.clients[node]
-        self._cluster.network.kill(node)
+        self._cluster.network.machines[node].power_off()
         for process in (agent, *self._programs[node]):
             process.wait()
         for pid in self._cluster.folder.glob(f"{node}-keepalived/*pid"):
@@ -230,7 +230,7 @@ def main(arguments: Sequence[str]) -> int:
     """Lose machines as often as the arguments say, and return the exit code."""
     folder, losses, *gossip = arguments
     settings = json.loads(gossip[0]) if gossip else {}
-    return in_own_network(MODULE, arguments, lambda: _lose(Path(folder), int(losses), settings))
+    return exit_code_of(lambda: _lose(Path(folder), int(losses), settings))
 
 
 def _lose(folder: Path, losses: int, gossip: dict[str, object]) -> int:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.consul import BINARY
+from tests.support.network import Machine, Network
 from tests.support.program import Program
-from tests.support.supervisor import until
-from tests.system.applications.namespaces import Housed, Machine, Network
+from tests.support.supervisor import Supervisor, until
 from tests.system.applications.stage import EXAMPLES, SESSION, configuration
 
 EXAMPLE = EXAMPLES / "virtual-ip" / "virtual-ip.yaml"
@@ -35,6 +35,17 @@ class Event(NamedTuple):
     at: str
     node: str
     got: bool
+
+
+class Housed(Supervisor):
+    """A supervisor on a machine."""
+
+    def __init__(self, machine: Machine, folder: Path, config: Mapping[str, object]) -> None:
+        super().__init__(folder, config)
+        self._machine = machine
+
+    def _argv(self) -> list[str]:
+        return self._machine.inside(*super()._argv())
 
 
 class AddressNode:

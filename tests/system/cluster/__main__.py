@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.system.cluster.campaign import run_campaign
 from tests.system.cluster.cluster import Cluster
-from tests.system.cluster.program import BROKEN, DONE, in_own_network, say, show_logs, working_folder
+from tests.system.cluster.program import BROKEN, DONE, exit_code_of, say, show_logs, working_folder
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
         "--fence", action="store_true", help="the supervisors have a fence, which kills the former holder's"
     )
     options = parser.parse_args(arguments)
-    return in_own_network("tests.system.cluster", arguments, lambda: _broken(options))
+    return exit_code_of(lambda: _broken(options))
 
 
 def add_options(parser: argparse.ArgumentParser, faults: int) -> None:

@@ -37,7 +37,7 @@ class ConsulNode(Process):
     ) -> None:
         folder.mkdir()
         self.name = name
-        self.address = network.plug(name)
+        self.address = network.join(name)
         self._socket = folder / "http.sock"
         config = {
             "node_name": name,

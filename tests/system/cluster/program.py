@@ -1,25 +1,24 @@
-"""The common parts of the programs that run a cluster: an own network, a folder, and an orderly end."""
+"""The common parts of the programs that run a cluster: a folder, and an orderly end."""
 
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
-from tests.system.cluster.network import CannotRun, enter
+from tests.system.cluster.network import CannotRun
 
 DONE, BROKEN, CANNOT_RUN, INTERRUPTED = 0, 1, 69, 130
 LOG_TAIL = 4000  # characters
 
 
-def in_own_network(module: str, arguments: Sequence[str], work: Callable[[], int]) -> int:
-    """Run ``work`` in a network of this run, as ``python -m module arguments``, and return the exit code."""
+def exit_code_of(work: Callable[[], int]) -> int:
+    """Run ``work``, and return its exit code, or that of what keeps it from its end."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
-        enter(module, arguments)
         return work()
     except CannotRun as error:
         print(f"cannot run the cluster: {error}", file=sys.stderr)

@@ -7,6 +7,7 @@ and all is removed.
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +130,7 @@ def test_a_drop_in_comes_and_goes_beside_a_holder(fleet: Fleet) -> None:
         ({"consul_supervisor_drop_ins_absent": ["other"]}, 1),
     ):
         played(fleet, **variables(fleet, **change))
-        until(
-            lambda code=code: fleet.machines["one"].sh(leader).returncode == code, f"leader ends with {code}"
-        )  # type: ignore[misc]
+        until(partial(ends_with, fleet, leader, code), f"{leader} ends with {code}")
     assert fleet.held() == held
 
 

@@ -2,23 +2,35 @@
 
 A machine is a network namespace without a name, which a sleeping process keeps alive. So two tests cannot
 meet, the host's own network is never touched, and nothing is left even after a kill -9 of the test. It needs
-root and iproute2.
+root, iproute2 and nftables. Packets are dropped in the switch, so a machine sees silence, as with a broken
+cable.
 """
 
 import os
 import re
+import signal
 import subprocess
-from collections.abc import Mapping
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from typing import Self
 
 import psutil
 
 from tests.support.captured import captured
-from tests.support.supervisor import Supervisor, kill_all, until
+from tests.support.supervisor import until
 
 MASK = 24
+# Either hook of the switch sees a packet once, on its way from one cable to another.
+RULES = """
+add table bridge faults
+add chain bridge faults forward { type filter hook forward priority 0; }
+flush chain bridge faults forward
+"""
+LOOPBACK_RULES = """
+add table inet faults
+add chain inet faults input { type filter hook input priority 0; }
+flush chain inet faults input
+"""
 
 
 class Machine:
@@ -46,9 +58,9 @@ class Machine:
         """Return the command line that runs this one on the machine, without another process in between."""
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net", *argv]
 
-    def run(self, *argv: str) -> str:
-        """Run a command on the machine and return its output."""
-        done = captured(self.inside(*argv))
+    def run(self, *argv: str, text: str = "") -> str:
+        """Run a command on the machine with this input, and return its output."""
+        done = captured(self.inside(*argv), input=text)
         assert done.returncode == 0, f"{argv} on {self.name}: {done.stderr}"
         return done.stdout
 
@@ -65,11 +77,17 @@ class Machine:
         return found
 
     def power_off(self) -> None:
-        """Kill all processes of the machine until none is left."""
+        """Kill all processes of the machine until none is left.
+
+        All are stopped before the first one is killed, so that none reacts to the end of another.
+        """
 
         def left() -> list[psutil.Process]:
             found = self.processes()
-            kill_all(found)
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for process in found:
+                    with suppress(psutil.NoSuchProcess):
+                        process.send_signal(number)
             return found
 
         until(lambda: not left(), f"nothing runs on {self.name}")
@@ -94,9 +112,10 @@ class Machine:
 
 
 class Network:
-    """A switch, and the machines that are plugged into it."""
+    """A switch, and the machines that are plugged into it, by their names."""
 
     def __init__(self) -> None:
+        self.machines: dict[str, Machine] = {}
         self._exits = ExitStack()
 
     def __enter__(self) -> Self:
@@ -111,6 +130,7 @@ class Network:
     def plug(self, name: str, address: str) -> Machine:
         """Make a machine with this address and plug it in."""
         machine, cable = self._machine(name), f"to-{name}"
+        self.machines[name] = machine
         peer = ["type", "veth", "peer", "name", "eth0", "netns", str(machine.pid)]
         self._switch.run("ip", "link", "add", cable, *peer)
         self._switch.run("ip", "link", "set", cable, "master", "bridge", "up")
@@ -129,21 +149,31 @@ class Network:
             how = ["type", "bridge_slave", "isolated", "on" if parted else "off"]
             self._switch.run("ip", "link", "set", f"to-{machine.name}", *how)
 
+    def cut(self, name: str, *, sent: bool = True, received: bool = True) -> None:
+        """Drop every packet that the machine sends to others, or receives from them, or both."""
+        ends = [end for end, is_cut in (("iifname", sent), ("oifname", received)) if is_cut]
+        rules = [f'add rule bridge faults forward {end} "to-{name}" drop' for end in ends]
+        self._rule(self._switch, RULES, rules)
+
+    def cut_loopback(self, name: str, port: int) -> None:
+        """Drop the packets to and from this port inside the machine."""
+        ends = ("dport", "sport")
+        rules = [f'add rule inet faults input iifname "lo" tcp {end} {port} drop' for end in ends]
+        self._rule(self.machines[name], LOOPBACK_RULES, rules)
+
+    def heal(self, name: str) -> None:
+        """Stop dropping packets of this machine."""
+        self._rule(self._switch, RULES)
+        self._rule(self.machines[name], LOOPBACK_RULES)
+
+    @staticmethod
+    def _rule(machine: Machine, begin: str, rules: Sequence[str] = ()) -> None:
+        machine.run("nft", "-f", "-", text="\n".join([begin, *rules, ""]))
+
     def _machine(self, name: str) -> Machine:
         made = Machine(name)
         self._exits.callback(made.close)
         return made
-
-
-class Housed(Supervisor):
-    """A supervisor on a machine."""
-
-    def __init__(self, machine: Machine, folder: Path, config: Mapping[str, object]) -> None:
-        super().__init__(folder, config)
-        self._machine = machine
-
-    def _argv(self) -> list[str]:
-        return self._machine.inside(*super()._argv())
 
 
 def _mac(text: str, word: str) -> str:
