@@ -21,7 +21,7 @@ from supervisor.commands.cli.terminal import EXIT_CODES
 from supervisor.errors import CommandError
 from tests.support.captured import captured
 from tests.support.consul import Agent, free_ports
-from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, until
 
 DAEMON_COMMANDS = ("status", "events", "holds", "recover", "confirm-off", "pause", "resume", "step-down")
 
@@ -248,7 +248,8 @@ def test_a_command_ends_with_the_documented_code(world: World, name: str, code: 
     environ |= {key: world.fill(value) for key, value in ENVIRONMENTS.get((name, code), {}).items()}
     if name == "run":  # the state_dir of the running daemon
         environ |= {"STATE_DIRECTORY": f"{world.folder}/state", "RUNTIME_DIRECTORY": str(world.folder)}
-    done = command(name, *world.fill(arguments).split(), environ=environ)
+    argv = [*COMMAND, name, *world.fill(arguments).split()]
+    done = captured(argv, cwd=ROOT, env={**ENVIRON, **environ}, timeout=PATIENCE_S)
     assert done.returncode == code, (done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
     assert bool(done.stderr) is (code not in (0,) and not is_silent(name, code, arguments)), done.stderr

@@ -20,7 +20,7 @@ import psutil
 import yaml
 
 from supervisor.adapters.journal.copies import SUFFIX, folder_of
-from tests.support.captured import captured
+from tests.support.forked_commands import forked
 from tests.support.log_lines import undocumented
 from tests.support.patience import PATIENCE_S as PATIENCE_S  # for tests of a supervisor
 from tests.support.patience import patient
@@ -53,13 +53,9 @@ def until(
     return value
 
 
-def command(
-    *arguments: str, environ: Mapping[str, str] | None = None, stdin: str = ""
-) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command that ends by itself, and return exit code, standard output and standard error."""
-    return captured(
-        [*COMMAND, *arguments], input=stdin, cwd=ROOT, env={**ENVIRON, **(environ or {})}, timeout=PATIENCE_S
-    )
+    return forked(arguments, {**ENVIRON, **(environ or {})})
 
 
 class Supervisor:
