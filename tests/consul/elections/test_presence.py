@@ -153,9 +153,13 @@ def test_a_node_that_is_not_healthy_is_shown_as_such(present: PresentScene, shar
     a.wait_line("role", role="holding")
     command("step-down", present.name, "--socket", str(a.folder / "control.sock"))
     a.wait_line("role", role="stuck")
-    until(lambda: "is not healthy" in present.members(a)[0], "its check warns")
-    page, item = present.members(a)
-    assert item["nodes"][0]["role"] == "stuck" and "stuck on_lose[0] failed" in page
+
+    def is_shown() -> bool:  # the role and the check are told of one after the other
+        page, item = present.members(a)
+        is_stuck = item["nodes"][0]["role"] == "stuck" and "stuck on_lose[0] failed" in page
+        return is_stuck and "is not healthy" in page
+
+    until(is_shown, "its check warns")
     operate(a, "recover", present.name)
     until(lambda: "is not healthy" not in present.members(a)[0], "its check passes")
 
