@@ -6,6 +6,8 @@ missing rule.
 
 import base64
 import json
+import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from socket import gethostname
@@ -18,10 +20,11 @@ from supervisor.core.outcomes import Denied, InMaintenance
 from supervisor.core.requests import ReadKey, ReadSlots
 from tests.consul.elections.test_fence import GUARDED_FLAGS, LOST
 from tests.consul.elections.test_maintenance import WHY, maint, outcome
+from tests.support.captured import captured
 from tests.support.consul import Client
 from tests.support.guarded import EACH_WAY, Guarded, guarded_agent
-from tests.support.pages import DOCS, SECURITY, Shown
-from tests.support.supervisor import Supervisor, command, until
+from tests.support.pages import DOCS, ROOT, SECURITY, Shown
+from tests.support.supervisor import COMMAND, ENVIRON, Supervisor, command, until
 
 SHOWN = Shown(SECURITY)
 RIGHTS = SHOWN.of(SECURITY, "Rights in Consul")
@@ -405,6 +408,27 @@ def test_the_rules_for_the_command_limit_are_enough_and_needed(
     assert attempt(guarded.token_of(rules).secret) == ""
     (needed,) = (line for line in rules.splitlines(keepends=True) if line.startswith("key "))
     assert needed.partition(" {")[0] in attempt(guarded.token_of(rules.replace(needed, "")).secret)
+
+
+@SHOWN.by(SECURITY, "With Terraform", "sh", "typed")
+@SHOWN.by(SECURITY, "With Terraform", "terraform", "module")
+def test_the_rules_for_terraform_are_accepted_and_its_module_reads_them(
+    typed: str, module: str, guarded: Guarded, tmp_path: Path, unique: str
+) -> None:
+    (tmp_path / "c.yaml").write_text(json.dumps({"elections": {"app": {"key": unique}}}))
+    ours = typed.replace("/etc/consul-supervisor", f"{tmp_path}/c.yaml")
+    ours = ours.replace("consul-supervisor policy", f"{shlex.join(COMMAND)} policy")
+    environ = {**ENVIRON, "CONSUL_HTTP_ADDR": guarded.url, "PYTHONPATH": str(ROOT)}
+    done = captured(["sh", "-euc", ours], cwd=tmp_path, env=environ)
+    assert done.returncode == 0, done.stderr
+    nodes = re.findall(r"node\d", typed.splitlines()[1])
+    assert (
+        f"toset({json.dumps(nodes)})" in module and 'file("${path.module}/rules/${each.key}.hcl")' in module
+    )
+    for node in nodes:
+        rules = (tmp_path / "rules" / f"{node}.hcl").read_text()
+        assert f'session "{node}" {{ policy = "write" }}' in rules
+        guarded.token_of(rules)
 
 
 @pytest.mark.long

@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from supervisor.commands.cli.history_command import _COLUMNS as HISTORY
 from supervisor.config import load
-from supervisor.core.actions import Role
+from supervisor.core.actions import Reason, Role
 from supervisor.core.lease import lease_of
+from supervisor.daemon.fleet.tenures import SILENT
 from tests.support.captured import captured
 from tests.support.consul import BINARY, Agent
 from tests.support.pages import FIRST_PAGES, RECIPES, ROOT, START, Shown
@@ -284,3 +286,15 @@ def test_an_election_and_consul_lock_exclude_each_other(
         one.assert_no_fault()
     finally:
         one.close()
+
+
+LISTS = SHOWN.of(COMPARISON, "Beside `patronictl`")
+
+
+def test_the_lists_beside_those_of_patronictl_are_such_as_ours() -> None:
+    """Patroni's own are as it printed them."""
+    _, members, _, history = (block.text.splitlines() for block in LISTS)
+    assert history[0].split() == [column.title for column in HISTORY]
+    assert SILENT in history[2] and Reason.STEP_DOWN in history[3]
+    parts = [line.split()[0] for line in members[1:4]]
+    assert parts == ["holder", Role.RESTING, "silent"] and f"{parts[1]} after step-down" in "".join(members)
