@@ -34,18 +34,16 @@ async def call_in_child(path: str, function: Callable[[], Result], within_s: flo
     with closing(forked(path, lambda out: write(out, pickle.dumps(function())), within_s)) as child:
         if not await child.comes_to_end(within_s):
             raise NoAnswer(path, within_s, "it could not be read")
-        if (why := failure_of(child)) is not None:
-            raise ChildFailed(f"the process that reads it {why}")
+        reap(child, "the process that reads it")
         result: Result = pickle.loads(child.result())
         return result
 
 
-def failure_of(child: Child) -> str | None:
-    """Return why a child that has ended could not go on. None: it has done its work."""
-    if (code := child.wait()) == 0:
-        return None
-    why = child.error().rpartition("\n")[2] or "it was killed"
-    return f"ended with {code}: {why}"
+def reap(child: Child, who: str) -> None:
+    """Reap a child that has ended. Raises ChildFailed, with ``who`` in its text, if it could not go on."""
+    if (code := child.wait()) != 0:
+        why = child.error().rpartition("\n")[2] or "it was killed"
+        raise ChildFailed(f"{who} ended with {code}: {why}")
 
 
 def forked(path: str, work: Callable[[int], object], within_s: float, *kept: int) -> Child:

@@ -19,7 +19,7 @@ from supervisor.core.actions import Fault
 from supervisor.core.events import HooksChecked
 from supervisor.daemon.preflight.file_modes import audit
 from supervisor.daemon.preflight.needs import Need, ProbeList, probes_of
-from supervisor.daemon.preflight.probe_run import CHILDREN, PROBE_S, Answer, ProbesFailed, make_probes
+from supervisor.daemon.preflight.probe_run import CHILDREN, PROBE_S, Answer, make_probes
 from supervisor.reporting.telemetry.log import Log
 
 PROBE_AGAIN_S = 60.0  # a hook that vanishes is reported long before most locks change hands
@@ -88,7 +88,7 @@ class HookMonitor:
             await make_probes(self._wanted.probes, self._answered, strict=True, within_s=PROBE_S)
         except NoAnswer:
             return True  # earlier probes hang, and the log has had the faults
-        except (ProbesFailed, OSError) as error:
+        except (ChildFailed, OSError) as error:
             why = str(error)
             if isinstance(error, OSError):
                 why = f"cannot start a process that looks: {error.strerror}"

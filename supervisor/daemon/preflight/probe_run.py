@@ -11,7 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from supervisor.adapters.filesystem.forked import failure_of, forked, write
+from supervisor.adapters.filesystem.forked import forked, reap, write
 from supervisor.daemon.preflight.probes import Fault, FileProbe, Probe, faults_of
 
 PROBE_S = 5.0  # a probe without an answer by then is a fault; a file system that answers takes milliseconds
@@ -21,10 +21,6 @@ HANGS = "see whether its file system or the directory of users answers"
 
 Answer = tuple[int, list[Fault]]
 """The index of a probe, and its faults."""
-
-
-class ProbesFailed(Exception):
-    """The process that makes the probes ended before it had answered. The message has the reason."""
 
 
 async def make_probes(
@@ -37,7 +33,7 @@ async def make_probes(
     """Make the probes, and call ``answered`` with each batch of answers as they come.
 
     strict: as in ``faults_of``.
-    Raises ProbesFailed, NoAnswer when too many earlier children hang, and another OSError when no child can
+    Raises ChildFailed, NoAnswer when too many earlier children hang, and another OSError when no child can
     be started.
     """
     loop = asyncio.get_running_loop()
@@ -88,10 +84,8 @@ class _Worker:
         return list(zip(answered, map(json.loads, lines), strict=True))
 
     def end(self) -> None:
-        """Reap the child, which has ended. Raises ProbesFailed when it has not made all its probes."""
-        failure = failure_of(self.child)
-        if failure is not None:
-            raise ProbesFailed(f"the process that looks {failure}")
+        """Reap the child, which has ended. Raises ChildFailed when it has not made all its probes."""
+        reap(self.child, "the process that looks")
         self.child.close()
 
 

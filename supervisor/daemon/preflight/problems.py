@@ -6,10 +6,11 @@ The module refuses nothing, because ``check`` decides whether a problem is an er
 from collections.abc import Mapping
 from contextlib import suppress
 
+from supervisor.adapters.filesystem.forked import ChildFailed
 from supervisor.config import Config, Problem
 from supervisor.config.problems import KeyPath, Places, Report
 from supervisor.daemon.preflight.needs import probes_of, tls_probes
-from supervisor.daemon.preflight.probe_run import PROBE_S, Answer, ProbesFailed, make_probes
+from supervisor.daemon.preflight.probe_run import PROBE_S, Answer, make_probes
 from supervisor.daemon.preflight.probes import Fault, FileProbe
 
 
@@ -33,7 +34,7 @@ async def unstartable(config: Config, environ: Mapping[str, str], *, here: bool)
     async def answered(answers: list[Answer]) -> None:
         faults_by_probe.update(answers)
 
-    with suppress(ProbesFailed, OSError):
+    with suppress(ChildFailed, OSError):
         await make_probes(wanted.probes, answered, strict=here, within_s=PROBE_S)
     report = Report(config.places or Places(""))
     unanswered = [("", "it could not be looked at", "run check again")]
