@@ -58,6 +58,7 @@ from supervisor.daemon.pauses import Pauses
 from supervisor.daemon.preflight.monitor import HookMonitor
 from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
+from supervisor.daemon.restore import Restored
 from supervisor.reporting.control import ControlError
 from supervisor.reporting.telemetry.facts import Facts
 from supervisor.reporting.telemetry.log import Level, Log
@@ -116,12 +117,8 @@ class Daemon:
         self._client = ConsulClient(
             config, lambda level, event, why: log.line(level, event, why=why), boottime, TokenError
         )
-        still_starting(environ, may_stand_still_s(environ))
-        self._records = Records(config, log, environ)
-        still_starting(environ, may_stand_still_s(environ))
         self._only_wind_up = load is None
-        unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
-        begun = self._records.start(wanted_of(config, place=self._place), boottime(), unwanted)
+        begun = self._go_on(config)
         self._hooks = self._new_hooks(node_name)
         self._items_to_preload = tuple(begun.settings)
         contenders = Contenders(begun.contenders, begun.successors)
@@ -158,6 +155,18 @@ class Daemon:
         self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
         self._reload_lock = asyncio.Lock()
+
+    def _go_on(self, config: Config) -> Restored:
+        """Open the journal, end what a crashed process left running, and return the contenders to begin with.
+
+        Each may take as long as systemd waits without a sign of life.
+        """
+        for_s = may_stand_still_s(self._environ)
+        still_starting(self._environ, for_s)
+        self._records = Records(config, self._log, self._environ)
+        still_starting(self._environ, for_s)
+        unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
+        return self._records.start(wanted_of(config, place=self._place), boottime(), unwanted)
 
     def _new_hooks(self, node_name: str) -> Hooks:
         return Hooks(
