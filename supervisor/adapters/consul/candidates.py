@@ -1,8 +1,7 @@
-"""Finds the session of a named node, so that an operator can hand a key over to that node.
+"""Finds the session of a named node, so that an operator can hand a key over to that node. Pure functions.
 
-A node that waits leaves no trace in Consul except its session. That session has the name that the
-configuration gives to all sessions of the item. Consul's list names the node whose agent has made each
-session. Pure functions.
+The sessions of an item are known by the name that the configuration gives them, as in ``members``. Consul's
+list names the node whose agent has made each.
 """
 
 import re

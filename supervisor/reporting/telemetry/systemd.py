@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from supervisor.adapters.runtime.notification import send
-from supervisor.config.notification import may_stand_still_s
+from supervisor.config.notification import may_stand_still_s, seconds_of
 from supervisor.core.actions import Action, Role, RoleChanged
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
@@ -119,10 +119,8 @@ class SystemdNotifier:
 
 def ping_interval_s(environ: Mapping[str, str], pid: int) -> float:
     """Return the seconds between two pings: a third of WATCHDOG_USEC, if systemd means this process."""
-    timeout_us, meant = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", str(pid))
-    if not (timeout_us.isascii() and timeout_us.isdigit()) or int(timeout_us) == 0 or meant != str(pid):
-        return PING_INTERVAL_S
-    return int(timeout_us) / 1e6 / PINGS_PER_TIMEOUT
+    timeout_s, meant = seconds_of("WATCHDOG_USEC", environ), environ.get("WATCHDOG_PID", str(pid))
+    return timeout_s / PINGS_PER_TIMEOUT if timeout_s and meant == str(pid) else PING_INTERVAL_S
 
 
 def unanswered(contenders: Iterable[Contender], answered: Collection[str]) -> tuple[str, ...]:
