@@ -189,8 +189,6 @@ class Daemon:
             self._history,
             self._log,
             self._on_unhandled_exception,
-            boottime,
-            time.time,
         )
         kept = self._records.orders() if config.fleet else b""
         return Fleet(config, shared, kept, self._records.keep_orders)

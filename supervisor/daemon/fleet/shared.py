@@ -1,10 +1,12 @@
 """What the parts of a fleet use of the daemon."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from supervisor.adapters.consul.client import ConsulClient
 from supervisor.adapters.runtime.background import Report
+from supervisor.adapters.runtime.clock import boottime
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Event
 from supervisor.reporting.telemetry.history import History
@@ -24,5 +26,5 @@ class Shared:
     history: History
     log: Log
     report: Report  # handles an unhandled exception
-    clock: Callable[[], float]  # the core's, in seconds
-    wall: Callable[[], float]  # Unix time
+    clock: Callable[[], float] = boottime  # the core's, in seconds
+    wall: Callable[[], float] = time.time  # Unix time

@@ -45,10 +45,7 @@ Probe = ProgramProbe | FileProbe
 
 
 class ProbeRefused(Exception):
-    """A command or file cannot be used here. ``fault`` is the setting, the reason, and the remedy."""
-
-    def __init__(self, setting: str, why: str, remedy: str) -> None:
-        self.fault = (setting, why, remedy)
+    """A command or file cannot be used here. Its arguments: the setting, the reason, and the remedy."""
 
 
 def faults_of(probe: Probe, strict: bool) -> list[Fault]:
@@ -85,7 +82,7 @@ def _gathered(probe: Callable[[], None]) -> list[Fault]:
     try:
         probe()
     except ProbeRefused as refused:
-        return [refused.fault]
+        return [refused.args]
     return []
 
 
@@ -215,7 +212,7 @@ def _found(name: str, path: str, cwd: str, *, lenient: bool) -> str | None:
             is_noexec = os.geteuid() == 0 and mode & 0o111
             remedy = "mount its file system without noexec" if is_noexec else f"chmod +x {file}"
             refused = refused or ProbeRefused("", f"{_us()} cannot execute {file}", remedy)
-    if refused is not None and ("/" in name or "may not look" not in refused.fault[1]):
+    if refused is not None and ("/" in name or "may not look" not in refused.args[1]):
         raise refused
     if "/" in name:
         raise ProbeRefused("", f"no such program: {name}", "install it, or correct the path")

@@ -51,8 +51,8 @@ KEPT: tuple[Name, ...] = (
     "watchdog",
     "machine-reset",
 )
-# A device starves during each loss, mostly until on_lose has ended in time.
 CLOSED = ("closed", "")  # the state of a watchdog device of which nothing is known
+# A device starves during each loss, mostly until on_lose has ended in time.
 LEVEL_OF_DEVICE: dict[str, Level] = {"failed": "error", "starves": "warning"}
 FOLLOW_ROLE: tuple[Name, ...] = ("hook-started", "hook-killed", "run-started", "run-stopping")
 # Of all hooks together in ten seconds. journald drops the lines of a service beyond 10,000 in 30 s

@@ -3,14 +3,13 @@
 A Consul agent that is silent fails every exchange of every item, each second. The log has one line when that
 begins, and one a little later that names the items. Then the log has at most one line in REPEAT_S when more
 items or reasons are concerned, at least one in REMIND_S, and one at the end. A failure that begins and ends
-in turns makes no more lines. This module decides when there is a line and what is in it, never how it looks,
-and forgets no failure that goes on.
+in turns makes no more lines.
 
 When the last item that still fails ends, nothing shows whether the failure is over. So the failure stays
 open, without lines. The next success of an item that it has concerned ends it, if the request was sent after
 the newest failure. If any item fails instead, the failure goes on. If neither happens within FORGET_S of the
-newest failure, the failure is forgotten without a line. The end of an item alone never counts as the end of a
-failure, so neither a stop nor the removal of the only item logs that Consul answers.
+newest failure, it is forgotten without a line. So neither a stop nor the removal of the only item logs that
+Consul answers.
 """
 
 from collections.abc import Callable
