@@ -48,8 +48,7 @@ from supervisor.daemon.events import RETRY_S
 from supervisor.reporting.control.protocol import NOTE_CHARS_MAX
 from supervisor.reporting.telemetry.event_log import EVENTS_MAX
 from supervisor.reporting.telemetry.log.journald import VALUE_BYTES_MAX
-from supervisor.reporting.telemetry.names import Name
-from supervisor.reporting.telemetry.sentences import sentence
+from supervisor.reporting.telemetry.names import Name, sentence
 from tests.consul.web.reader import Reader
 from tests.support.captured import captured
 from tests.support.configured import loaded

@@ -1,7 +1,6 @@
 """The reports of a running daemon. Nothing here decides anything.
 
-    names.py         the levels of lines and their names, which are a contract
-    sentences.py     a sentence for each name, for people who read the journal or the events
+    names.py         the levels of lines, their names, which are a contract, and a sentence for each name
     facts.py         what a step means to people: roles, hooks, failures; log, history and metrics present it
     log/             structured lines; a recurring failure has one line for its begin and one for its end
     metrics/         Prometheus: items, hooks, Consul and the process

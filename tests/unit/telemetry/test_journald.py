@@ -21,7 +21,7 @@ from supervisor.core.settings import Command, Hook
 from supervisor.reporting.telemetry.facts import Facts
 from supervisor.reporting.telemetry.log import Log, Name
 from supervisor.reporting.telemetry.log.journald import VALUE_BYTES_MAX, JournalWriter
-from supervisor.reporting.telemetry.sentences import SENTENCES, sentence
+from supervisor.reporting.telemetry.names import SENTENCES, sentence
 from tests.support.log_lines import promises
 from tests.support.supervisor import PATIENCE_S
 

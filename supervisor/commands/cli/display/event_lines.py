@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from supervisor.commands.cli.display.text import escape, pad, width
-from supervisor.reporting.telemetry.sentences import SENTENCES, sentence
+from supervisor.reporting.telemetry.names import SENTENCES, sentence
 
 Event = Mapping[str, Any]
 

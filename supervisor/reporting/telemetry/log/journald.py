@@ -14,8 +14,7 @@ from typing import Any
 
 from supervisor.adapters.filesystem.writing import LAST_WAIT_MS, WAITING_BYTES_MAX, NonBlockingWriter, Retry
 from supervisor.adapters.hooks.output import printable
-from supervisor.reporting.telemetry.names import PRIORITIES, Level, Name
-from supervisor.reporting.telemetry.sentences import sentence, texts
+from supervisor.reporting.telemetry.names import PRIORITIES, Level, Name, sentence, texts
 
 JOURNAL = "/run/systemd/journal/socket"
 PREFIX = "CONSUL_SUPERVISOR_"
