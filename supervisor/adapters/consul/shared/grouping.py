@@ -7,6 +7,8 @@ A read takes milliseconds, so only the number of elections that one answer conce
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
+from heapq import heappop, heappush
+from itertools import count
 from os.path import commonprefix
 
 WATCHES_MAX = 64  # a third of Consul's limit for one address, because other programs here also use it
@@ -49,15 +51,15 @@ def _together(keys: Collection[str], at_most: int, stays: Callable[[_Group, int]
     """
     if len(keys) <= at_most:
         return {}
-    groups, whole = [tuple(sorted(set(keys)))], list[_Group]()
+    groups, whole, added = [(0, 0, tuple(sorted(set(keys))))], list[_Group](), count(1)
     while groups:
-        groups.sort(key=len)
-        group = groups.pop()
+        *_, group = heappop(groups)
         parts = _divided(group)
         if commonprefix(group) and stays(group, len(groups) + len(whole) + len(parts)):
             whole.append(group)
         else:
-            groups += parts
+            for part in parts:
+                heappush(groups, (-len(part), -next(added), part))
     return {key: commonprefix(group) for group in whole if len(group) > 1 for key in group}
 
 
