@@ -221,31 +221,28 @@ def of_token(why: str) -> Finding:
 
 
 def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
-    is_lock = settings.kind == "election" and key == settings.key  # and not its tenure record
-    if isinstance(outcome, KeyView) and is_lock and outcome.is_foreign:
-        text = f"{key} belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
-        return _right(settings, Level.ERROR, text, "give the election another key, or delete this one")
-    if isinstance(outcome, KeyView) and is_lock and outcome.was_never_locked:
-        text = f"{key} has a value of {len(outcome.value)} bytes, and was never locked: a lock writes over it"
-        return _right(settings, Level.WARNING, text, "give the election another key, or delete this one")
-    if (
-        isinstance(outcome, KeyView)
-        and settings.kind == "semaphore"
-        and key == settings.key
-        and outcome.present
-    ):
+    if isinstance(outcome, Denied):
+        said = _said(outcome)
+        text, rule = f"may not read {key}: Consul answers {said}", _key_rule(settings, key)
+        return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or rule)
+    if not isinstance(outcome, KeyView):
+        return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
+    is_own = key == settings.key  # and not its tenure record, or the key of a contender
+    if is_own and settings.kind == "semaphore" and outcome.present:
         try:
             slot_record.decoded(outcome.value)
         except slot_record.InvalidRecord as why:
             remedy = "give the semaphore another prefix, or delete this key"
             return _right(settings, Level.ERROR, f"{key} is not the record of a semaphore: {why}", remedy)
-    if isinstance(outcome, KeyView):
-        return _right(settings, Level.OK, f"may read {key}")
-    if isinstance(outcome, Denied):
-        said = _said(outcome)
-        text, rule = f"may not read {key}: Consul answers {said}", _key_rule(settings, key)
-        return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or rule)
-    return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
+    elif is_own and settings.kind == "election":
+        remedy = "give the election another key, or delete this one"
+        if outcome.is_foreign:
+            text = f"belongs to another program: its flags are {outcome.foreign_flags}, not a lock's"
+            return _right(settings, Level.ERROR, f"{key} {text}", remedy)
+        if outcome.was_never_locked:
+            text = f"has a value of {len(outcome.value)} bytes, and was never locked: a lock writes over it"
+            return _right(settings, Level.WARNING, f"{key} {text}", remedy)
+    return _right(settings, Level.OK, f"may read {key}")
 
 
 def of_write(settings: ItemSettings, key: str, why: str, rule: str = "") -> Finding:

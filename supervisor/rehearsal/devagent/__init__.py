@@ -4,7 +4,6 @@ The map, one line a module; each imports only those above it.
 
     messages.py   what goes in and comes out: AgentRequest, Answer, Waiting
     durations.py  durations as Go's programs write them
-    radix.py      which queries for absent keys a write wakes
     kv.py         the table of keys: write, check-and-set, lock, delete, tombstones
     delays.py     lock-delay, and what a restart makes of it
     sessions.py   the table of sessions, and when each ends

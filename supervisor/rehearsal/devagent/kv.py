@@ -5,8 +5,8 @@ looks at it before it decides a write.
 """
 
 from dataclasses import dataclass, field, replace
+from os.path import commonprefix
 
-from supervisor.rehearsal.devagent import radix
 from supervisor.rehearsal.devagent.messages import Rejected
 
 
@@ -63,8 +63,16 @@ class KeyValues:
         return max(indexes, default=self.index) if prefix else self.index
 
     def node_of(self, sought: bytes) -> bytes:
-        """Return the node of the radix tree on which a query waits that found nothing."""
-        return radix.end_of_search(map(path_of, self.entries), sought)
+        """Return the node of Consul's radix tree at which the search for a key or prefix ends.
+
+        The tree has a node for every point where keys part, named by the bytes with which all keys below it
+        begin. A query for an absent key waits on this node. A write replaces all nodes on the way to its key,
+        so it also wakes the queries for absent keys that share a node with the written key.
+        """
+        paths = [path_of(key) for key in self.entries]
+        shared = max((len(commonprefix([path, sought])) for path in paths), default=0)
+        below = [path for path in paths if path.startswith(sought[:shared])]
+        return commonprefix(below) or b"" if shared else b""
 
     def set(self, entry: Entry, index: int) -> Entry:
         """Write value and flags; the session that holds the key goes on holding it."""
@@ -146,7 +154,7 @@ class KeyValues:
     def _remove(self, key: str) -> None:
         del self.entries[key]
         path = path_of(key)
-        self.touched.append(Touch(path, radix.merged_by(map(path_of, self.entries), path)))
+        self.touched.append(Touch(path, self.node_of(path)))
 
 
 def path_of(key: str) -> bytes:

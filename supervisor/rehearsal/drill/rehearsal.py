@@ -101,54 +101,32 @@ async def rehearse(
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)  # so that everything is ended
     try:
         async with asyncio.timeout(_bound_s(item.shortened.settings)):
-            played = await _Rehearsal(planned, item, environ, progress).run()
+            played = await _played(planned, item, environ, progress)
     except TimeoutError:
         raise NotPossible(f"cannot finish the drill of {item.original.name} within its bound") from None
     return Drilled(item.original, item.shortened, played)
 
 
-class _Rehearsal:
-    """The plays of one item."""
-
-    def __init__(
-        self, planned: Plan, item: Drilled, environ: Mapping[str, str], progress: Callable[[str], None]
-    ) -> None:
-        self._planned, self._environ, self._progress = planned, environ, progress
-        self._name, self._settings = item.original.name, item.shortened.settings
-        self._stage: DrillCluster | None = None
-        self._opened = AsyncExitStack()
-
-    async def run(self) -> tuple[Played, ...]:
-        plays = plays_of(self._settings)
-        played: list[Played] = []
-        try:
-            for number, play in enumerate(plays, 1):
-                self._progress(f"{self._name}: {number} of {len(plays)}, {play.title}")
-                played.append(await self._play(play, played))
-                if not played[-1].kept or play.breaks(self._settings):
-                    await self._close()
-        finally:
-            await self._close()
-        return tuple(played)
-
-    async def _play(self, play: Play, before: Sequence[Played]) -> Played:
-        if why := play.skipped(self._settings):
-            return Played(play.name, play.title, skipped=why)
-        if before and before[0].play == "start" and not before[0].kept:
-            return Played(play.name, play.title, skipped=NOT_HELD)
-        return await perform(play, self._stage or await self._open())
-
-    async def _open(self) -> DrillCluster:
-        folder = await self._opened.enter_async_context(temporary_folder(PREFIX))
-        stage = DrillCluster(
-            folder, self._settings, self._planned.configs, real=self._planned.real, environ=self._environ
-        )
-        self._opened.push_async_callback(stage.close)
-        await stage.open()
-        self._stage = stage
-        return stage
-
-    async def _close(self) -> None:
-        self._stage = None
-        await self._opened.aclose()
-        self._opened = AsyncExitStack()
+async def _played(
+    planned: Plan, item: Drilled, environ: Mapping[str, str], progress: Callable[[str], None]
+) -> tuple[Played, ...]:
+    settings, played = item.shortened.settings, list[Played]()
+    plays = plays_of(settings)
+    async with AsyncExitStack() as opened:
+        stage: DrillCluster | None = None
+        for number, play in enumerate(plays, 1):
+            progress(f"{item.original.name}: {number} of {len(plays)}, {play.title}")
+            lacks_holder = bool(played) and played[0].play == "start" and not played[0].kept
+            if why := play.skipped(settings) or (NOT_HELD if lacks_holder else ""):
+                played.append(Played(play.name, play.title, skipped=why))
+                continue
+            if stage is None:
+                folder = await opened.enter_async_context(temporary_folder(PREFIX))
+                stage = DrillCluster(folder, settings, planned.configs, real=planned.real, environ=environ)
+                opened.push_async_callback(stage.close)
+                await stage.open()
+            played.append(await perform(play, stage))
+            if not played[-1].kept or play.breaks(settings):
+                stage = None
+                await opened.aclose()
+    return tuple(played)

@@ -54,15 +54,20 @@ class DrillCluster:
         self.renewed: dict[str, float] = {}  # when each session was last renewed
         self.answered: dict[str, float] = {}  # when each node got its last answer from Consul
         self.tenures: list[ObservedTenure] = []
-        self.guard: ObservedTenure | None = None  # the first that had to wait since ``begin``
         self.checks: list[RecordedRun] = []  # the attempts of candidate_check
-        self.fences: list[RecordedRun] = []  # the attempts of fence since ``begin``
         self.changes: list[RecordedRun] = []  # the attempts of on_change
-        self.lines: list[Line] = []  # the time line since ``begin``
-        self.promises: list[Promise] = []  # the promises that were judged since ``begin``
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a play: time line and counts start from here."""
         self.began_at = time.monotonic()
-        self.most = 0  # how many nodes acted at once at most since ``begin``
-        self.disorder: list[str] = []  # the nodes that released before on_lose had ended, since ``begin``
+        self.lines: list[Line] = []
+        self.promises: list[Promise] = []  # those that were judged
+        self.guard: ObservedTenure | None = None  # the first that had to wait
+        self.fences: list[RecordedRun] = []  # the attempts of fence
+        self.disorder: list[str] = []  # the nodes that released before on_lose had ended
+        self.most = 0  # how many nodes acted at once at most
+        self._count()
 
     async def open(self) -> None:
         """Let the nodes join, and write the configuration of each. Raises NotPossible."""
@@ -224,14 +229,6 @@ class DrillCluster:
             return False
         entry = self.agent.model.store.kv.get(self.item.key + TENURE_SUFFIX)
         return entry is None or tenure_record.decoded(entry.value, 0).session != session
-
-    def begin(self) -> None:
-        """Begin a play: time line and counts start from here."""
-        self.lines, self.disorder, self.promises = [], [], []
-        self.guard, self.fences = None, []
-        self.began_at = time.monotonic()
-        self.most = 0
-        self._count()
 
     def judge(self, what: str, promised: str, measured: str, kept: bool) -> None:
         self.promises.append(Promise(what, promised, measured, kept))
