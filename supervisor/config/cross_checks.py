@@ -14,7 +14,7 @@ from supervisor.config.consul import url_fault
 from supervisor.config.formats import templates
 from supervisor.config.lease_checks import Surroundings, check_lease
 from supervisor.config.problems import SECTIONS, KeyPath, Report, hooks_of, items_of
-from supervisor.core.settings import HOOK_EVENTS, LOCK_SUFFIX, Command, Hook, ItemSettings, Tls, Webhook
+from supervisor.core.settings import HOOK_EVENTS, LOCK_SUFFIX, Hook, ItemSettings, Tls, Webhook
 from supervisor.core.tenure_record import TENURE_SUFFIX
 
 VALUE_BYTES_MAX = 64 * 1024  # hooks get the value in their environment, where the kernel allows 128 KiB
@@ -132,9 +132,11 @@ def check_item(settings: ItemSettings, report: Report, around: Surroundings) -> 
         names.add(hook.name)
         if isinstance(hook.call, Webhook):
             _check_webhook(hook.call, hook_path, report)
-            hook_checks.check_call(hook.call, hook_path, report)
-    for command_path, command in _commands(settings, path):
-        hook_checks.check_call(command, command_path, report)
+        hook_checks.check_call(hook.call, hook_path, report)
+    if settings.run is not None:
+        hook_checks.check_call(settings.run.command, (*path, "run"), report)
+    if settings.check_hook is not None:
+        hook_checks.check_call(settings.check_hook.call, (*path, "candidate_check"), report)
     if settings.contend:
         check_lease(settings, path, report, around)
 
@@ -160,16 +162,6 @@ def _hooks(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hoo
     for list_name in HOOK_EVENTS:
         for index, hook in enumerate(getattr(settings, list_name)):
             yield (*path, list_name, index), hook
-
-
-def _commands(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Command]]:
-    for hook_path, hook in _hooks(settings, path):
-        if isinstance(hook.call, Command):
-            yield hook_path, hook.call
-    if settings.run is not None:
-        yield (*path, "run"), settings.run.command
-    if settings.check_hook is not None and isinstance(settings.check_hook.call, Command):
-        yield (*path, "candidate_check"), settings.check_hook.call
 
 
 def _check_webhook(webhook: Webhook, path: KeyPath, report: Report) -> None:

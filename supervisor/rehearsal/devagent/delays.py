@@ -17,7 +17,6 @@ class LockDelays:
     """The delays of all keys. The caller's clock counts."""
 
     ends: dict[str, list[float]] = field(default_factory=dict)
-    until: dict[str, float] = field(default_factory=dict)
     log: list[tuple[int, str, float]] = field(default_factory=list)
 
     def start(self, key: str, delay_s: float, now: float, index: int) -> None:
@@ -27,16 +26,14 @@ class LockDelays:
         self._run(key, delay_s, now)
 
     def holds(self, key: str, now: float) -> bool:
-        return now < self.until.get(key, NEVER)
+        return now < min(self.ends.get(key, ()), default=NEVER)
 
     def replay(self, now: float) -> None:
         """Forget all delays, as a restarted server does, and start those of the log again."""
         self.ends.clear()
-        self.until.clear()
         for _, key, delay_s in self.log:
             self._run(key, delay_s, now)
 
     def _run(self, key: str, delay_s: float, now: float) -> None:
         pending = [end for end in self.ends.get(key, ()) if end > now]
         self.ends[key] = [*pending, now + delay_s]
-        self.until[key] = min(self.ends[key])
