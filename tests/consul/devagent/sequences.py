@@ -115,9 +115,9 @@ def deadlines(model: Model, prefix: str) -> Iterator[tuple[float, float]]:
     for key, at in store.sessions.expiries.items():
         if store.sessions.table[key].name.startswith(prefix):
             yield (at, at)
-    for name, at in store.delays.until.items():
+    for name, ends in store.delays.ends.items():
         if name.startswith(prefix):
-            yield (at, at)
+            yield (min(ends), min(ends))
     for waiting in model.waiting:
         if prefix in waiting.request.target:
             wait = re.search(r"wait=(\d+)s", waiting.request.target)
