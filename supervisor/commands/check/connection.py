@@ -134,20 +134,13 @@ class _Checker:
 
     async def _voters(self) -> list[Finding]:
         """Return the finding about Consul's servers; none without the right ``operator`` to read it."""
-        response = await self._exchange(self._codec.question("operator/raft/configuration"))
-        try:
-            return findings.of_voters(json_of(response, dict).get("Servers") or ())
-        except MalformedResponse:
-            return []
+        answer = await self._asked(self._codec.question("operator/raft/configuration"), dict)
+        return findings.of_voters((answer or {}).get("Servers") or ())
 
     async def _servers(self) -> set[str]:
         """Return the nodes that run a server of Consul. Empty: the token may not see them."""
-        response = await self._exchange(self._codec.question("catalog/service/consul"))
-        try:
-            listed = json_of(response, list) if response.status_code == 200 else []
-        except MalformedResponse:
-            return set()
-        return {str(each.get("Node")) for each in listed if isinstance(each, dict)}
+        listed = await self._asked(self._codec.question("catalog/service/consul"), list)
+        return {str(each.get("Node")) for each in listed or () if isinstance(each, dict)}
 
     async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:
         found = []
@@ -209,11 +202,8 @@ class _Checker:
         request = self._codec.question(f"health/node/{quote(node, safe='')}")
         if as_dns:
             request.headers.pop(TOKEN, None)
-        response = await self._exchange(request)
-        try:
-            return bool(json_of(response, list)) if response.status_code == 200 else None
-        except MalformedResponse:
-            return None
+        listed = await self._asked(request, list)
+        return None if listed is None else bool(listed)
 
     async def _session(self, settings: ItemSettings, node: str) -> Finding:
         """Return the finding about whether the session could be made.
@@ -230,6 +220,14 @@ class _Checker:
 
     async def _outcome(self, request: Request) -> Outcome:
         return self._codec.decode(request, await self._exchange(self._codec.encode(request)))
+
+    async def _asked(self, request: requests.PreparedRequest, kind: type) -> Any:
+        """Return the JSON of Consul's answer. None: the token may not read it, or it is malformed."""
+        response = await self._exchange(request)
+        try:
+            return json_of(response, kind) if response.status_code == 200 else None
+        except MalformedResponse:
+            return None
 
     async def _exchange(self, request: requests.PreparedRequest) -> requests.Response:
         left_s = max(0.0, self._deadline - asyncio.get_running_loop().time())

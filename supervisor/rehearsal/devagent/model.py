@@ -151,23 +151,23 @@ class Model:
                 if pending.waiting.until <= at:
                     self._finish(pending, pending.answer)
 
-    def _handle(self, request: AgentRequest, now: float) -> Answer | Waiting:
+    def _handle(self, request: AgentRequest, now: float, number: int = 0) -> Answer | Waiting:
         try:
             response = respond(request, self.store, self.settings, now, self.has_leader)
         except NoLeader:
-            return self._wait(_Pending(self._promise(request, now + HOLD_S), self._no_leader))
+            return self._wait(_Pending(self._promise(request, now + HOLD_S, number), self._no_leader))
         if isinstance(response, Answer):
             return _with_headers(request, response)
         view = response.query(self.store)
         if not response.index or _index(view) > response.index:
             return _answer(view)
         jitter_s = self.store.source.random() * response.wait_s * JITTER_SHARE
-        promise = self._promise(request, now + response.wait_s + jitter_s)
+        promise = self._promise(request, now + response.wait_s + jitter_s, number)
         return self._wait(_Pending(promise, _answer(view), response, view.watch))
 
-    def _promise(self, request: AgentRequest, until: float) -> Waiting:
-        self._number += 1
-        return Waiting(self._number, request, until)
+    def _promise(self, request: AgentRequest, until: float, number: int) -> Waiting:
+        self._number += not number
+        return Waiting(number or self._number, request, until)
 
     def _wait(self, pending: _Pending) -> Waiting:
         self._pending[pending.waiting.number] = pending
@@ -189,14 +189,9 @@ class Model:
     def _retry(self, pending: _Pending, now: float) -> None:
         """Handle a held request again; if the request waits again, it keeps its number."""
         del self._pending[pending.waiting.number]
-        response = self._handle(pending.waiting.request, now)
+        response = self._handle(pending.waiting.request, now, pending.waiting.number)
         if isinstance(response, Answer):
             self._answered.append((pending.waiting, response))
-            return
-        begun = self._pending.pop(response.number)
-        self._pending[pending.waiting.number] = replace(
-            begun, waiting=replace(pending.waiting, until=response.until)
-        )
 
     def _finish(self, pending: _Pending, answer: Answer) -> None:
         del self._pending[pending.waiting.number]
