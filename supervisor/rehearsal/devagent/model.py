@@ -166,8 +166,9 @@ class Model:
         return self._wait(_Pending(promise, _answer(view), response, view.watch))
 
     def _promise(self, request: AgentRequest, until: float, number: int) -> Waiting:
-        self._number += not number
-        return Waiting(number or self._number, request, until)
+        if number == 0:
+            number = self._number = self._number + 1
+        return Waiting(number, request, until)
 
     def _wait(self, pending: _Pending) -> Waiting:
         self._pending[pending.waiting.number] = pending
