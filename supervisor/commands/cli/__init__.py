@@ -26,11 +26,10 @@ runs, so that ``--help`` stays quick. An error is one line on standard error and
 2 or 78 for a fault of the operator, 69 for a fault of the peer, and 70 for a bug, whose trace comes first.
 """
 
-import argparse
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -57,8 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments = sys.argv[1:] if arguments is None else arguments
         options = parser(*arguments[:1]).parse_args(arguments)
         if options.command not in OWN_ENVIRONMENT:
-            warnings = _add_variables_of_daemon()
-        code = _function(options.command)(options)
+            from supervisor.config import environment_file
+
+            added = environment_file.read()  # as the unit gives them to the daemon
+            warnings = added.warnings
+            for name, value in added.values.items():
+                os.environ.setdefault(name, value)
+        module, _, name = COMMANDS[options.command].function.partition(":")
+        code: int = getattr(import_module(f"{__name__}.{module}"), name)(options)
         sys.stdout.flush()
         return code
     except CommandError as error:
@@ -82,19 +87,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except Exception:  # noqa: BLE001 - the one place that turns a bug of ours into its exit code
         return _bug()
-
-
-def _add_variables_of_daemon() -> "tuple[Problem, ...]":
-    """Add the variables that the unit gives to the daemon, except those that the environment has.
-
-    Return the warnings about their file.
-    """
-    from supervisor.config import environment_file
-
-    variables = environment_file.read()
-    for name, value in variables.values.items():
-        os.environ.setdefault(name, value)
-    return variables.warnings
 
 
 def _discard_output() -> None:
@@ -122,9 +114,3 @@ def _open_closed() -> None:
             os.open(os.devnull, os.O_RDWR)
     sys.stdout = sys.stdout or open(os.devnull, "w")
     sys.stderr = sys.stderr or open(os.devnull, "w")
-
-
-def _function(command: str) -> Callable[[argparse.Namespace], int]:
-    module, _, name = COMMANDS[command].function.partition(":")
-    function: Callable[[argparse.Namespace], int] = getattr(import_module(f"{__name__}.{module}"), name)
-    return function

@@ -95,7 +95,6 @@ _KEY = {"--key KEY": "a key in Consul, without any configuration"}
 _JSON = {"--json": "print one JSON document"}
 _ITEM = "an election or semaphore of the daemon"
 _CONFIGURED = "an election or semaphore of the configuration"
-_NAME = {"NAME": _ITEM}
 _NAME_OR_ALL = OneOf(
     {"NAME": _details(_ITEM, nargs="?"), "--all": "all elections and semaphores of the daemon"}, required=True
 )
@@ -529,7 +528,7 @@ COMMANDS = {
             NEGATIVE: "this node does not hold it",
             **_ASKS_FOR_ITEM,
         },
-        {**_NAME, **_SOCKET},
+        {"NAME": _ITEM, **_SOCKET},
     ),
     "recover": CommandSpec(
         "release a stuck item, once nothing of it acts here",

@@ -47,24 +47,6 @@ def _not_removed(folder: Path) -> str:
     return ""
 
 
-def start_child(
-    module: str, arguments: Iterable[str], log: Path, environ: Mapping[str, str]
-) -> subprocess.Popen[bytes]:
-    """Start ``python -m MODULE``, which ends with this process and gets no Ctrl-C."""
-    setpriv = shutil.which("setpriv")
-    prefix = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            [*prefix, sys.executable, "-P", "-m", module, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            # The children import this package, whether it is installed or run from a checkout.
-            env={**environ, "PYTHONPATH": str(PACKAGE_PARENT)},
-            start_new_session=True,
-        )
-
-
 async def until(happened: Callable[[], bool], within_s: float) -> bool:
     deadline = time.monotonic() + within_s
     while not happened():
@@ -99,8 +81,22 @@ class Supervisors:
         return tuple(node for node, child in self._nodes.items() if child.poll() is None)
 
     def start(self, node: str, module: str, *arguments: str, **variables: str) -> None:
-        environ = {**self._environ, **variables}
-        self._nodes[node] = start_child(module, arguments, self._folder / f"{node}.log", environ)
+        self._nodes[node] = self._child(f"{node}.log", module, arguments, variables)
+
+    def _child(
+        self, log: str, module: str, arguments: Iterable[str], variables: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        """Start ``python -m MODULE``, which ends with this process and gets no Ctrl-C."""
+        setpriv = shutil.which("setpriv")
+        prefix = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+        # The children import this package, whether it is installed or run from a checkout.
+        environ = {**self._environ, **variables, "PYTHONPATH": str(PACKAGE_PARENT)}
+        argv = [*prefix, sys.executable, "-P", "-m", module, *arguments]
+        null = subprocess.DEVNULL
+        with (self._folder / log).open("ab") as output:
+            return subprocess.Popen(
+                argv, stdin=null, stdout=output, stderr=output, env=environ, start_new_session=True
+            )
 
     def log(self, node: str) -> list[str]:
         path = self._folder / f"{node}.log"
@@ -117,9 +113,8 @@ class Supervisors:
 
     def command(self, node: str, arguments: Iterable[str]) -> subprocess.Popen[bytes]:
         """Start a command to the supervisor of a node, as an operator does."""
-        child = start_child("supervisor", arguments, self._folder / f"{node}.command", self._environ)
-        self._commands.append(child)
-        return child
+        self._commands.append(self._child(f"{node}.command", "supervisor", arguments, {}))
+        return self._commands[-1]
 
     async def stop_all(self, within_s: float) -> None:
         children = (*self._commands, *self._nodes.values())
