@@ -62,8 +62,8 @@ class AgentFacts:
 
 
 def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
-    parts = {name: part if isinstance(part := answer.get(name), dict) else {} for name in _PARTS}
-    config, member, debug = (parts[name] for name in _PARTS)
+    parts = map(answer.get, ("Config", "Member", "DebugConfig"))
+    config, member, debug = (part if isinstance(part, dict) else {} for part in parts)
     return AgentFacts(
         node=_text(config, "NodeName"),
         address=_text(member, "Addr"),
@@ -71,9 +71,6 @@ def facts_of(answer: Mapping[str, Any]) -> AgentFacts:
         datacenter=_text(config, "Datacenter"),
         debug=debug,
     )
-
-
-_PARTS = ("Config", "Member", "DebugConfig")
 
 
 def _text(part: Mapping[str, Any], name: str) -> str:

@@ -80,7 +80,7 @@ def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:
     """
     around = Surroundings(wishes.leader_change_s)
     for quickest, step_s in _in_time(wishes):
-        longer = (_with_lockout(quickest, lockout_s) for lockout_s in _lockouts(step_s))
+        longer = (_with_lockout(quickest, lockout_s) for lockout_s in _steps(0.0, LOCK_DELAY_MAX_S, step_s))
         possible = [each for each in longer if _meets(each, wishes) and _is_in_time(each, wishes)]
         return min(possible, key=lambda each: len(warnings_of(each, around)))
     return tuple(_costs(wishes))
@@ -143,7 +143,7 @@ def _quickest(
     wishes: Wishes, step_s: float, confirm_every_s: float | None, ttl_min_s: float
 ) -> ElectionSettings | None:
     """Return the session with the quickest failover that meets all wishes except those for the failover."""
-    guards = _lockouts(step_s)
+    guards = _steps(0.0, LOCK_DELAY_MAX_S, step_s)
     for ttl_s in _steps(ttl_min_s, TTL_MAX_S, step_s):
         longest = replace(_election(wishes, ttl_s, LOCK_DELAY_MAX_S), confirm_every_s=confirm_every_s)
         if _meets(longest, wishes):
@@ -197,10 +197,6 @@ def _election(wishes: Wishes, ttl_s: float, lock_delay_s: float) -> ElectionSett
 
 def _with_lockout(settings: ElectionSettings, lock_delay_s: float) -> ElectionSettings:
     return replace(settings, session=replace(settings.session, lock_delay_s=lock_delay_s))
-
-
-def _lockouts(step_s: float) -> list[float]:
-    return _steps(0.0, LOCK_DELAY_MAX_S, step_s)
 
 
 def _steps(first_s: float, last_s: float, step_s: float) -> list[float]:

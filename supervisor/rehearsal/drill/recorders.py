@@ -11,6 +11,7 @@ is the one that fails or hangs, until the file is removed.
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -119,12 +120,10 @@ class Recorders:
     def __init__(
         self,
         folder: Path,
-        clock: Callable[[], float],
         began: Callable[[RecordedRun], None],
         ended: Callable[[RecordedRun], None],
     ) -> None:
-        self._folder = folder
-        self._clock, self._began, self._ended = clock, began, ended
+        self._folder, self._began, self._ended = folder, began, ended
         self._fifos: list[_Fifo] = []
         self._cues = folder / "cues"
         self._cues.mkdir()
@@ -218,10 +217,8 @@ class Recorders:
         if what == "begin":
             if fifo.attempt is not None:
                 self._end(fifo)
-            began_at = self._clock()
-            fifo.attempt = RecordedRun(
-                fifo.node, fifo.place, fifo.name, " ".join(reason), int(number), began_at
-            )
+            hook = fifo.node, fifo.place, fifo.name
+            fifo.attempt = RecordedRun(*hook, " ".join(reason), int(number), time.monotonic())
             self._began(fifo.attempt)
         elif fifo.attempt is not None:
             fifo.attempt.code = int(number)
@@ -229,7 +226,7 @@ class Recorders:
     def _end(self, fifo: _Fifo) -> None:
         attempt, fifo.attempt = fifo.attempt, None
         assert attempt is not None
-        attempt.ended_at = self._clock()
+        attempt.ended_at = time.monotonic()
         self._ended(attempt)
 
 

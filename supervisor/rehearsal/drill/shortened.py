@@ -52,10 +52,7 @@ class _Divider:
 
     def divide(self, what: str, given_s: float, min_s: float) -> float:
         """Return the divided duration, which is at least ``min_s`` and at most the given duration."""
-        return self.note(what, given_s, min(given_s, max(given_s / self._speed, min_s)))
-
-    def note(self, what: str, given_s: float, used_s: float) -> float:
-        """Note a duration that differs from the file, and return it."""
+        used_s = min(given_s, max(given_s / self._speed, min_s))
         if used_s != given_s:
             self.changes.append(f"{what} {format_duration(given_s)} to {format_duration(used_s)}")
         return used_s

@@ -46,7 +46,7 @@ class DrillCluster:
             folder.chmod(0o711)  # so that hooks of other users reach their recorders
         self._supervisors = Supervisors(folder, environ)
         self.agent = DevAgent()
-        self._recorders = Recorders(folder, time.monotonic, self._hook_began, self._hook_ended)
+        self._recorders = Recorders(folder, self._hook_began, self._hook_ended)
         self.cue, self.clear = self._recorders.cue, self._recorders.clear
         self.agents = {node: NodeAgent(self.agent, node, self._on_answer) for node in NODES}
         self._crashed: set[str] = set()

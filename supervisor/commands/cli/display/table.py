@@ -25,7 +25,7 @@ Status = Mapping[str, Any]
 
 def lines(status: Status, columns: int | None, *, colours: bool) -> list[str]:
     """Return the lines of the page, none wider than ``columns``. None: each is as wide as its content."""
-    now = _time(status["daemon"]["now"])
+    now = datetime.fromisoformat(status["daemon"]["now"])
     items: Sequence[Item] = status["items"]
     rows = [[text(item, now) for text in _CELLS.values()] for item in items]
     head, *body = grid([*_CELLS], rows, None if columns is None else max(0, columns - len(f"{HOLDS} ")))
@@ -104,7 +104,7 @@ def _notes(status: Status, now: datetime, *, with_errors: bool) -> Iterator[tupl
 def _leader(item: Item, now: datetime) -> str:
     holders = item["holders"]
     if since := item.get("leader_unknown_since"):  # a daemon of an earlier version does not send it
-        return f"unknown since {_time(since):%H:%M:%SZ}{_last(item)}"
+        return f"unknown since {datetime.fromisoformat(since):%H:%M:%SZ}{_last(item)}"
     if holders is None:
         return f"-{_last(item)}" if item["leader"] is None else _holder(item["leader"])
     limit = item["effective_limit"] or item["limit"]
@@ -155,17 +155,13 @@ def _error(item: Item, now: datetime) -> str:
 
 def _since(at: str, now: datetime) -> float:
     """Return the seconds since ``at``. Both times are the daemon's, so that our clock does not matter."""
-    return (now - _time(at)).total_seconds()
+    return (now - datetime.fromisoformat(at)).total_seconds()
 
 
 def _role(item: Item) -> str:
     """Return the role, with a pause whose effect begins when the tenure ends."""
     role = escape(item["role"])
     return f"{role}, paused" if item.get("paused") and role != "paused" else role
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 _ERROR = Column("LAST ERROR", 24, rank=5)
