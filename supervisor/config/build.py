@@ -4,7 +4,7 @@ Nothing is refused here, because the schema has accepted the shape and the cross
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -71,12 +71,7 @@ def _item(full: dict[str, Any]) -> dict[str, Any]:
     parts["session"] = _session(full["session"])
     if "confirm_every" in full["session"]:
         parts["confirm_every_s"] = parse_duration(full["session"]["confirm_every"])
-    parts["run"] = _run(full["run"]) if "run" in full else None
-    parts["candidate_check"] = _check(full["candidate_check"]) if "candidate_check" in full else None
-    parts["service"] = (
-        ServiceSettings(**_plain(ServiceSettings, full["service"])) if "service" in full else None
-    )
-    parts["fence"] = _fence(full["fence"]) if "fence" in full else None
+    parts |= {key: built(full[key]) for key, built in _PARTS.items() if key in full}
     device = full["device"] if full["watchdog"] and full["contend"] else None
     parts["watchdog"] = device and Watchdog(**_plain(Watchdog, device))
     parts["contend"], parts["manual"] = bool(full["contend"]), full["contend"] == MANUAL
@@ -101,19 +96,11 @@ def _webhook(full: dict[str, Any]) -> Webhook:
     return Webhook(**{**_plain(Webhook, full), **parts})
 
 
-def _run(full: dict[str, Any]) -> Run:
-    return Run(command=_command(full), **_plain(Run, full))
-
-
 def _check(full: dict[str, Any]) -> CandidateCheck:
     hook = None
     if full.keys() & {"shell", "exec", "disk"}:
         hook = Hook("candidate_check", _command(full), parse_duration(full["timeout"]))
     return CandidateCheck(hook=hook, **_plain(CandidateCheck, full))
-
-
-def _fence(full: dict[str, Any]) -> Fence:
-    return Fence(hook=_hook(full), **_plain(Fence, full))
 
 
 def _command(full: dict[str, Any]) -> Command:
@@ -122,6 +109,14 @@ def _command(full: dict[str, Any]) -> Command:
     else:
         argv = ("/bin/sh", "-c", full["shell"]) if "shell" in full else tuple(full["exec"])
     return Command(argv=argv, **_plain(Command, full))
+
+
+_PARTS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+    "run": lambda full: Run(command=_command(full), **_plain(Run, full)),
+    "candidate_check": _check,
+    "fence": lambda full: Fence(hook=_hook(full), **_plain(Fence, full)),
+    "service": lambda full: ServiceSettings(**_plain(ServiceSettings, full)),
+}
 
 
 def _plain(kind: Any, full: dict[str, Any]) -> dict[str, Any]:
