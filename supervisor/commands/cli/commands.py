@@ -21,9 +21,6 @@ from supervisor.commands.cli.exit_codes import (
 )
 
 DEFAULT_CONFIG = Path("/etc/consul-supervisor")
-POLICY_PURPOSES = ("daemon", "operator", "observer")  # the first is the default
-DRILL_HOOKS = ("recorders", "real")  # the first is the default
-DRILL_SPEED = 10.0
 
 
 class Argument(NamedTuple):
@@ -85,6 +82,7 @@ _TYPES: dict[str, Callable[[str], Any]] = {
     "NODE": values.node,
     "PATH": Path,
 }
+
 _PATH = "configuration: a file or a directory"
 _CONFIG = {"--config PATH": _details("configuration (default: %(default)s)", default=DEFAULT_CONFIG)}
 _CONFIG_OR_NONE = {
@@ -103,33 +101,23 @@ _SOCKET: Arguments = {
     "--config PATH": "without --socket: the configuration that names the control_socket (default: "
     f"{DEFAULT_CONFIG}, if it can be read)",
 }
-
-_REASON = {
+_QUIET = {"--quiet": "print nothing when the command is done, for scripts"}
+_ORDER: Arguments = {
     "--reason TEXT": _details(
         "why: one line of at most 200 characters, for the log, status, events and the hooks of a step-down",
         values.note,
         default="",
         dest="note",
-    )
+    ),
+    **_QUIET,
+    **_SOCKET,
 }
-_QUIET = {"--quiet": "print nothing when the command is done, for scripts"}
-_ORDER: Arguments = {**_REASON, **_QUIET, **_SOCKET}
 
 ARGV = "argv"
-_ARGV = {
-    "argv COMMAND": _details(
-        "the command and its arguments, behind --; it has our standard streams, terminal and environment",
-        nargs="+",
-    )
-}
 
 _ASKS_CONSUL = {
     UNREACHABLE: "Consul is unreachable or did not answer",
     CONFIGURATION: "the configuration, a CONSUL_ variable or the token file cannot be used",
-}
-_ASKS_CONSUL_FOR_ITEM = {
-    USAGE: "wrong usage, or the configuration has no such election or semaphore",
-    **_ASKS_CONSUL,
 }
 _NO_PLACE = "the configuration that is given does not exist"
 _ASKS_DAEMON = {
@@ -213,8 +201,8 @@ COMMANDS = {
                 "daemon: what run needs; observer: members, leader, wait, sessions, status --cluster and "
                 "verify; operator: these, and sessions destroy, limit, drain (default: %(default)s)",
                 dest="purpose",
-                choices=list(POLICY_PURPOSES),
-                default=POLICY_PURPOSES[0],
+                choices=["daemon", "operator", "observer"],
+                default="daemon",
             ),
         },
     ),
@@ -256,7 +244,6 @@ COMMANDS = {
                 "gossip_lan.suspicion_mult of every agent and server of Consul (default: 4)",
                 values.suspicion_mult,
                 default=4,
-                dest="suspicion_mult",
             ),
             "--watchdog DURATION": "the timeout of the machine's watchdog, watchdog.timeout of the file "
             "(default: there is none)",
@@ -338,8 +325,12 @@ COMMANDS = {
             ),
             "--verbose": "print to standard error what happens to the lock",
             "KEY": "a key in Consul; `consul lock P` has the key P/.lock. With -n: a prefix",
+            "argv COMMAND": _details(
+                "the command and its arguments, behind --; it has our standard streams, terminal and "
+                "environment",
+                nargs="+",
+            ),
         },
-        _ARGV,
     ),
     "leader": CommandSpec(
         "print the current leader's value",
@@ -364,7 +355,8 @@ COMMANDS = {
         {
             DONE: "at least one node takes part",
             NEGATIVE: "nobody takes part, as far as the token may read",
-            **_ASKS_CONSUL_FOR_ITEM,
+            USAGE: "wrong usage, or the configuration has no such election or semaphore",
+            **_ASKS_CONSUL,
         },
         {"NAME": _CONFIGURED, **_JSON, **_CONFIG},
     ),
@@ -677,15 +669,15 @@ COMMANDS = {
             "--hooks KIND": _details(
                 "recorders: hooks only record that they ran; real: the commands of the file run on this "
                 "machine, with their users, folders and times (default: %(default)s)",
-                choices=list(DRILL_HOOKS),
-                default=DRILL_HOOKS[0],
+                choices=["recorders", "real"],
+                default="recorders",
             ),
             "--speed N": _details(
                 "divide ttl, lock_delay or prune_delay, acquire_delay and rejoin_delay by N, and with "
                 "recorders the times of hooks, but leave the lease 3 s of room; 1: divide nothing (default: "
                 "10)",
                 values.speed,
-                default=DRILL_SPEED,
+                default=10.0,
             ),
             **_JSON,
         },
