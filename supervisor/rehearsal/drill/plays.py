@@ -44,8 +44,12 @@ class Play:
     name: str  # its name in JSON
     title: str  # its title in the text
     act: Callable[[DrillCluster], Awaitable[None]]  # plays it, and judges its promises
-    skipped: Callable[[ItemSettings], str] = lambda item: ""  # why the play does not suit an item
+    needs: str = ""  # the hooks without which the play does not suit an item
     breaks: Callable[[ItemSettings], bool] = lambda item: False  # whether it spoils the stage
+
+    def skipped(self, item: ItemSettings) -> str:
+        """Return why the play does not suit an item. Blank: it does."""
+        return f"the item has no {self.needs}" if self.needs and not getattr(item, self.needs) else ""
 
 
 async def perform(play: Play, stage: DrillCluster) -> Played:
@@ -454,15 +458,10 @@ CONTENDER = (
         "failing-on-acquire",
         "on_acquire fails",
         failing_on_acquire,
-        lambda item: "" if item.on_acquire else "the item has no on_acquire",
+        "on_acquire",
         lambda item: item.acquire_failure == "keep",
     ),
-    Play(
-        "hanging-on-lose",
-        "on_lose hangs",
-        hanging_on_lose,
-        lambda item: "" if item.on_lose else "the item has no on_lose",
-    ),
+    Play("hanging-on-lose", "on_lose hangs", hanging_on_lose, "on_lose"),
 )
 FENCED = (
     Play("lost-fenced", "loss of the machine, and fence works", partial(crash, cue="")),
