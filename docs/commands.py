@@ -17,21 +17,22 @@ from pathlib import Path
 
 from supervisor.commands.cli.arguments import parser
 from supervisor.commands.cli.commands import codes_of
-from supervisor.commands.cli.exit_codes import OF_ALL
+from supervisor.commands.cli.exit_codes import OF_ALL, UNREACHABLE
 
 PAGE = Path(__file__).resolve().parent / "commands.md"
 BEGIN = "<!-- from here on `python -m docs.commands` writes -->\n"
 END = "<!-- to here -->\n"
 COLUMNS = 1000  # no usage is broken into lines
-SOCKET = "`--socket PATH`"
-SHARED_MIN = 8  # of the commands that ask the daemon most take a name
+SOCKET, CONFIG = "`--socket PATH`", "`--config PATH`"
+SHARED_MIN = 3  # so many commands of a group have what its section says for all
+EXAMPLE = r" -|[>'{]|&&"  # an example with one of these shows more than the usage
 CODES = "Exit codes:\n\n"
 
 
 def reference() -> str:
     """Return what commands share, then a section for each command, in the order of ``--help``."""
     sections = [_section(name, command) for name, command in commands().items()]
-    return "\n".join([_shared_section(), *sections])
+    return "\n".join([*(_shared_section(peer) for peer in _groups()), *sections])
 
 
 def commands(whole: argparse.ArgumentParser | None = None) -> dict[str, argparse.ArgumentParser]:
@@ -50,27 +51,46 @@ def page(text: str) -> str:
     return f"{before}{BEGIN}\n{reference()}\n{END}{after}"
 
 
-def _shared_section() -> str:
-    """Return the arguments and exit codes that all commands with a ``--socket`` have."""
-    asking = [name for name, command in commands().items() if SOCKET in _arguments(command)]
-    arguments = "".join(row for row in _arguments(commands()["reload"]).values() if _is_shared(row))
-    codes = "".join(row for row in _codes("holds") if _is_shared(row))
+@cache
+def _groups() -> dict[str, tuple[str, ...]]:
+    """Return the commands that ask each peer and share arguments and exit codes."""
+    asking: dict[str, tuple[str, ...]] = {"the daemon": (), "Consul": ()}
+    for name, command in commands().items():
+        arguments = _arguments(command)
+        if SOCKET in arguments:
+            asking["the daemon"] += (name,)
+        elif CONFIG in arguments and UNREACHABLE in codes_of(name):
+            asking["Consul"] += (name,)
+    return asking
+
+
+def _shared_section(peer: str) -> str:
+    """Return the arguments and exit codes that all commands have which ask this peer."""
+    asking = _groups()[peer]
+    rows = Counter(row for name in asking for row in _rows(name))
+    codes = [row for row in rows if row in _shared(asking) and row[2].isdigit()]
+    arguments = "".join(row for row in rows if row in _shared(asking) and row not in codes)
     names = ", ".join(f"`{name}`" for name in asking)
     return (
-        f"### Commands that ask the daemon\n\n{names} have these arguments and exit codes, which their "
-        f"sections leave out.\n\n{arguments}\n{CODES}{codes}"
+        f"### Commands that ask {peer}\n\n{names}. Their usage shows which of these arguments they take, "
+        f"and their sections have what differs.\n\n{arguments}\n{CODES}{''.join(sorted(codes))}"
     )
 
 
 def _section(name: str, command: argparse.ArgumentParser) -> str:
-    example = (command.epilog or "").partition("example: ")[2].partition("\n")[0]
-    rows = "".join(row for row in _arguments(command).values() if not _is_shared(row))
-    arguments = f"{rows}\n" if rows else ""
-    codes = "".join(row for row in _codes(name) if not _is_shared(row))
+    usage, example = usage_of(command), (command.epilog or "").partition("example: ")[2].partition("\n")[0]
+    shared = {row for asking in _groups().values() if name in asking for row in _shared(asking)}
+    rows = "".join(row for row in _arguments(command).values() if row not in shared)
+    codes = "".join(row for row in _codes(name) if row not in shared)
     return (
-        f"### {name}\n\n{command.description}\n\n`{usage_of(command)}`\n\nFor example `{example}`.\n\n"
-        f"{arguments}{CODES}{codes}"
+        f"### {name}\n\n{command.description}\n\n`{usage}`\n\n"
+        f"{_unless(not re.search(EXAMPLE, example), f'For example `{example}`.')}"
+        f"{_unless(not rows, rows.rstrip())}{CODES}{codes}"
     )
+
+
+def _unless(empty: bool, paragraph: str) -> str:
+    return "" if empty else f"{paragraph}\n\n"
 
 
 def _arguments(command: argparse.ArgumentParser) -> dict[str, str]:
@@ -85,15 +105,15 @@ def _codes(name: str) -> list[str]:
     return [f"- {code}: {what}\n" for code, what in codes_of(name).items() if OF_ALL.get(code) != what]
 
 
+def _rows(name: str) -> list[str]:
+    return [*_arguments(commands()[name]).values(), *_codes(name)]
+
+
 @cache
-def _rows_of_all() -> Counter[str]:
-    """Return how many commands have each entry."""
-    made = ([*_arguments(command).values(), *_codes(name)] for name, command in commands().items())
-    return Counter(row for rows in made for row in rows)
-
-
-def _is_shared(row: str) -> bool:
-    return _rows_of_all()[row] >= SHARED_MIN
+def _shared(asking: tuple[str, ...]) -> frozenset[str]:
+    """Return the entries that enough of these commands have."""
+    made = Counter(row for name in asking for row in _rows(name))
+    return frozenset(row for row, times in made.items() if times >= SHARED_MIN)
 
 
 def usage_of(command: argparse.ArgumentParser) -> str:

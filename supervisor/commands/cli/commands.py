@@ -173,10 +173,10 @@ COMMANDS = {
                 "--quiet may be given with them. To check files that belong together, give their directory",
                 nargs="+",
             ),
-            "--connect": "also ask Consul: whether it is reachable, its leader, its agent, the token's "
-            "rights; this changes nothing",
-            "--here": "check for this machine and for the user who runs this: a hook that cannot start here "
-            "(a missing program, an unknown user) or a secret that cannot be read is an error, not a warning",
+            "--connect": "also ask Consul about its leader, its agent and the token's rights; this changes "
+            "nothing",
+            "--here": "check for this machine and the user who runs this: a hook that cannot start "
+            "here, or a secret that cannot be read, is an error, not a warning",
             "--quiet": "print only the faults and the verdict, which is the last line",
             "--json": "print one JSON document, also for errors",
         },
@@ -198,7 +198,7 @@ COMMANDS = {
                 values.node,
             ),
             "--for PURPOSE": _details(
-                "daemon: what run needs; observer: members, leader, wait, sessions, status --cluster and "
+                "daemon: run; observer: members, leader, wait, sessions, status --cluster and "
                 "verify; operator: these, and sessions destroy, limit, drain (default: %(default)s)",
                 dest="purpose",
                 choices=["daemon", "operator", "observer"],
@@ -218,8 +218,8 @@ COMMANDS = {
             "--failover DURATION": "how long after a crash of the holder's machine another node holds at the "
             "latest, while Consul keeps its leader: the figure failover of check. This wish, the next one or "
             "both must be given",
-            "--failover-usually DURATION": "how long after a crash of the holder's machine another node "
-            "usually holds, because Consul's gossip notices the crash. The block then has the check "
+            "--failover-usually DURATION": "the same as it usually is, because Consul's gossip notices "
+            "the crash. The block then has the check "
             "serfHealth",
             "--on-lose DURATION": _details(
                 "how long everything may take that ends after a loss: the figure lose_time of check, which "
@@ -231,8 +231,8 @@ COMMANDS = {
             "loss: the figures silence and cut off of check (default: half a second more than "
             "--leader-change of silence, below which check warns; any cut off)",
             "--leader-change DURATION": _details(
-                "how long a change of the leader of Consul's servers takes: consul.leader_change of the file "
-                "(default: 14s, which is right for the default raft_multiplier)",
+                "consul.leader_change of the file (default: 14s, which is right for the default "
+                "raft_multiplier)",
                 default=14.0,
             ),
             "--probe-interval DURATION": _details(
@@ -245,8 +245,7 @@ COMMANDS = {
                 values.suspicion_mult,
                 default=4,
             ),
-            "--watchdog DURATION": "the timeout of the machine's watchdog, watchdog.timeout of the file "
-            "(default: there is none)",
+            "--watchdog DURATION": "watchdog.timeout of the file (default: there is none)",
             "--fence DURATION": "how long the command of fence takes to switch a machine off. The block then "
             "counts on fence: {exclusive: true} (default: there is no fence)",
             "--checks CHECKS": _details(
@@ -269,10 +268,9 @@ COMMANDS = {
         },
         {
             "NAME": _CONFIGURED,
-            "HOOK": "the hook's place, such as on_lose[0], candidate_check or fence, or its name. The hook "
-            "really acts, and Consul is not asked. Not covered: run, which does not end by itself; retries; "
-            "the environment, folder, limits and sandbox of the unit, because the hook has those of this "
-            "command",
+            "HOOK": "the hook's place, such as on_lose[0], candidate_check or fence, or its name. It "
+            "really acts, with the environment, folder, limits and sandbox of this command and not of the "
+            "unit. Consul is not asked. Not covered: run, and retries",
             "--reason REASON": "the reason that the hook is given (default: acquired, shutdown, lose-failed, "
             "leader-changed or scheduled)",
             "--target TARGET": "the machine that fence switches off, as fence.target of its file names it, "
@@ -289,8 +287,8 @@ COMMANDS = {
         {
             DONE: "the command was run and ended with 0. Any other code of the command is passed on, and a "
             "command that signal N ended gives 128 + N",
-            NEGATIVE: "other contenders hold the lock, or the command is not due by --every, or the lock was "
-            "lost and the command was ended; or the command ended with 1",
+            NEGATIVE: "others hold the lock, the command is not due by --every, or the lock was lost and the "
+            "command was ended; or the command ended with 1",
             UNREACHABLE: "at the end of --wait Consul did not answer, or made no session yet",
             CONFIGURATION: "a CONSUL_ variable or the token file cannot be used, the token lacks a right, "
             "the key belongs to another program or has a value and was never locked, or the lock-delay is "
@@ -577,8 +575,8 @@ COMMANDS = {
         {
             DONE: "the holder has released it, and another node holds it; with --to, the node that was named",
             NEGATIVE: "no other node took over in time, or this node does not hold it, or cannot release it; "
-            "with fleet, where another node holds it: it did not follow the order in time; with --to also: "
-            "NODE is not exactly one waiting node, or another node took over; with --all: of one at least",
+            "with fleet: the holder did not follow the order in time; with --to: NODE is not exactly one "
+            "waiting node, or another node took over; with --all: of one at least",
             **_ASKS_FOR_ITEM,
         },
         OneOf(
@@ -609,8 +607,7 @@ COMMANDS = {
             DONE: "this node holds nothing, each election that it held has another leader, and it does not "
             "contend until undrain",
             NEGATIVE: "as far as Consul shows, no other node would take over, and nothing was done; or the "
-            "pause cannot be recorded; or something was not handed over as standard error says, and this "
-            "node is paused",
+            "pause cannot be recorded; or something was not handed over, and this node is paused",
             UNREACHABLE: "the daemon, or Consul, is unreachable or did not answer",
             CONFIGURATION: "the configuration, which names Consul, cannot be used; not with --force",
         },
@@ -626,7 +623,7 @@ COMMANDS = {
         "draining:undrain",
         {
             DONE: "this node contends again; with --wait it also has a session everywhere, and is healthy",
-            NEGATIVE: "with --wait: not within the time, as standard error says; or it cannot be recorded",
+            NEGATIVE: "with --wait: not within the time; or it cannot be recorded",
             **_ASKS_DAEMON,
         },
         {
@@ -715,10 +712,7 @@ COMMANDS = {
         "print the names that can follow in a command line, for the completion of shells",
         "complete 'consul-supervisor step-down '",
         "completing:complete",
-        {
-            DONE: "the names of elections or semaphores, or the choices of an option, were printed, as far "
-            "as they are found within a second"
-        },
+        {DONE: "the names or choices were printed, as far as they are found within a second"},
         {"LINE": "a command line up to the cursor"},
     ),
     "help": CommandSpec(
