@@ -20,7 +20,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "configuration.md"
 BEGIN = "<!-- from here on `python -m docs.reference` writes -->\n"
 END = "<!-- to here -->\n"
-SAID = " ${NAME} is replaced by that environment variable."  # the rules of the page say so for all keys
+SAID = re.compile(  # the rules of the page, or its table of variables, say so for all keys
+    r" \$\{NAME\}[^.]*\.| (?:In its path and query )?\$\{CONSUL_SUPERVISOR_LEADER\}[^.]*\."
+    r"| Nothing except \$\{EACH\} is replaced in the[^.]*\.| (?:Without|Missing)[^.]* CONSUL_[^.]*\."
+)
 SECTIONS = (  # title and definition; the first section that has a key describes it
     ("The file", ""),
     ("consul", "consul"),
@@ -87,25 +90,35 @@ def _section(title: str, definition: Rule, rules: list[tuple[str, Rule]], descri
         described.setdefault((key, rule["description"]), (title, default_of(rule))) for key, rule in rules
     ]
     firsts = [first for first, _ in known]
-    begin = f"### {title}\n\n{definition['description'].replace(SAID, '')}"
+    begin = f"### {title}\n\n{SAID.sub('', definition['description'])}"
     if title not in firsts and len(set(firsts)) == 1:  # nothing is new but the defaults
-        rows = "".join(_row(f"`{key}`", default_of(rule)) for key, rule in rules)
-        return (
-            f"{begin} The keys are those of {_link(firsts[0])}.\n\n{_row('key', 'default')}|---|---|\n{rows}"
-        )
-    rows, others = "", dict[str, list[str]]()
+        keys = [
+            f"`{key}: {default.strip('`')}`" if (default := default_of(rule)) else f"`{key}`"
+            for key, rule in rules
+        ]
+        return f"{begin} Keys of {_link(firsts[0])}, and their defaults: {', '.join(keys)}.\n"
+    table, others = dict[tuple[str, ...], list[str]](), dict[str, list[str]]()
     for (key, rule), (first, default) in zip(rules, known, strict=True):
         if first != title and default == default_of(rule):
             others.setdefault(first, []).append(f"`{key}`")
         else:
-            rows += _row(f"`{key}`", kind_of(rule), default_of(rule), _what(rule, title, first))
+            cells = kind_of(rule), default_of(rule), _what(key, rule, title, first)
+            table.setdefault(cells, []).append(f"`{key}`")
     same = "".join(f"\nAs in {_link(first)}: {', '.join(keys)}.\n" for first, keys in others.items())
     head = _row("key", "what it takes", "default", "what it does") + "|---|---|---|---|\n"
+    rows = "".join(_row(", ".join(keys), *cells) for cells, keys in table.items())
     return f"{begin}\n\n{head}{rows}{same}"
 
 
-def _what(rule: Rule, title: str, first: str) -> str:
-    return str(rule["description"]).replace(SAID, "") if first == title else f"as in {_link(first)}"
+def _what(key: str, rule: Rule, title: str, first: str) -> str:
+    """Return what the key does. What the page says elsewhere is left out: SAID, a section, the bounds."""
+    if first != title:
+        return f"as in {_link(first)}"
+    text, known = rule["description"], _schema()["$defs"]
+    if any(text == known[name]["description"] for own, name in SECTIONS if own == key):
+        return f"see {_link(key)}"
+    bounds = f"{rule.get('durationMinimum')} to {rule.get('durationMaximum')}"
+    return re.sub(rf"[.,:] {bounds}(, or none)?", "", SAID.sub("", text))
 
 
 def _link(title: str) -> str:
