@@ -23,10 +23,18 @@ def promises() -> Mapping[str, Promise]:
     """Return the promises by name of event, in the page's order."""
     promised = {}
     for event, levels, fields, _, _ in rows(PAGE, "event"):
+        grouped = [named for group, named in _groups().items() if f"*{group}*" in fields]
         promised[event.strip("`")] = Promise(
-            frozenset(re.findall(r"\w+", levels)), frozenset(re.findall(r"`(\w+)`", fields))
+            frozenset(re.findall(r"\w+", levels)), frozenset(re.findall(r"`(\w+)`", fields)).union(*grouped)
         )
     return promised
+
+
+@cache
+def _groups() -> dict[str, frozenset[str]]:
+    """Return the fields of each group to which the page gives a name."""
+    listed = re.findall(r"^- \*(.+)\*: (.*)$", PAGE.read_text(), re.MULTILINE)
+    return {group: frozenset(re.findall(r"`(\w+)`", fields)) for group, fields in listed}
 
 
 def undocumented(lines: Iterable[Mapping[str, Any]]) -> list[str]:
