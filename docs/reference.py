@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ def page(text: str) -> str:
     return f"{before}{BEGIN}\n{reference()}\n{END}{after}"
 
 
+@cache
 def _schema() -> Rule:
     schema: Rule = json.loads((ROOT / "schemas" / "config.schema.json").read_text(encoding="utf-8"))
     return schema
