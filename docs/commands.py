@@ -17,7 +17,7 @@ from pathlib import Path
 
 from supervisor.commands.cli.arguments import parser
 from supervisor.commands.cli.commands import codes_of
-from supervisor.commands.cli.exit_codes import OF_ALL, UNREACHABLE
+from supervisor.commands.cli.exit_codes import DONE, OF_ALL, UNREACHABLE
 
 PAGE = Path(__file__).resolve().parent / "commands.md"
 BEGIN = "<!-- from here on `python -m docs.commands` writes -->\n"
@@ -26,6 +26,10 @@ COLUMNS = 1000  # no usage is broken into lines
 SOCKET, CONFIG = "`--socket PATH`", "`--config PATH`"
 SHARED_MIN = 3  # so many commands of a group have what its section says for all
 EXAMPLE = r" -|[>'{]|&&"  # an example with one of these shows more than the usage
+SAID = re.compile(  # the page says so for all commands
+    r"- `NAME`: an election or semaphore of the (configuration|daemon)\n"
+    r"|- `PATH`: configuration: a file or a directory\n"
+)
 CODES = "Exit codes:\n\n"
 
 
@@ -82,22 +86,22 @@ def _section(name: str, command: argparse.ArgumentParser) -> str:
     shared = {row for asking in _groups().values() if name in asking for row in _shared(asking)}
     rows = "".join(row for row in _arguments(command).values() if row not in shared)
     codes = "".join(row for row in _codes(name) if row not in shared)
-    return (
-        f"### {name}\n\n{command.description}\n\n`{usage}`\n\n"
-        f"{_unless(not re.search(EXAMPLE, example), f'For example `{example}`.')}"
-        f"{_unless(not rows, rows.rstrip())}{CODES}{codes}"
-    )
-
-
-def _unless(empty: bool, paragraph: str) -> str:
-    return "" if empty else f"{paragraph}\n\n"
+    parts = [f"### {name}\n\n{command.description}\n\n`{usage}`"]
+    if re.search(EXAMPLE, example):
+        parts.append(f"For example `{example}`.")
+    if rows:
+        parts.append(rows.rstrip())
+    if set(codes_of(name)) - set(OF_ALL) != {DONE}:
+        parts.append(f"{CODES}{codes.rstrip()}")
+    return "\n\n".join(parts) + "\n"
 
 
 def _arguments(command: argparse.ArgumentParser) -> dict[str, str]:
-    """Return the entry of each argument, by its name and value."""
-    return {
+    """Return the entry of each argument that the page has not explained, by its name and value."""
+    rows = {
         _spelled(action): f"- {_spelled(action)}: {_help(action, command)}\n" for action in _told(command)
     }
+    return {name: row for name, row in rows.items() if not SAID.fullmatch(row)}
 
 
 def _codes(name: str) -> list[str]:
