@@ -246,8 +246,9 @@ def test_an_ocf_agent_becomes_hooks(
         each.chmod(0o755)
     text = file.replace("/usr/local/sbin/address", str(script)).replace("sleep 10", "sleep 0.05")
     elections = {unique: yaml.safe_load(text)["elections"]["address"] | {"key": unique}}
-    one = Supervisor(tmp_path / "one", {"consul": {"address": shared_agent.url}, "elections": elections})
-    try:
+    with closing(
+        Supervisor(tmp_path / "one", {"consul": {"address": shared_agent.url}, "elections": elections})
+    ) as one:
         one.start()
         one.wait_line("role", role="holding")
         until(lambda: log.read_text().count("monitor") > 2, "the agent monitors what it has started")
@@ -257,8 +258,6 @@ def test_an_ocf_agent_becomes_hooks(
         calls = log.read_text().splitlines()
         assert calls[0] == "start 10.0.0.9" and calls[-1] == "stop 10.0.0.9"
         assert one.stop() == 0
-    finally:
-        one.close()
 
 
 @pytest.mark.long
@@ -270,11 +269,12 @@ def test_an_election_and_consul_lock_exclude_each_other(
         "key": f"{unique}/.lock",
         "session": {"ttl": "2s", "lock_delay": "30s"},
     }
-    one = Supervisor(tmp_path, {"consul": {"address": shared_agent.url}, "elections": {"app": election}})
     child_ran = tmp_path / "child-ran"
     lock = ["setpriv", "--pdeathsig", "TERM", str(BINARY), "lock", f"-http-addr={shared_agent.url}"]
     child = f"touch {child_ran}; exec sleep 60"
-    try:
+    with closing(
+        Supervisor(tmp_path, {"consul": {"address": shared_agent.url}, "elections": {"app": election}})
+    ) as one:
         one.start()
         one.wait_line("role", role="holding")
         refused = subprocess.run(
@@ -284,8 +284,6 @@ def test_an_election_and_consul_lock_exclude_each_other(
         assert not child_ran.exists()
         assert one.stop() == 0
         one.assert_no_fault()
-    finally:
-        one.close()
 
 
 LISTS = SHOWN.of(COMPARISON, "Beside `patronictl`")

@@ -2,11 +2,10 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
-import requests
 
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.token import Token
@@ -15,17 +14,17 @@ from supervisor.core.actions import Action, WriteRecord
 from supervisor.core.contender.creation import contender_of
 from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, StopAsked, Tick
+from supervisor.core.outcomes import Outcome
 from supervisor.core.requests import Request
 from supervisor.core.settings import ElectionSettings, SessionSettings, Wanted
-from supervisor.rehearsal.devagent.messages import AgentRequest, Answer
 from tests.models.simulation.cluster import Cluster
 from tests.models.simulation.disk import CONSUL
+from tests.models.simulation.network import Network
 from tests.models.simulation.schedule import Schedule
 from tests.models.simulation.trace import Trace
 
 ITEMS, NODES, ROUNDS = 40, "abcd", 12
 BUSY_S, TTL_S, LOCK_DELAY_S = 0.5, 10.0, 15.0
-WAY_S = (0.0005, 0.005)
 CRASHED_S = 2 * TTL_S + LOCK_DELAY_S + (ITEMS + 2) * BUSY_S  # until the last lock of a dead node is taken
 STOPPED_S = (ITEMS + 2) * BUSY_S
 
@@ -35,8 +34,9 @@ class Node:
 
     def __init__(self, name: str, cluster: Cluster, schedule: Schedule, dice: random.Random) -> None:
         self.name, self.is_up = name, True
-        self._cluster, self._schedule, self._dice = cluster, schedule, dice
+        self._schedule = schedule
         self._consul = Codec(CONSUL, CONSUL.address, Token(CONSUL))
+        self._network = Network(self, cluster, dice, schedule)
         self._wakes = 0
         session = SessionSettings(name, ttl_s=TTL_S, lock_delay_s=LOCK_DELAY_S)
         items = (
@@ -59,25 +59,14 @@ class Node:
         return self._schedule.now
 
     def request(self, request: Request) -> None:
-        prepared = self._consul.encode(request)
-        assert prepared.url is not None and prepared.method is not None
-        body = prepared.body if isinstance(prepared.body, bytes) else b""
-        sent = AgentRequest(prepared.method, prepared.url.removeprefix(CONSUL.address), body, node=self.name)
-        back = partial(self._schedule.after, self._way_s(), self._answered, request)
-        self._schedule.after(self._way_s(), self._ask, sent, back)
+        self._network.send(self._consul, request, request.timeout_s, partial(self._answered, request))
 
-    def _ask(self, sent: AgentRequest, back: Callable[[Answer | None], None]) -> None:
-        self._cluster.ask(sent, back)
+    def has(self, condition: str) -> bool:
+        """Return that nothing ails its network."""
+        return False
 
-    def _way_s(self) -> float:
-        return self._dice.uniform(*WAY_S)
-
-    def _answered(self, request: Request, answer: Answer | None) -> None:
-        assert answer is not None
-        response = requests.Response()
-        response.status_code, response._content = answer.status, answer.body
-        response.headers.update(answer.headers)
-        self.deliver(Answered(request, self._consul.decode(request, response)))
+    def _answered(self, request: Request, outcome: Outcome) -> None:
+        self.deliver(Answered(request, outcome))
 
     def write_record(self, write: WriteRecord) -> str:
         return ""

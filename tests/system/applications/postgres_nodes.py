@@ -8,17 +8,18 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
 import psutil
 
+from tests.support.background import Worker
 from tests.support.captured import captured
 from tests.support.consul import HOST, free_ports
 from tests.support.supervisor import Supervisor, until
 from tests.system.applications.stage import EXAMPLES, Stage
-from tests.system.applications.writes import Background, Write, tenures
+from tests.system.applications.writes import Write, tenures
 
 EXAMPLE = EXAMPLES / "postgresql"
 BIN = Path("/usr/lib/postgresql/15/bin")
@@ -258,27 +259,7 @@ class Reaper:
         self._process.wait()
 
 
-class Line:
-    """A connection that is made when it is needed, and kept while it works."""
-
-    def __init__(self, options: str = "") -> None:
-        self._options = options
-        self._connection: Connection | None = None
-
-    def ask(self, port: int, query: str) -> None:
-        """Run a query there; raise Refused when it fails, and OSError when there is no answer."""
-        if self._connection is None:
-            self._connection = Connection(port, self._options)
-        self._connection.ask(query)
-
-    def hang_up(self) -> None:
-        """Close the connection, so that the next query makes another one."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
-
-
-class Probe:
+class Probe(Worker):
     """A loop that tries to write to one node all the time, whether or not the node leads.
 
     Its writes need no standby.
@@ -287,22 +268,22 @@ class Probe:
     def __init__(self, node: PostgresNode) -> None:
         self.taken: list[Write] = []
         self._node = node
-        self._line = Line(LOCAL)
-        self.background = Background(self._try, self._line.hang_up)
+        super().__init__()
 
-    def _try(self) -> None:
+    def _work(self) -> None:
+        while not self._ended.wait(PROBE_S):
+            with suppress(OSError, Refused), closing(Connection(self._node.port, LOCAL)) as connection:
+                while not self._ended.wait(PROBE_S):
+                    self._try(connection)
+
+    def _try(self, connection: Connection) -> None:
         sent = time.monotonic()
-        try:
-            self._line.ask(self._node.port, f"INSERT INTO probes VALUES ('{self._node.name}')")
+        with suppress(Refused):
+            connection.ask(f"INSERT INTO probes VALUES ('{self._node.name}')")
             self.taken.append(Write(self._node.name, sent, time.monotonic()))
-        except Refused:
-            pass
-        except OSError:
-            self._line.hang_up()
-        time.sleep(PROBE_S)
 
 
-class Client:
+class Client(Worker):
     """A client that writes one number after the other to the leading node, and records the confirmed ones.
 
     A primary confirms a number when a standby has it as well. After a refusal or an error the client
@@ -313,27 +294,20 @@ class Client:
         self.confirmed: list[tuple[int, str]] = []  # the number, the node
         self._leader = leader
         self._number = 0
-        self._node: PostgresNode | None = None
-        self._line = Line()
-        self.background = Background(self._step, self._hang_up)
+        super().__init__()
 
-    def _step(self) -> None:
-        time.sleep(PACE_S)
-        try:
-            self._node = self._node or self._leader()
-            if self._node is not None:
-                self._number += 1
-                self._line.ask(self._node.port, f"INSERT INTO numbers VALUES ({self._number})")
-                self.confirmed.append((self._number, self._node.name))
-                return
-        except (OSError, Refused):
-            pass
-        self._hang_up()
-        time.sleep(10 * PACE_S)
+    def _work(self) -> None:
+        while not self._ended.wait(10 * PACE_S):
+            with suppress(OSError, Refused):
+                if (node := self._leader()) is not None:
+                    with closing(Connection(node.port)) as connection:
+                        self._write(node.name, connection)
 
-    def _hang_up(self) -> None:
-        self._node = None
-        self._line.hang_up()
+    def _write(self, node: str, connection: Connection) -> None:
+        while not self._ended.wait(PACE_S):
+            self._number += 1
+            connection.ask(f"INSERT INTO numbers VALUES ({self._number})")
+            self.confirmed.append((self._number, node))
 
     def by(self, node: PostgresNode) -> int:
         """Return how many numbers this node has confirmed."""
@@ -358,20 +332,19 @@ class PostgresDatabase:
         as_owner("/usr/bin/cp", "-a", template / "data", self.nodes[0].data)
         self.client = Client(self.leader)
         self.probes = [Probe(node) for node in self.nodes]
-        self._backgrounds = [self.client.background, *(probe.background for probe in self.probes)]
+        self._exits = ExitStack()
 
     def __enter__(self) -> Self:
         self._reaper = Reaper(self._home)
-        for background in self._backgrounds:
-            background.start()
+        for worker in (self.client, *self.probes):
+            self._exits.enter_context(worker)
         return self
 
     def __exit__(self, *error: object) -> None:
         for node in self.nodes:
             node.die()
         self._reaper.close()
-        for background in self._backgrounds:
-            background.end()
+        self._exits.close()
 
     def wait(self, condition: Callable[[], T], what: str) -> T:
         """Wait until the condition is true; fail with the account of all nodes when that does not happen."""

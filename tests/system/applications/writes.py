@@ -1,8 +1,6 @@
 """Which node accepted writes, and when: the tests of databases judge by this."""
 
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -26,32 +24,3 @@ def tenures(of_nodes: Sequence[Sequence[Write]]) -> list[str]:
         first, last = latter[0], former[-1]
         assert last.sent <= first.replied, f"{last.node} took {last} after {first.node} had taken {first}"
     return [writes[0].node for writes in taken]
-
-
-class Background:
-    """A step that is repeated in a thread of its own from ``start`` to ``end``."""
-
-    def __init__(self, step: Callable[[], None], close: Callable[[], None]) -> None:
-        self._step = step
-        self._close = close
-        self._over = threading.Event()
-        self._executor = ThreadPoolExecutor(1)
-        self._running: Future[None] | None = None
-
-    def _run(self) -> None:
-        try:
-            while not self._over.is_set():
-                self._step()
-        finally:
-            self._close()
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._running = self._executor.submit(self._run)
-
-    def end(self) -> None:
-        """Finish the step and the thread; raise the error that ended the thread earlier."""
-        self._over.set()
-        self._executor.shutdown()
-        if self._running is not None:
-            self._running.result()
