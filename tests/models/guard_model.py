@@ -9,9 +9,9 @@ on_acquire until on_lose has ended or the machine is off. From every state sane 
     python -m tests.models.guard_model            prints a table; names as arguments pick some
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -33,7 +33,7 @@ from supervisor.core.machines import session as sessions
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import ElectionSettings, Fence, Place
 from supervisor.core.tenure_record import State, TenureRecord
-from tests.models.search import BrokenPromise, Link, Moves, Walked, print_table, search
+from tests.models.search import BrokenPromise, Link, Moves, Used, Walked, one_more, print_table, search
 from tests.models.state_key import GRID_S, Key, Naming, part
 from tests.models.walks import UP, election, hook
 from tests.models.words import line, short
@@ -79,7 +79,7 @@ class GuardWalk:
     as_holder: whether the walk starts when A holds, and the others wait.
     reloaded: whether A has read its second file by then.
     only: the one node that each of these faults befalls.
-    The other fields say how often each fault may come.
+    may: how often each fault may come.
     """
 
     name: str
@@ -89,21 +89,8 @@ class GuardWalk:
     left: TenureRecord | None = None
     as_holder: bool = True
     reloaded: bool = False
-    only: tuple[tuple[str, str], ...] = ()
-    losses: int = 0
-    ends: int = 0
-    crashes: int = 0
-    reboots: int = 0
-    cuts: int = 0
-    pauses: int = 0
-    reloads: int = 0
-    downs: int = 0
-    deletes: int = 0
-    puts: int = 0
-    confirms: int = 0
-    plain: int = 0
-    forgets: int = 0
-    clones: int = 0
+    only: Mapping[str, str] = field(default_factory=dict)
+    may: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +207,7 @@ class World:
     plain: str = "waits"
     plain_until: float = inf
     lied: bool = False
-    used: tuple[tuple[str, int], ...] = ()
+    used: Used = ()
 
 
 class _Names(Naming):
@@ -281,7 +268,7 @@ class _BehindTheGuard:
             event = e.SettingsChanged("n", self.walk.files[0][1])
             _, world = next(self._turn(self._with(world, 0, file=1), 0, event, may_die=False))
             _, world = self._settled("", world)
-        if self.walk.plain:  # it saw the key free before A took it, and its acquire is under way
+        if self.walk.may.get("plain"):  # it saw the key free before A took it, and its acquire is under way
             alive = (*world.consul.sessions, (PLAIN, 4.0))
             world = replace(world, plain="asks", consul=replace(world.consul, sessions=alive))
         yield "begin", world
@@ -412,7 +399,7 @@ class _BehindTheGuard:
             for told, moved in self._of_node(world, number, node):
                 yield f"{node.name}: {told}", moved
         yield from self._of_consul(world)
-        if self.walk.plain:
+        if self.walk.may.get("plain"):
             yield from self._of_plain(world)
         if world.now + GRID_S <= self._bound(world):
             later = self._later(world)
@@ -530,11 +517,10 @@ class _BehindTheGuard:
 
     def _use(self, world: World, fault: str, name: str = "") -> World | None:
         """Return the world after one more fault of this kind. None: the walk has no more for this node."""
-        used, only = dict(world.used), dict(self.walk.only).get(fault, name)
-        if only != name or used.get(fault, 0) >= getattr(self.walk, fault):
+        used = one_more(world.used, self.walk.may, fault)
+        if used is None or self.walk.only.get(fault, name) != name:
             return None
-        used[fault] = used.get(fault, 0) + 1
-        return replace(world, used=tuple(sorted(used.items())))
+        return replace(world, used=used)
 
     # --- machines and fences -----------------------------------------------------------------------
 
@@ -718,7 +704,12 @@ class _BehindTheGuard:
     def _says_who_acts(self, world: World, node: Node, context: a.HookContext) -> None:
         """Check that the tenure record and the flags tell of a node with a fence that begins to act."""
         fence, consul = node.contender.settings.fence if node.contender else None, world.consul
-        if fence is None or self.walk.deletes or self.walk.puts or consul.session != context.session:
+        if (
+            fence is None
+            or self.walk.may.get("deletes")
+            or self.walk.may.get("puts")
+            or consul.session != context.session
+        ):
             return
         assert consul.guarded and consul.record is not None, "it acts without a tenure record"
         assert consul.record.session == context.session, "it acts behind another's tenure record"
@@ -737,7 +728,7 @@ class _BehindTheGuard:
         if (
             target < 0
             or self.sane
-            or self.walk.deletes
+            or self.walk.may.get("deletes")
             or set(self.walk.slow) & {r.MarkTenure, r.WatchTenure, r.Acquire}
         ):
             return
@@ -921,11 +912,16 @@ LEFT = TenureRecord(
 )
 
 
+FAULTS = frozenset(
+    "losses ends crashes reboots cuts pauses reloads downs deletes puts confirms plain forgets clones".split()
+)
+
+
 def walk(name: str, files: tuple[tuple[ElectionSettings, ...], ...], *slow: type, **more: Any) -> GuardWalk:
     """Return the walk. ``only`` names the node that each fault befalls, as "crashes A, cuts B"."""
-    pairs = [each.split() for each in more.pop("only", "").split(", ") if each]
-    only = tuple((fault, node) for fault, node in pairs)
-    return GuardWalk(name, files, slow, only=only, **more)
+    only = dict(each.split() for each in more.pop("only", "").split(", ") if each)
+    may = {fault: more.pop(fault) for fault in FAULTS if fault in more}
+    return GuardWalk(name, files, slow, only=only, may=may, **more)
 
 
 # fmt: off

@@ -6,7 +6,7 @@ state. The search goes to each state once, by the fewest events that lead there.
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Generic, Protocol, TypeVar
@@ -15,6 +15,7 @@ from tests.models.state_key import Key
 
 STATES_MAX = 400_000  # of a search to its end
 
+Used = tuple[tuple[str, int], ...]  # how often each fault has come
 W = TypeVar("W")
 Moves = Iterator[tuple[str, W]]  # the event in words, and the state that follows
 
@@ -127,6 +128,15 @@ class _Search(Generic[W]):
             if isinstance(broken, BrokenPromise):
                 raise BrokenPromise(broken.why, (*way, *broken.way)) from broken
             raise BrokenPromise(str(broken), way) from broken
+
+
+def one_more(used: Used, may: Mapping[str, int], fault: str) -> Used | None:
+    """Return the faults that have come, with one more of this kind. None: the walk has no more of it."""
+    counts = dict(used)
+    if counts.get(fault, 0) >= may.get(fault, 0):
+        return None
+    counts[fault] = counts.get(fault, 0) + 1
+    return tuple(sorted(counts.items()))
 
 
 class Named(Protocol):

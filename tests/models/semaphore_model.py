@@ -10,6 +10,7 @@ lease is valid, and never two with the same number.
     python -m tests.models.semaphore_model            prints a table; names as arguments pick some
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -27,7 +28,7 @@ from supervisor.core.lock.slots import LOCK
 from supervisor.core.machines.record import is_adoptable
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import SemaphoreSettings, SessionSettings
-from tests.models.search import Link, Moves, Walked, print_table, search
+from tests.models.search import Link, Moves, Used, Walked, one_more, print_table, search
 from tests.models.state_key import Key, OwnNames, part
 from tests.models.walks import hook
 from tests.models.words import short
@@ -45,18 +46,19 @@ class SemaphoreWalk:
 
     nodes: how many contend for the slots.
     limit: how many slots there are; the highest of ``limits``.
-    losses: how often the answer to a write is lost, which may then be applied late.
-    ends: how often Consul ends a session by itself.
-    cuts: how often a node is cut off from Consul.
-    crashes: how often a node crashes.
-    deletes: how often an operator deletes the record or a contender's key.
-    drops: how often another program writes the record without the numbers of its slots.
-    stops: how often a node is requested to stop.
+    may: how often each of these may come:
+        losses: the answer to a write is lost, which may then be applied late.
+        ends: Consul ends a session by itself.
+        cuts: a node is cut off from Consul.
+        crashes: a node crashes.
+        deletes: an operator deletes the record or a contender's key.
+        drops: another program writes the record without the numbers of its slots.
+        stops: a node is requested to stop.
+        files: a node reads another file.
+        alters: a proxy changes the request for a session.
     prune_delays_s: those of the nodes' files.
     limits: those of the nodes' files. Empty: they are all ``limit``.
-    files: how often a node reads another file.
     other: limit and prune delay of that other file.
-    alters: how often a proxy changes the request for a session.
     shows: classes of events, outcomes and actions that must occur.
     numbers: those with which a node must act.
     """
@@ -64,18 +66,10 @@ class SemaphoreWalk:
     name: str
     nodes: int
     limit: int
-    losses: int = 0
-    ends: int = 0
-    cuts: int = 0
-    crashes: int = 0
-    deletes: int = 0
-    stops: int = 0
+    may: Mapping[str, int]
     prune_delays_s: tuple[float, ...] = (PRUNE_DELAY_S,)
     limits: tuple[int, ...] = ()
-    files: int = 0
     other: tuple[int, float] = (1, PRUNE_DELAY_S)
-    alters: int = 0
-    drops: int = 0
     shows: frozenset[type] = frozenset()
     numbers: frozenset[int | None] = frozenset({0})
 
@@ -227,14 +221,11 @@ class World:
     consul: Consul = Consul()
     now: float = 0.0
     late: tuple[Write, ...] = ()
-    left: tuple[int, ...] = ()  # losses, ends, cuts, crashes, deletes, stops, files, alters, drops
+    used: Used = ()
 
     def with_node(self, number: int, node: Member) -> "World":
         nodes = (*self.nodes[:number], node, *self.nodes[number + 1 :])
         return replace(self, nodes=nodes)
-
-
-LOSSES, ENDS, CUTS, CRASHES, DELETES, STOPS, FILES, ALTERS, DROPS = range(9)
 
 
 def explore(walk: SemaphoreWalk, enough: float = STATES_SHOWN_MAX) -> tuple[Walked, "Crowd"]:
@@ -263,15 +254,11 @@ class Crowd:
 
     def begin(self) -> Moves[World]:
         walk = self.walk
-        left = (
-            *(walk.losses, walk.ends, walk.cuts, walk.crashes),
-            *(walk.deletes, walk.stops, walk.files, walk.alters, walk.drops),
-        )
         nodes = tuple(
             Member(new_contender(walk.settings(number), spread=0.0, instance=str(number)))
             for number in range(walk.nodes)
         )
-        first = World(nodes, left=left)
+        first = World(nodes)
         for number in range(walk.nodes):
             first = self._turn(first, number, e.Tick())
         yield "begin", first
@@ -294,7 +281,7 @@ class Crowd:
             tuple((name, delay_s) for name, _, delay_s in world.consul.keys),
             (tuple(sorted(world.consul.alive)), tuple(sorted(world.consul.altered))),
             tuple((type(write).__name__, write.session, getattr(write, "value", b"")) for write in late),
-            world.left,
+            world.used,
             tuple(map(rank.__getitem__, indexes)),
         )
 
@@ -373,9 +360,8 @@ class Crowd:
                 f"{who} session {name}",
                 self._turn(replace(answered, consul=consul), number, e.Answered(request, o.Created(name))),
             )
-            if world.left[ALTERS]:
-                consul = replace(consul, altered=consul.altered | {name})
-                altered = _spent(replace(answered, consul=consul), ALTERS)
+            if (altered := self._use(answered, "alters")) is not None:
+                altered = replace(altered, consul=replace(consul, altered=consul.altered | {name}))
                 created = e.Answered(request, o.Created(name))
                 yield f"{who} session {name}, altered", self._turn(altered, number, created)
             return
@@ -386,9 +372,9 @@ class Crowd:
             f"{who} {short(request)}: {type(outcome).__name__}",
             self._turn(replace(answered, consul=consul), number, e.Answered(request, outcome)),
         )
-        if isinstance(request, WRITES) and world.left[LOSSES]:
+        if isinstance(request, WRITES) and (silent := self._use(world, "losses")) is not None:
             lost = replace(node, pending=rest, unanswered=(*node.unanswered, request))
-            silent = _spent(world.with_node(number, lost), LOSSES)
+            silent = silent.with_node(number, lost)
             yield f"{who} {short(request)}: applied, its answer is lost", replace(silent, consul=consul)
             yield f"{who} {short(request)}: is late", replace(silent, late=(*silent.late, request))
 
@@ -416,37 +402,37 @@ class Crowd:
             consul, _ = world.consul.applied(write)
             rest = tuple(each for each in world.late if each != write)
             yield f"{at} the late {short(write)} is applied", replace(world, consul=consul, late=rest)
-        if world.left[ENDS]:
+        if (ended := self._use(world, "ends")) is not None:
             for session in sorted(world.consul.alive):
-                ended = _spent(world, ENDS)
                 yield f"{at} Consul ends {session}", replace(ended, consul=world.consul.without(session))
-        if world.left[DELETES] and world.consul.lock is not None:
-            consul = replace(world.consul, lock=None, index=world.consul.index + 1)
-            yield f"{at} an operator deletes {LOCK}", replace(_spent(world, DELETES), consul=consul)
-        if world.left[DELETES]:
+        if (deleted := self._use(world, "deletes")) is not None:
+            if world.consul.lock is not None:
+                consul = replace(world.consul, lock=None, index=world.consul.index + 1)
+                yield f"{at} an operator deletes {LOCK}", replace(deleted, consul=consul)
             for name, _, _ in world.consul.keys:
-                deleted = _spent(world, DELETES)
                 yield f"{at} an operator deletes {name}", replace(deleted, consul=world.consul.deleted(name))
-        lock = world.consul.lock
-        if world.left[DROPS] and lock is not None and lock.slot_record is not None:
+        lock, used = world.consul.lock, self._use(world, "drops")
+        if used is not None and lock is not None and lock.slot_record is not None:
             index = world.consul.index + 1
             dropped = replace(lock, modify_index=index, slot_record=replace(lock.slot_record, numbers=()))
             consul = replace(world.consul, lock=dropped, index=index)
-            yield f"{at} the numbers are dropped", replace(_spent(world, DROPS), consul=consul)
+            yield f"{at} the numbers are dropped", replace(used, consul=consul)
         for number, node in enumerate(world.nodes):
             if node.cut:
                 yield f"{at} {number} is back", world.with_node(number, replace(node, cut=False))
-            elif world.left[CUTS] and node.contender is not None:
-                cut = replace(node, cut=True)
-                yield f"{at} {number} is cut off", _spent(world, CUTS).with_node(number, cut)
-            if world.left[CRASHES] and node.contender is not None:
+            if node.contender is None:
+                continue
+            if not node.cut and (used := self._use(world, "cuts")) is not None:
+                yield f"{at} {number} is cut off", used.with_node(number, replace(node, cut=True))
+            if (used := self._use(world, "crashes")) is not None:
                 for back_s in (0.0, 2 * PRUNE_DELAY_S):
-                    crashed = self._crashed(world, number, back_s)
-                    yield f"{at} {number} crashes, back in {back_s:g} s", _spent(crashed, CRASHES)
-            if world.left[FILES] and node.contender is not None and not node.contender.winding_up:
-                yield f"{at} {number} reads another file", self._reads(_spent(world, FILES), number)
-            if world.left[STOPS] and node.contender is not None and not node.contender.winding_up:
-                yield f"{at} {number} stops", self._turn(_spent(world, STOPS), number, e.StopAsked())
+                    yield f"{at} {number} crashes, back in {back_s:g} s", self._crashed(used, number, back_s)
+            if node.contender.winding_up:
+                continue
+            if (used := self._use(world, "files")) is not None:
+                yield f"{at} {number} reads another file", self._reads(used, number)
+            if (used := self._use(world, "stops")) is not None:
+                yield f"{at} {number} stops", self._turn(used, number, e.StopAsked())
 
     def _reads(self, world: World, number: int) -> World:
         """Read another file. A contender that cannot go on with it winds up first."""
@@ -544,6 +530,11 @@ class Crowd:
             return depart(new_contender(recorded, **begun), now)
         return new_contender(settings, recorded=recorded, **begun)
 
+    def _use(self, world: World, fault: str) -> World | None:
+        """Return the world after one more fault of this kind. None: the walk has no more of it."""
+        used = one_more(world.used, self.walk.may, fault)
+        return None if used is None else replace(world, used=used)
+
     # --- a turn ---------------------------------------------------------------------------------------
 
     def _turn(self, world: World, number: int, event: e.Event) -> World:
@@ -587,39 +578,36 @@ class Crowd:
         return world
 
 
-def _spent(world: World, what: int) -> World:
-    left = tuple(count - (place == what) for place, count in enumerate(world.left))
-    return replace(world, left=left)
+def walk(name: str, nodes: int, limit: int, *, shows: tuple[type, ...] = (), **more: Any) -> SemaphoreWalk:
+    may = {fault: more.pop(fault) for fault in FAULTS if fault in more}
+    return SemaphoreWalk(name, nodes, limit, may, shows=frozenset(shows), **more)
 
 
-ALONE = frozenset({r.ReadSlots, r.WatchSlots, r.JoinSemaphore, r.LeaveSemaphore, o.SlotWritten, o.SlotsView})
+FAULTS = frozenset("losses ends cuts crashes deletes stops files alters drops".split())
+ALONE = (r.ReadSlots, r.WatchSlots, r.JoinSemaphore, r.LeaveSemaphore, o.SlotWritten, o.SlotsView)
 WALKS = (
-    SemaphoreWalk("one: lost answers, ends", 1, 1, losses=2, ends=1, shows=ALONE),
-    SemaphoreWalk("one: crashes, deletes", 1, 1, crashes=1, deletes=1, ends=1),
-    SemaphoreWalk("two for one: ends", 2, 1, ends=2, shows=frozenset({r.TakeSlot})),
-    SemaphoreWalk(
-        "two for one: altered sessions", 2, 1, alters=2, ends=1, shows=frozenset({o.SessionAltered})
-    ),
-    SemaphoreWalk("two for one: lost answers", 2, 1, losses=1, ends=1),
-    SemaphoreWalk("two for one: cut off", 2, 1, cuts=1, ends=1),
-    SemaphoreWalk("two for one: crashes", 2, 1, crashes=1, ends=1),
-    SemaphoreWalk("two for one: deletes", 2, 1, deletes=1, cuts=1),
-    SemaphoreWalk("two for one: stops", 2, 1, stops=2, losses=1),
-    SemaphoreWalk("two for one: other files", 2, 1, ends=1, cuts=1, prune_delays_s=(6.0, 4.0)),
-    SemaphoreWalk("three for two: ends", 3, 2, ends=1, numbers=frozenset({0, 1})),
-    SemaphoreWalk("two for two: numbers dropped", 2, 2, drops=1, ends=1, numbers=frozenset({0, 1, None})),
-    SemaphoreWalk("three for two: cut off", 3, 2, cuts=1, ends=1),
-    SemaphoreWalk("two for two: crashes", 2, 2, crashes=1, ends=1, numbers=frozenset({0, 1})),
-    SemaphoreWalk("three for one: stops", 3, 1, stops=1, losses=1),
-    SemaphoreWalk("one: other file", 1, 1, losses=1, files=2, other=(1, 4.0), shows=frozenset({r.Rewrite})),
-    SemaphoreWalk("two for one: another file, longer", 2, 1, cuts=1, files=1, other=(1, 9.0)),
-    SemaphoreWalk("two for one: another file, shorter", 2, 1, cuts=1, files=2, losses=1, other=(1, 4.0)),
-    SemaphoreWalk("two for one: another file, crashes", 2, 1, crashes=1, files=2, other=(1, 4.0)),
-    SemaphoreWalk("three for two: another limit", 3, 2, files=2, cuts=1, other=(1, 6.0)),
-    SemaphoreWalk("three for two: another file, longer", 3, 2, files=1, cuts=1, other=(2, 12.0)),
-    SemaphoreWalk(
-        "three for two: other limits", 3, 2, ends=1, limits=(2, 1, 2), shows=frozenset({a.NoticeChanged})
-    ),
+    walk("one: lost answers, ends", 1, 1, losses=2, ends=1, shows=ALONE),
+    walk("one: crashes, deletes", 1, 1, crashes=1, deletes=1, ends=1),
+    walk("two for one: ends", 2, 1, ends=2, shows=(r.TakeSlot,)),
+    walk("two for one: altered sessions", 2, 1, alters=2, ends=1, shows=(o.SessionAltered,)),
+    walk("two for one: lost answers", 2, 1, losses=1, ends=1),
+    walk("two for one: cut off", 2, 1, cuts=1, ends=1),
+    walk("two for one: crashes", 2, 1, crashes=1, ends=1),
+    walk("two for one: deletes", 2, 1, deletes=1, cuts=1),
+    walk("two for one: stops", 2, 1, stops=2, losses=1),
+    walk("two for one: other files", 2, 1, ends=1, cuts=1, prune_delays_s=(6.0, 4.0)),
+    walk("three for two: ends", 3, 2, ends=1, numbers=frozenset({0, 1})),
+    walk("two for two: numbers dropped", 2, 2, drops=1, ends=1, numbers=frozenset({0, 1, None})),
+    walk("three for two: cut off", 3, 2, cuts=1, ends=1),
+    walk("two for two: crashes", 2, 2, crashes=1, ends=1, numbers=frozenset({0, 1})),
+    walk("three for one: stops", 3, 1, stops=1, losses=1),
+    walk("one: other file", 1, 1, losses=1, files=2, other=(1, 4.0), shows=(r.Rewrite,)),
+    walk("two for one: another file, longer", 2, 1, cuts=1, files=1, other=(1, 9.0)),
+    walk("two for one: another file, shorter", 2, 1, cuts=1, files=2, losses=1, other=(1, 4.0)),
+    walk("two for one: another file, crashes", 2, 1, crashes=1, files=2, other=(1, 4.0)),
+    walk("three for two: another limit", 3, 2, files=2, cuts=1, other=(1, 6.0)),
+    walk("three for two: another file, longer", 3, 2, files=1, cuts=1, other=(2, 12.0)),
+    walk("three for two: other limits", 3, 2, ends=1, limits=(2, 1, 2), shows=(a.NoticeChanged,)),
 )
 
 

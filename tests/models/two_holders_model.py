@@ -14,7 +14,7 @@ shows that the reset comes in time, and that no device is stopped while its tenu
 """
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -33,7 +33,7 @@ from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hinted_session
 from supervisor.core.settings import ElectionSettings, Watchdog
 from supervisor.core.watchdog import Device
-from tests.models.search import Link, Moves, Walked, print_table, search
+from tests.models.search import Link, Moves, Used, Walked, one_more, print_table, search
 from tests.models.state_key import GRID_S, Key, OwnNames, part
 from tests.models.walks import HOOKS, RUN, election, hook
 from tests.models.words import line, short
@@ -52,37 +52,28 @@ class RivalWalk:
     """One part of the protocol that is put to the test beside a rival.
 
     slow: kinds of requests that may be applied late, and whose answers may be lost.
-    losses: how often an answer is lost.
-    ends: how often Consul ends a session by itself.
-    crashes: how often our process is killed.
-    refusals: how often a record cannot be written.
-    stop: whether a stop may be requested.
     departs: whether a restart finds that the file has no such election any more.
-    files: how often the file changes and is read again, with another value and another room.
-    alters: how often a proxy changes the request for a session, so that Consul makes it without a lock-delay.
-    hands: how often we are requested to hand over, to the rival or to a session of ours that may follow.
-    takes: how often the rival takes the key; the last time it keeps the key.
-    stalls: for how many seconds our process stands still.
     hangs: whether a hook may go on for ever.
-    fails: how often the watchdog cannot be fed.
+    may: how often each of these may come:
+        losses: an answer is lost.
+        ends: Consul ends a session by itself.
+        crashes: our process is killed.
+        refusals: a record cannot be written.
+        stop: a stop is requested.
+        files: the file changes and is read again, with another value and another room.
+        alters: a proxy changes the request for a session, so that Consul makes it without a lock-delay.
+        hands: we are requested to hand over, to the rival or to a session of ours that may follow.
+        takes: the rival takes the key; the last time it keeps the key.
+        stalls: our process stands still for a second.
+        fails: the watchdog cannot be fed.
     """
 
     name: str
     settings: ElectionSettings
-    slow: tuple[type, ...] = ()
-    losses: int = 0
-    ends: int = 0
-    crashes: int = 0
-    refusals: int = 0
-    stop: bool = False
-    departs: bool = False
-    files: int = 0
-    alters: int = 0
-    hands: int = 0
-    takes: int = 1
-    stalls: int = 0
-    hangs: bool = False
-    fails: int = 0
+    slow: tuple[type, ...]
+    departs: bool
+    hangs: bool
+    may: Mapping[str, int]
 
     def file(self, changes: int) -> ElectionSettings:
         """Return the file after that number of changes."""
@@ -135,15 +126,7 @@ class World:
     acts: bool = False
     acts_until: float = inf
     owed: str = ""
-    stopped: bool = False
-    losses: int = 0
-    ends: int = 0
-    crashes: int = 0
-    refusals: int = 0
-    takes: int = 0
-    files: int = 0
-    alters: int = 0
-    hands: int = 0
+    used: Used = ()
     hint: bytes = b""
     recorded: ElectionSettings | None = None
     value: bytes = b""
@@ -151,8 +134,6 @@ class World:
     fires_at: float | None = None
     stood: bool = False
     reset: bool = False
-    stalls: int = 0
-    fails: int = 0
 
     def key(self, settings: ElectionSettings) -> Key:
         """Return a key that is equal for two worlds that no event can make differ."""
@@ -176,12 +157,10 @@ class World:
             tuple((type(write).__name__, write.session, getattr(write, "value", b"")) for write in self.late),
             self.hook and (self.hook[0].context.event, self.hook[1] - self.now),
             self.run and self.run[1] - self.now,
-            (self.acts, max(self.acts_until - self.now, 0.0), self.owed, self.stopped),
-            (self.losses, self.ends, self.crashes, self.refusals, self.takes),
-            (self.hands, self.hint),
+            (self.acts, max(self.acts_until - self.now, 0.0), self.owed, self.used, self.hint),
             (self.device and (self.device.state, self.device.why_not), self.stood, self.reset),
-            (self.fires_at and self.fires_at - self.now, self.stalls, self.fails),
-            (self.alters, self.files, self.recorded and self.recorded.value, self.value, record.leader),
+            self.fires_at and self.fires_at - self.now,
+            (self.recorded and self.recorded.value, self.value, record.leader),
         )
 
     @staticmethod
@@ -241,8 +220,8 @@ class _BesideARival:
     def _answered(self, world: World, pending: Pending) -> Moves[World]:
         applied, answer = self._applied(world, pending.request)
         yield from self._answers(applied, pending, answer)
-        if isinstance(answer, o.Created) and world.alters < self.walk.alters:
-            altered = replace(applied, altered=applied.altered | {answer.session}, alters=world.alters + 1)
+        if isinstance(answer, o.Created) and (used := self._use(applied, "alters")) is not None:
+            altered = replace(used, altered=used.altered | {answer.session})
             for told, moved in self._answers(altered, pending, answer):
                 yield f"altered: {told}", moved
 
@@ -254,9 +233,8 @@ class _BesideARival:
         elif world.contender is not None:
             yield from self._exchanges(world)
             yield from self._ours(world)
-        if world.contender is not None and world.stalls < self.walk.stalls:
-            still = replace(self._later(world), stood=True, stalls=world.stalls + 1)
-            yield "our process stands still", still
+        if world.contender is not None and (used := self._use(world, "stalls")) is not None:
+            yield "our process stands still", replace(self._later(used), stood=True)
         if world.now + GRID_S <= self._bound(world):
             later = self._later(world)
             if later.contender is None:
@@ -270,28 +248,27 @@ class _BesideARival:
         if later.fires_at is None or later.now < later.fires_at:
             return later
         dead = self._crashed(later)
-        return replace(dead, crashes=world.crashes, hook=None, acts=False, reset=True, fires_at=None)
+        return replace(dead, hook=None, acts=False, reset=True, fires_at=None)
 
     def _consul(self, world: World) -> Moves[World]:
         for write in world.late:
             applied, answer = self._applied(world, write)
             rest = tuple(other for other in world.late if other is not write)
             yield f"late {short(write)} is applied: {answer}", replace(applied, late=rest)
-        if world.ends < self.walk.ends:
+        if (used := self._use(world, "ends")) is not None:
             for session in world.alive:
-                ended = self._without(world, session)
-                yield f"Consul ends {session}", replace(ended, ends=world.ends + 1)
+                yield f"Consul ends {session}", self._without(used, session)
 
     def _rival(self, world: World) -> Moves[World]:
-        left = self.walk.takes - world.takes
-        if not world.holder and world.now >= world.delay_until and left:
-            yield "the rival takes the key", replace(world, holder=RIVAL, hint=b"", takes=world.takes + 1)
-        if world.holder == RIVAL and left:
+        used = self._use(world, "takes")
+        if not world.holder and world.now >= world.delay_until and used is not None:
+            yield "the rival takes the key", replace(used, holder=RIVAL, hint=b"")
+        if world.holder == RIVAL and used is not None:
             yield "the rival releases the key", replace(world, holder="")
 
     def _restart(self, world: World) -> Moves[World]:
         """Restart our process, which first kills the hooks that a crash interrupted."""
-        settings, record = self.walk.file(world.files), world.record
+        settings, record = self.walk.file(dict(world.used).get("files", 0)), world.record
         in_time = world.now < world.acts_until
         quiet = replace(world, hook=None, run=None, acts_until=inf if in_time else world.acts_until)
         fresh = new_contender(
@@ -318,11 +295,11 @@ class _BesideARival:
                 yield f"{short(request)} is applied: {answer}", replace(applied, pending=others)
             else:
                 yield from self._answers(world, pending, pending.answer)
-            if world.now >= request.at + request.timeout_s and world.losses < self.walk.losses:
-                yield from self._lost(world, pending)
+            lost = self._use(world, "losses")
+            if world.now >= request.at + request.timeout_s and lost is not None:
+                yield from self._lost(lost, pending)
 
-    def _lost(self, world: World, pending: Pending) -> Moves[World]:
-        lost = replace(world, losses=world.losses + 1)
+    def _lost(self, lost: World, pending: Pending) -> Moves[World]:
         if pending.answer is None and isinstance(pending.request, WRITES):
             lost = replace(lost, late=(*lost.late, pending.request))
         yield from self._answers(lost, pending, o.Unknown("lost"))
@@ -333,17 +310,17 @@ class _BesideARival:
                 yield from self._turn(world, e.HookEnded(world.hook[0], ok))
         if world.run is not None:
             yield from self._turn(world, e.RunEnded(world.run[0]))
-        if self.walk.stop and not world.stopped:
-            yield from self._turn(replace(world, stopped=True), e.StopAsked())
-        if world.files < self.walk.files and world.contender is not None and not world.contender.winding_up:
-            changed = replace(world, files=world.files + 1)
-            yield from self._turn(changed, e.SettingsChanged("n", self.walk.file(changed.files)))
-        if world.hands < self.walk.hands:
-            asked = replace(world, hands=world.hands + 1)
+        if (stopped := self._use(world, "stop")) is not None:
+            yield from self._turn(stopped, e.StopAsked())
+        changed = self._use(world, "files")
+        if changed is not None and world.contender is not None and not world.contender.winding_up:
+            file = self.walk.file(dict(changed.used)["files"])
+            yield from self._turn(changed, e.SettingsChanged("n", file))
+        if (asked := self._use(world, "hands")) is not None:
             for target in (RIVAL, NAMES[1]):
                 yield from self._turn(asked, e.StepDownAsked("n", 1.0, target))
-        if world.crashes < self.walk.crashes:
-            yield "crash", self._crashed(world)
+        if (dying := self._use(world, "crashes")) is not None:
+            yield "crash", self._crashed(dying)
 
     def _bound(self, world: World) -> float:
         """Return the latest time to which the clock may go, because something must happen by then."""
@@ -351,13 +328,18 @@ class _BesideARival:
         if not self.walk.hangs and (world.contender is not None or self.walk.settings.watchdog is None):
             bounds += [child[1] for child in (world.hook, world.run) if child is not None]
         if world.contender is not None:
-            losable = world.losses < self.walk.losses
+            losable = self._use(world, "losses") is not None
             bounds += [
                 p.request.at + p.request.timeout_s - (0.0 if losable else GRID_S)
                 for p in world.pending
                 if not isinstance(p.request, r.WatchKey)
             ]
         return min(bounds)
+
+    def _use(self, world: World, fault: str) -> World | None:
+        """Return the world after one more fault of this kind. None: the walk has no more of it."""
+        used = one_more(world.used, self.walk.may, fault)
+        return None if used is None else replace(world, used=used)
 
     # --- our process -------------------------------------------------------------------------------
 
@@ -386,9 +368,9 @@ class _BesideARival:
         for done, action in enumerate(actions):
             if isinstance(action, a.RoleChanged):
                 continue
-            if world.crashes < self.walk.crashes and not isinstance(action, a.PrepareWrite):
-                for each, _ in worlds:
-                    cut = self._crashed(replace(each, contender=before.contender))
+            for each, _ in worlds if not isinstance(action, a.PrepareWrite) else ():
+                if (dying := self._use(each, "crashes")) is not None:
+                    cut = self._crashed(replace(dying, contender=before.contender))
                     yield f"{told}, killed before action {done}: {short(action)}", cut
             if isinstance(action, a.WriteRecord):
                 worlds = [(each, (*asked, action)) for each, asked in worlds]
@@ -407,7 +389,7 @@ class _BesideARival:
                 for more, moved in self._answered_at_once(world, asked[0], asked[1:]):
                     yield f"{told}; {more}", moved
             elif election is None or election.role is a.Role.STOPPED:
-                yield told, replace(self._crashed(world), crashes=world.crashes, acts_until=world.now)
+                yield told, replace(self._crashed(world), acts_until=world.now)
             else:
                 yield told, world
 
@@ -420,8 +402,7 @@ class _BesideARival:
         assert isinstance(answered, a.WriteRecord) and isinstance(answered.settings, ElectionSettings)
         kept = replace(world, record=answered.record, recorded=answered.settings)
         yield from self._turn(kept, e.RecordWritten(answered), left)
-        if world.refusals < self.walk.refusals:
-            refused = replace(world, refusals=world.refusals + 1)
+        if (refused := self._use(world, "refusals")) is not None:
             yield from self._turn(refused, e.RecordWritten(answered, "full"), left)
 
     # --- the watchdog --------------------------------------------------------------------------------
@@ -440,7 +421,8 @@ class _BesideARival:
     def _tended(self, world: World, tend: a.Tend) -> Iterator[tuple[World, e.WatchdogTried]]:
         """Feed, open or stop the watchdog, in each way that may go."""
         tenure = None if world.contender is None else world.contender.tenure
-        for failing in (False, True)[: 1 + (world.fails < self.walk.fails)]:
+        failed = self._use(world, "fails")
+        for failing in (False, True) if failed is not None else (False,):
             kernel = FakeKernel(has_s=int(DEVICE.timeout_s))
             kernel.now, kernel.fires_at = world.now, world.fires_at
             kernel.fails = {"feed": errno.EIO} if failing else {}
@@ -456,7 +438,8 @@ class _BesideARival:
                 assert tenure is not None and world.contender is not None, "armed for nothing"
                 too_late = kernel.fires_at > tenure.reset_by(world.contender.lease)
                 assert not too_late, "fed so that it fires too late"
-            yield replace(world, fires_at=kernel.fires_at, fails=world.fails + failing), tried
+            used = failed.used if failing and failed is not None else world.used
+            yield replace(world, fires_at=kernel.fires_at, used=used), tried
 
     # --- the actions ---------------------------------------------------------------------------------
 
@@ -525,7 +508,6 @@ class _BesideARival:
             late=(*world.late, *(write for write in writes if isinstance(write, WRITES))),
             run=None,
             acts_until=until,
-            crashes=world.crashes + 1,
             device=None,
             stood=False,
         )
@@ -597,15 +579,12 @@ def _without_idle_writes(world: World) -> World:
 # --- walks -----------------------------------------------------------------------------------------
 
 
-POWERS: tuple[str, ...] = (
-    *("losses", "ends", "crashes", "refusals", "stop", "departs", "files", "alters", "hands", "takes"),
-    *("stalls", "hangs", "fails"),
-)
+FAULTS = frozenset("losses ends crashes refusals stop files alters hands takes stalls fails".split())
 
 
-def walk(name: str, *slow: type, **more: Any) -> RivalWalk:
-    powers = {power: more.pop(power) for power in POWERS if power in more}
-    return RivalWalk(name, election(**{**HOOKS, **more}), slow, **powers)
+def walk(name: str, *slow: type, departs: bool = False, hangs: bool = False, **more: Any) -> RivalWalk:
+    may = {"takes": 1} | {fault: more.pop(fault) for fault in FAULTS if fault in more}
+    return RivalWalk(name, election(**{**HOOKS, **more}), slow, departs, hangs, may)
 
 
 GUARDED: dict[str, Any] = {"watchdog": DEVICE, "room_s": 5.0}
