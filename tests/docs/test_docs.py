@@ -10,7 +10,6 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -71,6 +70,7 @@ from tests.support.pages import (
     TOOLS,
     Shown,
     anchors,
+    bars_of,
     fenced,
     first_codes,
     name,
@@ -434,11 +434,7 @@ def test_the_documented_sum_is_the_one_that_check_prints(shown: str, tmp_path: P
 def test_the_drawing_of_the_lease_is_to_scale(tmp_path: Path) -> None:
     """Each bar begins and ends at the figures of this election."""
     lease = lease_of(load(example(tmp_path), {}, "node1").items[0])
-    drawing = ElementTree.parse(LEASE.with_suffix(".svg"))
-    bars = {
-        bar.get("id"): (float(bar.get("x", "")), float(bar.get("width", "")))
-        for bar in drawing.iterfind(".//{http://www.w3.org/2000/svg}rect[@id]")
-    }
+    bars = bars_of(LEASE.with_suffix(".svg"))
     begin_x, width = bars["lock-delay"]
     scale = width / lease.lock_delay_s
     ends = {"room": lease.room_s, "lose_time": lease.room_s + lease.lose_time_s, "margin": lease.lock_delay_s}

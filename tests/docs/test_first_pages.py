@@ -17,14 +17,13 @@ from supervisor.core.lease import lease_of
 from supervisor.daemon.fleet.tenures import SILENT
 from tests.support.captured import captured
 from tests.support.consul import BINARY, Agent
-from tests.support.pages import FIRST_PAGES, RECIPES, ROOT, START, Shown
+from tests.support.pages import FIRST_PAGES, RECIPES, ROOT, START, SVG, Shown, bars_of
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, Supervisor, until
 
 INDEX, MOVING, COMPARISON = FIRST_PAGES
 SHOWN = Shown(*FIRST_PAGES, RECIPES)
 MEASURED = ROOT / "bench" / "measured.md"
 MINIMAL = ROOT / "examples" / "configs" / "minimal.yaml"
-SVG = "{http://www.w3.org/2000/svg}"
 LINK = re.compile(r"\]\(([^)#]+)")
 NO_RECIPES = {"configs", "consul-service", "grafana", "prometheus"}
 
@@ -85,12 +84,8 @@ def test_every_role_but_those_at_the_ends_is_in_the_drawing() -> None:
 def test_the_failover_is_drawn_to_scale(tmp_path: Path) -> None:
     lease = lease_of(load(MINIMAL, {}, "node1").items[0])
     assert lease.ttl_s is not None and lease.failover_s is not None
-    drawing = ElementTree.parse(START.with_name("failover.svg"))
-    bars = {
-        bar.get("id"): (float(bar.get("x", "")), float(bar.get("width", "")))
-        for bar in drawing.iter(f"{SVG}rect")
-        if bar.get("id")
-    }
+    place = START.with_name("failover.svg")
+    drawing, bars = ElementTree.parse(place), bars_of(place)
     begins, width = bars["ttl"]
     scale = width / (2 * lease.ttl_s)
     assert bars["lock-delay"][0] == pytest.approx(begins + width)

@@ -106,6 +106,9 @@ class Nodes:
             text = text.replace(shown, meant)
         return text
 
+    def run_all(self, lines: list[str]) -> str:
+        return self.shell.run_all(map(self.here, lines))
+
     def wait_candidate(self) -> None:
         """Return when the node that does not lead has a session."""
         asked = "consul-supervisor members app"
@@ -126,16 +129,6 @@ def nodes(tmp_path: Path, shared_agent: Agent, unique: str) -> Iterator[Nodes]:
 def typed(block: str) -> list[str]:
     """Return the commands of a block, without comments."""
     return [line for text in block.splitlines() if (line := text.partition("#")[0].strip())]
-
-
-def run_all(nodes: Nodes, lines: list[str]) -> str:
-    """Run these commands, each of which must end well, and return their output."""
-    all_printed = ""
-    for line in lines:
-        code, printed = nodes.shell.ended(nodes.here(line))
-        assert code == 0, f"{line} ends with {code}: {printed}"
-        all_printed += printed
-    return all_printed
 
 
 @pytest.mark.long
@@ -163,16 +156,16 @@ def test_the_commands_that_move_no_lock_print_and_do_what_is_shown(
     nodes.start()
     *ours, journal = typed(look)
     assert journal.startswith(f"journalctl -u {UNIT.stem} ")
-    run_all(nodes, ours)
+    nodes.run_all(ours)
 
     nodes.wait_candidate()
-    members, cluster, orphans = (run_all(nodes, [line]) for line in typed(part))
+    members, cluster, orphans = (nodes.run_all([line]) for line in typed(part))
     assert members.startswith("app: election ") and ", 1 holder, 1 candidate\n" in members
     assert cluster.count("\nrebuild ") == 2 and "consul-supervisor:rebuild" not in orphans
 
     (line,) = typed(led)
     until(lambda: nodes.shell.ended(nodes.here(line))[0] == 0, "the tenure is told")
-    head, first = run_all(nodes, [line]).splitlines()
+    head, first = nodes.run_all([line]).splitlines()
     shown_head, shown, *_ = led_printed.splitlines()
     assert head.split() == shown_head.split()
     assert [len(cell) for cell in first.split()[2:]] == [len(cell) for cell in shown.split()[2:]]
@@ -180,14 +173,14 @@ def test_the_commands_that_move_no_lock_print_and_do_what_is_shown(
     config = nodes.config("node1", on_lose=[HOOK])
     config["semaphores"]["rebuild"]["run"] = {"exec": ["sleep", "60"]}
     nodes.first.rewrite(config)
-    assert run_all(nodes, typed(reload)) == reload_printed
+    assert nodes.run_all(typed(reload)) == reload_printed
 
     assert f" {TOKEN}\n" in rotate
     (tmp_path / "new-token").write_text("another\n")
-    run_all(nodes, typed(rotate))
+    nodes.run_all(typed(rotate))
     nodes.first.wait_line("token-renewed")
 
-    run_all(nodes, typed(limit))
+    nodes.run_all(typed(limit))
     record = shared_agent.kv_get(f"{nodes.prefix}/.lock")
     assert record is not None and b'"Limit":5' in record["Value"].replace(b" ", b"")
 
@@ -197,15 +190,15 @@ def test_the_commands_that_move_no_lock_print_and_do_what_is_shown(
 def test_orders_reach_all_nodes(orders: str, nodes: Nodes) -> None:
     nodes.start()
     pause, resume, step_down = typed(orders)
-    run_all(nodes, [pause])
+    nodes.run_all([pause])
     for node in nodes.nodes:
         assert node.wait_line("ordered", item="app", user=f"{getpass.getuser()}@{socket.gethostname()}")
-    run_all(nodes, [resume])
+    nodes.run_all([resume])
     nodes.nodes[1].wait_line("order-over")
-    assert "node2 holds it" in run_all(nodes, [step_down])
-    run_all(nodes, ["consul-supervisor resume app"])
+    assert "node2 holds it" in nodes.run_all([step_down])
+    nodes.run_all(["consul-supervisor resume app"])
     nodes.first.wait_line("role", item="app", role="waiting")
-    printed = run_all(nodes, [step_down])
+    printed = nodes.run_all([step_down])
     assert "node2 is asked to step down" in printed and "node1 holds it" in printed
 
 
@@ -215,10 +208,10 @@ def test_two_commands_drain_a_node_and_bring_it_back(shown: str, nodes: Nodes, s
     nodes.start()
     drain, undrain = typed(shown)
     with candidate_elsewhere(shared_agent, "consul-supervisor:app"):
-        run_all(nodes, [drain])
+        nodes.run_all([drain])
     assert nodes.shell.ended("consul-supervisor holds app")[0] == 1
     nodes.nodes[1].wait_line("role", item="app", role="holding")
-    run_all(nodes, [undrain])
+    nodes.run_all([undrain])
     nodes.first.wait_line("role", item="app", role="waiting", former_role="paused")
 
 
@@ -233,10 +226,10 @@ def test_a_drained_node_holds_nothing_and_is_a_standby_again_at_once(
     nodes.start()
     second = nodes.nodes[1]
     figure = r"\d+\.\d s after"
-    assert re.sub(figure, "", run_all(nodes, typed(drain))) == re.sub(figure, "", printed)
+    assert re.sub(figure, "", nodes.run_all(typed(drain))) == re.sub(figure, "", printed)
     assert nodes.shell.ended("consul-supervisor holds app")[0] == 1
     second.wait_line("role", item="app", role="holding")
-    run_all(nodes, typed(done))
+    nodes.run_all(typed(done))
     nodes.first.wait_line("role", item="app", role="waiting")
     assert second.stop() == 0
     until(
@@ -260,9 +253,9 @@ def test_a_drain_that_finds_no_successor_is_undone_at_once(drain: str, undo: str
     nodes.start()
     assert nodes.nodes[1].stop() == 0
     pause, step_down, _ = typed(drain)
-    run_all(nodes, [pause, f"{step_down} &"])
+    nodes.run_all([pause, f"{step_down} &"])
     nodes.first.wait_line("role", item="app", role="paused")
-    run_all(nodes, typed(undo))
+    nodes.run_all(typed(undo))
     until(
         lambda: len(nodes.first.lines("role", item="app", role="holding")) == 2,
         "this node leads again",
@@ -283,8 +276,8 @@ def test_a_rehearsed_handover_comes_back_and_the_named_node_takes_over(
     nodes.wait_candidate()
     node = shared_agent.sessions()[0]["Node"]
     step_down, events = (line.replace("node2", node) for line in typed(rehearse))
-    assert " holds it, " in run_all(nodes, [step_down])
-    assert "losing (step-down), was holding: rehearsal" in run_all(nodes, [events])
+    assert " holds it, " in nodes.run_all([step_down])
+    assert "losing (step-down), was holding: rehearsal" in nodes.run_all([events])
     second.wait_line("role", item="app", role="holding")
     nodes.wait_candidate()
     with nodes.shell_of(second) as elsewhere:
@@ -293,9 +286,10 @@ def test_a_rehearsed_handover_comes_back_and_the_named_node_takes_over(
 
     nodes.wait_candidate()
     members, step_down = typed(named)
-    run_all(nodes, [members])
-    result = run_all(nodes, [step_down.replace("node2", node)])
-    assert re.fullmatch(r"app: \S+ holds it, \d\.\d s after this node released it\n", result)
+    nodes.run_all([members])
+    result = nodes.run_all([step_down.replace("node2", node)])
+    assert re.fullmatch(r"app: \S+ holds it, \d\.\d s after this node released it
+", result)
 
 
 @pytest.mark.long
@@ -306,10 +300,10 @@ def test_moved_records_keep_a_pause(shown: str, nodes: Nodes, tmp_path: Path) ->
     program, old, new = move.split()
     assert f"`state_dir: {new}`" in OPERATIONS.read_text()
     nodes.start()
-    run_all(nodes, ["consul-supervisor pause app"])
+    nodes.run_all(["consul-supervisor pause app"])
     assert nodes.first.stop() == 0
     moved = tmp_path / "moved"
-    run_all(nodes, [f"{program} {nodes.first.state_dir} {moved}"])
+    nodes.run_all([f"{program} {nodes.first.state_dir} {moved}"])
     nodes.first.rewrite({**nodes.config("node1"), "state_dir": str(moved)})
     nodes.first.start()
     nodes.first.wait_line("role", item="app", role="paused")

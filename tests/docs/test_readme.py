@@ -114,16 +114,6 @@ def checkout(tmp_path: Path) -> Iterator[Shell]:
         yield one
 
 
-def run_all(shell: Shell, block: str, within_s: float) -> str:
-    """Run the commands of a block, each of which must end well, and return their output."""
-    all_printed = ""
-    for line in lines(block):
-        code, printed = shell.ended(line, within_s)
-        assert code == 0, f"{line} ends with {code}: {printed}"
-        all_printed += printed
-    return all_printed
-
-
 (DEBIAN,) = SHOWN.of(README, "On Debian 12 and 13")
 NODE = SHOWN.of(README, "With venv and systemd")
 WORKSTATION = SHOWN.of(README, "With pipx")
@@ -151,11 +141,11 @@ def test_other_tests_build_and_install_the_debian_package() -> None:
 def test_the_installation_with_pipx_works_and_the_demo_after_it(checkout: Shell, tmp_path: Path) -> None:
     """One shell runs both. pip uses its configured package index, as the set-up of the tests does."""
     (install,) = WORKSTATION
-    assert run_all(checkout, install.text, INSTALL_S).endswith(f"\nconsul-supervisor {__version__}\n")
+    assert checkout.run_all(lines(install.text), INSTALL_S).endswith(f"\nconsul-supervisor {__version__}\n")
     assert checkout.run("command -v consul-supervisor").strip() == str(tmp_path / "bin" / "consul-supervisor")
     for place, text in man.pages().items():
         assert (tmp_path / place).read_text() == text  # pipx has linked it
-    assert_shows_the_excerpt(run_all(checkout, DEMO.text, DEMO_S))
+    assert_shows_the_excerpt(checkout.run_all(lines(DEMO.text), DEMO_S))
 
 
 @pytest.mark.long
@@ -171,8 +161,8 @@ def test_the_installation_with_venv_and_systemd_works(checkout: Shell, tmp_path:
         folder.mkdir(parents=True)
     checkout.run(f"PATH={commands}:$PATH")
     install, check = NODE
-    run_all(checkout, here(install.text), INSTALL_S)
-    checked = run_all(checkout, here(check.text), INSTALL_S)
+    checkout.run_all(lines(here(install.text)), INSTALL_S)
+    checked = checkout.run_all(lines(here(check.text)), INSTALL_S)
     assert re.search(r"^app\n  key +service/app/leader$", checked, re.MULTILINE)
     unit = (units / "consul-supervisor.service").read_text()
     start = re.search(r"^ExecStart=(\S+) run (\S+)$", unit, re.MULTILINE)
@@ -186,7 +176,7 @@ def test_the_installation_with_venv_and_systemd_works(checkout: Shell, tmp_path:
 @pytest.mark.long
 def test_the_shown_drill_keeps_every_promise(checkout: Shell) -> None:
     checkout.provide("consul-supervisor", f'"{sys.executable}" -m supervisor "$@"')
-    assert run_all(checkout, DRILLED.text, DEMO_S).endswith("all kept\n")
+    assert checkout.run_all(lines(DRILLED.text), DEMO_S).endswith("all kept\n")
 
 
 # --- development ----------------------------------------------------------------------------------
@@ -196,7 +186,7 @@ def test_the_shown_drill_keeps_every_promise(checkout: Shell) -> None:
 def test_make_demo_prints_the_shown_output(checkout: Shell) -> None:
     (development,) = DEVELOPMENT
     assert lines(development.text) == ["make demo"]
-    assert_shows_the_excerpt(run_all(checkout, development.text, DEMO_S))
+    assert_shows_the_excerpt(checkout.run_all(lines(development.text), DEMO_S))
 
 
 @pytest.mark.parametrize(("target", "folder"), [("test", "tests"), ("test-unit", "tests/unit")])

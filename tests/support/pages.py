@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import pytest
 
@@ -28,6 +29,7 @@ DOCS = sorted((ROOT / "docs").glob("*.md"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 REPOSITORY: str = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]
 PAGES = [README, ARCHITECTURE, CONTRIBUTING, *DOCS, RECIPES, ROOT / "CHANGELOG.md"]
+SVG = "{http://www.w3.org/2000/svg}"
 HIDDEN = re.compile(r"^(?:[ \t>]+```|[ \t>]*~~~|    \$ )", re.MULTILINE)  # blocks that ``fenced`` would miss
 
 
@@ -127,6 +129,14 @@ def code_of(page: Path) -> list[str]:
     text = page.read_text()
     inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
     return [block.text for block in fenced(page)] + inline
+
+
+def bars_of(drawing: Path) -> dict[str | None, tuple[float, float]]:
+    """Return where each named bar of a drawing begins, and how wide it is."""
+    return {
+        bar.get("id"): (float(bar.get("x", "")), float(bar.get("width", "")))
+        for bar in ElementTree.parse(drawing).iterfind(f".//{SVG}rect[@id]")
+    }
 
 
 def anchors(page: Path) -> set[str]:

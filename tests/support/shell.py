@@ -8,7 +8,7 @@ import re
 import select
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -71,6 +71,15 @@ class Shell:
             assert more, f"the shell ended at: {command}"
             printed += more
         return int(over[1]), over.string[: over.start()]
+
+    def run_all(self, lines: Iterable[str], within_s: float = PATIENCE_S) -> str:
+        """Run these commands, each of which must end well, and return their output."""
+        all_printed = ""
+        for line in lines:
+            code, printed = self.ended(line, within_s)
+            assert code == 0, f"{line} ends with {code}: {printed}"
+            all_printed += printed
+        return all_printed
 
     def close(self) -> None:
         """End the shell and all that it started."""
