@@ -30,15 +30,10 @@ def test_a_figure_that_grows_to_the_end_is_not_flat() -> None:
     assert series(flat(5.0), LEAK).kept
 
 
-def test_a_figure_at_rest_must_be_equal_each_time() -> None:
-    assert series(the_same(3), [3, 3, 3]).kept and series(as_at_first(), [7, 7, 7]).kept
-    assert not series(the_same(3), [3, 3, 3, 2]).kept
-    assert not series(as_at_first(), [7, 7, 8]).kept
-
-
-def test_a_bound_holds_at_every_look() -> None:
-    assert series(at_most(3), [0, 3, 1]).kept
-    assert not series(at_most(3), [0, 4, 1]).kept
+@pytest.mark.parametrize("limit", [the_same(3), as_at_first(), at_most(3)])
+def test_a_figure_with_a_value_or_a_bound_keeps_it_at_every_look(limit: Limit) -> None:
+    assert series(limit, [3, 3, 3]).kept
+    assert not series(limit, [3, 3, 3, 4]).kept
 
 
 @pytest.mark.parametrize("limit", [flat(100.0), the_same(1), as_at_first(), at_most(100)])
