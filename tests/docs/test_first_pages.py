@@ -1,6 +1,7 @@
 """The pages for new readers: they name every other page, and their drawings and files are the product's."""
 
 import re
+import shlex
 import socket
 import subprocess
 from contextlib import closing
@@ -10,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from supervisor.commands.cli.arguments import parser
 from supervisor.commands.cli.history_command import _COLUMNS as HISTORY
 from supervisor.config import load
 from supervisor.core.actions import Reason, Role
@@ -18,7 +20,7 @@ from supervisor.daemon.fleet.tenures import SILENT
 from tests.support.captured import captured
 from tests.support.consul import BINARY, Agent
 from tests.support.pages import FIRST_PAGES, RECIPES, ROOT, START, SVG, Shown, bars_of
-from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, Supervisor, until
+from tests.support.supervisor import PATIENCE_S, Supervisor, until
 
 INDEX, MOVING, COMPARISON = FIRST_PAGES
 SHOWN = Shown(*FIRST_PAGES, RECIPES)
@@ -119,28 +121,12 @@ def test_the_figures_with_a_fence_beside_pacemaker_are_those_of_the_bench() -> N
 LOCKS = SHOWN.of(MOVING, "From `consul lock`, without a daemon")
 
 
-@pytest.mark.long
-def test_the_shown_locks_exclude_each_other(shared_agent: Agent, tmp_path: Path, unique: str) -> None:
-    """The commands are those of the page with another program and prefix."""
-    running, go = tmp_path / "running", tmp_path / "go"
-    program = tmp_path / "app"
-    program.write_text(f"#!/bin/sh\ntouch {running}\nuntil [ -e {go} ]; do sleep 0.05; done\n")
-    program.chmod(0o755)
-    moved = [
-        block.text.replace("service/app", unique).replace("/usr/local/bin/app", str(program)).split()
-        for block in LOCKS
-    ]
-    environ = {**ENVIRON, "CONSUL_HTTP_ADDR": shared_agent.url, "SHELL": "/bin/sh"}
-    assert moved[0][0] == "consul" and moved[1][0] == "consul-supervisor"
-    with subprocess.Popen([str(BINARY), *moved[0][1:]], stdout=subprocess.DEVNULL, env=environ) as consul:
-        until(running.exists, "consul lock runs it")
-        try:
-            once = ["0s" if word == "30s" else word for word in moved[1][1:]]
-            assert subprocess.run([*COMMAND, *once], cwd=ROOT, env=environ, check=False).returncode == 1
-        finally:
-            go.touch()
-        assert consul.wait(PATIENCE_S) == 0
-    assert subprocess.run([*COMMAND, *moved[1][1:]], cwd=ROOT, env=environ, check=False).returncode == 0
+def test_the_shown_locks_have_one_key_and_one_command() -> None:
+    """tests/consul/locks/test_exclusion.py tries that the two exclude each other."""
+    theirs, ours = (shlex.split(block.text) for block in LOCKS)
+    assert theirs[:2] == ["consul", "lock"] and ours[:2] == ["consul-supervisor", "lock"]
+    asked = parser().parse_args(ours[1:])
+    assert asked.key == f"{theirs[-2]}/.lock" and asked.argv == shlex.split(theirs[-1])
 
 
 def test_every_option_of_consul_lock_is_in_the_table() -> None:

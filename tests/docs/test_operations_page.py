@@ -288,8 +288,7 @@ def test_a_rehearsed_handover_comes_back_and_the_named_node_takes_over(
     members, step_down = typed(named)
     nodes.run_all([members])
     result = nodes.run_all([step_down.replace("node2", node)])
-    assert re.fullmatch(r"app: \S+ holds it, \d\.\d s after this node released it
-", result)
+    assert re.fullmatch(r"app: \S+ holds it, \d\.\d s after this node released it\n", result)
 
 
 @pytest.mark.long

@@ -4,21 +4,21 @@ import base64
 import json
 import os
 import re
-import shlex
 import subprocess
 import time
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.support.captured import captured
+from tests.support.configured import loaded
 from tests.support.consul import BINARY, Agent
 from tests.support.guarded import EACH_WAY, MASTER, Guarded, guarded_agent
 from tests.support.pages import TOOLS as PAGE
 from tests.support.pages import Shown
-from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
+from tests.support.supervisor import PATIENCE_S, Supervisor, until
 
 SHOWN = Shown(PAGE)
 
@@ -54,44 +54,18 @@ CONFIGURED = "Salt, Chef and Puppet: only on the leader"
 @SHOWN.by(PAGE, CONFIGURED, "salt", "salt")
 @SHOWN.by(PAGE, CONFIGURED, "ruby", "chef")
 @SHOWN.by(PAGE, CONFIGURED, "puppet", "puppet")
-def test_the_condition_is_true_on_the_leader_alone(
-    salt: str, chef: str, puppet: str, shared_agent: Agent, tmp_path: Path, unique: str
+def test_the_condition_is_a_command_that_is_true_on_the_leader_alone(
+    salt: str, chef: str, puppet: str
 ) -> None:
+    """tests/consul/test_exit_codes.py asks a daemon, where it holds and where it does not."""
     found = [re.findall(r"only_?if\W+(consul-supervisor[^'\n]*)", text) for text in (salt, chef, puppet)]
     assert found == [["consul-supervisor holds db"]] * 3
-    _, *asked = shlex.split(found[0][0])
-
-    def answer(node: Supervisor) -> int:
-        return command(*asked, "--socket", str(node.folder / "control.sock")).returncode
-
-    config = {"consul": {"address": shared_agent.url}, "elections": {"db": {"key": unique}}}
-    with ExitStack() as ends:
-        one, two = (ends.enter_context(closing(Supervisor(tmp_path / name, config))) for name in ("1", "2"))
-        one.start()
-        one.wait_line("role", role="holding")
-        two.start()
-        until(lambda: (answer(one), answer(two)) == (0, 1), "the leader alone says yes")
-        assert two.stop() == 0 and answer(two) == 69
-        assert one.stop() == 0
 
 
 @SHOWN.by(PAGE, "One leader for two datacenters", "yaml")
-def test_a_client_of_the_datacenter_that_decides_leads_there(
-    shown: str, shared_client: Agent, shared_agent: Agent, tmp_path: Path, unique: str
-) -> None:
-    told = tmp_path / "told"
-    config = yaml.safe_load(shown.replace("/usr/local/sbin/site", str(tmp_path / "site")))
-    (tmp_path / "site").write_text(f"#!/bin/sh\necho $1 >>{told}\n")
-    (tmp_path / "site").chmod(0o755)
-    config["consul"]["address"] = shared_client.url
-    config["elections"]["site"]["key"] = unique
-    with closing(Supervisor(tmp_path / "one", config)) as one:
-        one.start()
-        one.wait_line("role", role="holding")
-        entry = shared_agent.kv_get(unique)
-        assert entry is not None and entry["Session"]
-        assert one.stop() == 0
-    assert told.read_text() == "activate\ndeactivate\n"
+def test_the_file_of_a_site_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
+    """An election by a client agent is tried by all tests with ``either_agent``."""
+    assert loaded(tmp_path, shown).warnings == ()
 
 
 def signed(folder: Path, claims: dict[str, object]) -> tuple[str, str]:
