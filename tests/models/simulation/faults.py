@@ -6,7 +6,9 @@ a little later. No fault lasts into the calm at the end.
 
 import random
 from collections.abc import Callable
+from functools import partial
 
+from supervisor.core.actions import Action, Role, RoleChanged
 from supervisor.core.events import (
     ConfigLoaded,
     OrderSeen,
@@ -20,6 +22,7 @@ from tests.models.simulation.cluster import Cluster
 from tests.models.simulation.figures import Figures
 from tests.models.simulation.files import ITEM, another_file
 from tests.models.simulation.hands import Hands
+from tests.models.simulation.judges import Judge
 from tests.models.simulation.machine import Machine
 from tests.models.simulation.scenario import CALM_FROM_S, Fault
 from tests.models.simulation.schedule import Schedule
@@ -100,8 +103,8 @@ class Faults:
             "server restart": self._server_restart,
             "crash": self._crash,
             "crash at an action": self._crash_at_an_action,
-            "freeze": self._freeze,
-            "machine paused": self._machine_paused,
+            "freeze": partial(self._stand_still, longest_s=12.0, whole=False),
+            "machine paused": partial(self._stand_still, longest_s=30.0, whole=True),
             "another file": self._another_file,
             "stop": self._stop,
             "reboot": self._reboot,
@@ -229,13 +232,7 @@ class Faults:
             machine.doom = None
             machine.crash("its action has not come")
 
-    def _freeze(self, machine: Machine, dice: random.Random) -> bool:
-        return self._stand_still(machine, dice, 12.0, whole=False)
-
-    def _machine_paused(self, machine: Machine, dice: random.Random) -> bool:
-        return self._stand_still(machine, dice, 30.0, whole=True)
-
-    def _stand_still(self, machine: Machine, dice: random.Random, longest_s: float, *, whole: bool) -> bool:
+    def _stand_still(self, machine: Machine, dice: random.Random, *, longest_s: float, whole: bool) -> bool:
         if machine.supervisor is None or machine.supervisor.still:
             return False
         machine.freeze(self._lasts(dice, 0.5, longest_s), whole=whole)
@@ -269,11 +266,8 @@ class Faults:
             ConfigLoaded((Wanted(machine.settings, dice.random(), withheld=known),), f"r{dice.random()}")
         )
         if dice.random() < 0.3:
-            self._schedule.after(self._lasts(dice, 0.01, 3.0), self._next_file, machine, dice)
+            self._schedule.after(self._lasts(dice, 0.01, 3.0), self._another_file, machine, dice)
         return True
-
-    def _next_file(self, machine: Machine, dice: random.Random) -> None:
-        self._another_file(machine, dice)
 
     def _reboot(self, machine: Machine, dice: random.Random) -> bool:
         machine.reboot(self._lasts(dice, 3.0, 20.0))
@@ -341,17 +335,18 @@ class Faults:
             self._schedule.after(AGAIN_AFTER_S, self._follow, machine, order, again)
 
 
-class Operator:
+class Operator(Judge):
     """An operator that notices a stuck node, ends its application, and sends its supervisor a recover."""
 
     def __init__(self, dice: random.Random, schedule: Schedule) -> None:
         self._dice = dice
         self._schedule = schedule
 
-    def is_told(self, machine: Machine) -> None:
-        """Notify the operator that a node is stuck."""
-        soonest_s, latest_s = (1.0, 5.0) if self._schedule.now > CALM_FROM_S else (5.0, 30.0)
-        self._schedule.after(self._dice.uniform(soonest_s, latest_s), self._recover, machine)
+    def did(self, machine: Machine, action: Action) -> None:
+        """Notice a node that has become stuck, or is stuck after a restart."""
+        if isinstance(action, RoleChanged) and action.role is Role.STUCK:
+            soonest_s, latest_s = (1.0, 5.0) if self._schedule.now > CALM_FROM_S else (5.0, 30.0)
+            self._schedule.after(self._dice.uniform(soonest_s, latest_s), self._recover, machine)
 
     def _recover(self, machine: Machine) -> None:
         if machine.supervisor is None:

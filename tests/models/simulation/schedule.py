@@ -10,16 +10,15 @@ class Schedule:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._due: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._due: list[tuple[float, int, Callable[..., object], tuple[Any, ...]]] = []
         self._count = 0
 
-    def at(self, at: float, call: Callable[..., None], *arguments: Any) -> None:
+    def at(self, at: float, call: Callable[..., object], *arguments: Any) -> None:
         """Make this call at that time, or now if it is past."""
         self._count += 1
         heapq.heappush(self._due, (max(at, self.now), self._count, call, arguments))
 
-    def after(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> None:
-        """Make this call after this time."""
+    def after(self, delay_s: float, call: Callable[..., object], *arguments: Any) -> None:
         self.at(self.now + delay_s, call, *arguments)
 
     def run(self, until: float) -> None:

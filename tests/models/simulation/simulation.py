@@ -5,7 +5,6 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from supervisor.core.actions import Action, Role, RoleChanged
 from tests.models.simulation.cluster import Cluster
 from tests.models.simulation.faults import Faults, Operator
 from tests.models.simulation.figures import Figures
@@ -45,7 +44,6 @@ class Simulation:
         self.schedule = Schedule()
         cluster = self.cluster = Cluster(seed, scenario.nodes, self.schedule, self.trace, scenario.kind)
         self.figures = Figures(cluster.slots)
-        operator = Operator(random.Random(f"operator {seed}"), self.schedule)
         machines = self.machines = list[Machine]()
         lose = LoseForEveryAcquire()
         self._at_the_end = at_the_end(machines, cluster, lose)
@@ -61,7 +59,7 @@ class Simulation:
                 BeliefHasRoom(),
                 OnRecordFirst(),
                 FollowsOrders(),
-                Calls(operator),
+                Operator(random.Random(f"operator {seed}"), self.schedule),
             )
         )
         for name, settings, rate in zip(scenario.nodes, scenario.settings, scenario.rates, strict=True):
@@ -112,15 +110,3 @@ def at_the_end(machines: Sequence[Machine], cluster: Cluster, lose: LoseForEvery
     if cluster.slots is None:
         return OneHolderAtTheEnd(machines, lose, cluster.model.store)
     return EverySlotAtTheEnd(machines, lose, cluster.slots)
-
-
-class Calls(Judge):
-    """A judge that judges nothing and calls the operator to a stuck node."""
-
-    def __init__(self, operator: Operator) -> None:
-        self._operator = operator
-
-    def did(self, machine: Machine, action: Action) -> None:
-        """Receive that a node has become stuck, or is stuck after a restart."""
-        if isinstance(action, RoleChanged) and action.role is Role.STUCK:
-            self._operator.is_told(machine)
