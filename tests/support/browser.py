@@ -64,23 +64,12 @@ class Browser:
         theirs_in, self._to = os.pipe()
         self._from, theirs_out = os.pipe()
         profile = f"--user-data-dir={self._folder / 'profile'}"
+        argv = (CHROMIUM, *FLAGS, profile, "about:blank")
         script = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'  # the descriptors that Chromium expects
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "chromium.log").open("wb") as log:
             self._process = subprocess.Popen(
-                [
-                    "setpriv",
-                    "--pdeathsig",
-                    "KILL",
-                    "bash",
-                    "-c",
-                    script,
-                    "-",
-                    CHROMIUM,
-                    *FLAGS,
-                    profile,
-                    "about:blank",
-                ],
+                [*("setpriv", "--pdeathsig", "KILL", "bash", "-c", script, "-"), *argv],
                 pass_fds=(theirs_in, theirs_out),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

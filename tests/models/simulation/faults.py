@@ -55,29 +55,13 @@ OFTEN = {
     "semaphore": ("RenewSession", "ReadSlots", "WatchSlots", "WriteRecord holding"),
 }
 LOSING = (
-    "DestroySession",
-    "StartHook acquire",
-    "StartHook lose",
-    "StartHook lose",
-    "KillHook",
-    "StartRun",
-    "StopRun",
-    "WriteRecord session",
-    "WriteRecord tenure",
-    "WriteRecord tenure",
-    "WriteRecord losing",
-    "WriteRecord losing",
-    "WriteRecord none",
+    *("DestroySession", "StartHook acquire", "StartHook lose", "StartHook lose"),
+    *("KillHook", "StartRun", "StopRun", "WriteRecord session", "WriteRecord tenure", "WriteRecord tenure"),
+    *("WriteRecord losing", "WriteRecord losing", "WriteRecord none"),
 )
 SELDOM = {
     "election": (
-        "CreateSession",
-        "ReadSession",
-        "Acquire",
-        "Release",
-        "MarkTenure",
-        "StartHook fence",
-        *LOSING,
+        *("CreateSession", "ReadSession", "Acquire", "Release", "MarkTenure", "StartHook fence", *LOSING),
     ),
     "semaphore": ("CreateSession", "ReadKey", "JoinSemaphore", "TakeSlot", "LeaveSemaphore", *LOSING),
 }

@@ -5,23 +5,11 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.models.simulation import judges as each_state
 from tests.models.simulation.cluster import Cluster
 from tests.models.simulation.faults import Faults, Operator
 from tests.models.simulation.figures import Figures
-from tests.models.simulation.judges import (
-    BeliefHasRoom,
-    FollowsOrders,
-    Gentle,
-    Judge,
-    Judges,
-    LoseForEveryAcquire,
-    NoReleaseWhileActing,
-    OneActs,
-    OneHookAtATime,
-    OnRecordFirst,
-    TokensGrow,
-    WritesGoForward,
-)
+from tests.models.simulation.judges import Judge, Judges, LoseForEveryAcquire, OneActs, TokensGrow
 from tests.models.simulation.lasting import AtTheEnd, EverySlotAtTheEnd, OneHolderAtTheEnd
 from tests.models.simulation.machine import Machine
 from tests.models.simulation.scenario import DURATION_S, Scenario, scenario_of
@@ -52,13 +40,13 @@ class Simulation:
                 self.figures,
                 *judges_of_kind(machines, cluster, fenced=scenario.fenced),
                 lose,
-                OneHookAtATime(),
-                WritesGoForward(),
-                NoReleaseWhileActing(),
-                Gentle(),
-                BeliefHasRoom(),
-                OnRecordFirst(),
-                FollowsOrders(),
+                each_state.OneHookAtATime(),
+                each_state.WritesGoForward(),
+                each_state.NoReleaseWhileActing(),
+                each_state.Gentle(),
+                each_state.BeliefHasRoom(),
+                each_state.OnRecordFirst(),
+                each_state.FollowsOrders(),
                 Operator(random.Random(f"operator {seed}"), self.schedule),
             )
         )

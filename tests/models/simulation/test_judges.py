@@ -8,20 +8,9 @@ import pytest
 
 from supervisor.core.actions import Action, HookContext, Reason, Role, StartHook
 from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, ReadKey, Release
+from tests.models.simulation import judges
 from tests.models.simulation.files import KEY, PREFIX
-from tests.models.simulation.judges import (
-    REQUESTS_A_SECOND_MAX,
-    BeliefHasRoom,
-    Broken,
-    Gentle,
-    Judge,
-    LoseForEveryAcquire,
-    NoReleaseWhileActing,
-    OneHookAtATime,
-    OnRecordFirst,
-    TokensGrow,
-    WritesGoForward,
-)
+from tests.models.simulation.judges import Broken, Judge
 from tests.models.simulation.lasting import OneHolderAtTheEnd
 from tests.models.simulation.machine import Machine
 from tests.models.simulation.scenario import DURATION_S, scenario_of
@@ -89,11 +78,11 @@ def test_two_nodes_that_act_are_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "before", "event", "session", "why"),
     [
-        (LoseForEveryAcquire, ["acquire"], "acquire", "s2", "on_lose has not run for s1"),
-        (LoseForEveryAcquire, [], "lose", "s1", "never began"),
-        (LoseForEveryAcquire, ["acquire", "lose"], "lose", "s1", "runs twice"),
-        (OneHookAtATime, ["acquire"], "lose", "s1", "run at once"),
-        (OnRecordFirst, [], "acquire", "s1", "not on record"),
+        (judges.LoseForEveryAcquire, ["acquire"], "acquire", "s2", "on_lose has not run for s1"),
+        (judges.LoseForEveryAcquire, [], "lose", "s1", "never began"),
+        (judges.LoseForEveryAcquire, ["acquire", "lose"], "lose", "s1", "runs twice"),
+        (judges.OneHookAtATime, ["acquire"], "lose", "s1", "run at once"),
+        (judges.OnRecordFirst, [], "acquire", "s1", "not on record"),
     ],
 )
 def test_a_hook_that_must_not_begin_is_reported(
@@ -110,7 +99,7 @@ def test_a_hook_that_must_not_begin_is_reported(
 def test_an_acquire_after_a_release_is_reported(
     machine: Machine, forward: Callable[[str], Action], back: Callable[[str], Action]
 ) -> None:
-    judge = WritesGoForward()
+    judge = judges.WritesGoForward()
     judge.did(machine, forward("s1"))
     judge.did(machine, back("s1"))
     with pytest.raises(Broken, match="comes too late"):
@@ -122,15 +111,15 @@ def test_a_release_while_the_application_acts_is_reported(
     machine: Machine, back: Callable[[str], Action]
 ) -> None:
     machine.application.begin(hook(machine, "acquire", "s1").context)
-    NoReleaseWhileActing().did(machine, back("s2"))
+    judges.NoReleaseWhileActing().did(machine, back("s2"))
     with pytest.raises(Broken, match="while it acts"):
-        NoReleaseWhileActing().did(machine, back("s1"))
+        judges.NoReleaseWhileActing().did(machine, back("s1"))
 
 
 def test_requests_without_end_are_reported(machine: Machine) -> None:
-    judge = Gentle()
+    judge = judges.Gentle()
     question = ReadKey("app", 0.0, 1.0, KEY)
-    for _ in range(REQUESTS_A_SECOND_MAX):
+    for _ in range(judges.REQUESTS_A_SECOND_MAX):
         judge.did(machine, question)
     with pytest.raises(Broken, match="within a second"):
         judge.did(machine, question)
@@ -140,7 +129,7 @@ def test_requests_without_end_are_reported(machine: Machine) -> None:
 def test_a_token_that_does_not_grow_or_changes_is_reported(
     machine: Machine, session: str, token: int
 ) -> None:
-    judge = TokensGrow()
+    judge = judges.TokensGrow()
     spawned(judge, machine, "acquire", "s1", 7)
     with pytest.raises(Broken, match="token"):
         spawned(judge, machine, "acquire", session, token)
@@ -149,20 +138,22 @@ def test_a_token_that_does_not_grow_or_changes_is_reported(
 @pytest.mark.parametrize("attempt", [acquire("s1"), enroll("s1")])
 def test_a_session_that_is_not_on_record_is_reported(machine: Machine, attempt: Action) -> None:
     with pytest.raises(Broken, match="not on record"):
-        OnRecordFirst().did(machine, attempt)
+        judges.OnRecordFirst().did(machine, attempt)
 
 
 def test_a_belief_without_a_contact_is_reported(simulation: Simulation) -> None:
     leader = holder(simulation)
     child = leader.children.spawn(hook(leader, "acquire", "s1"), slow=False, failing=False)
     with pytest.raises(Broken, match="without Consul's word"):
-        BeliefHasRoom().spawned(leader, child)
+        judges.BeliefHasRoom().spawned(leader, child)
 
 
 def test_an_end_with_no_holder_or_two_is_reported(simulation: Simulation) -> None:
     holder(simulation)
     simulation.schedule.run(DURATION_S)
-    judge = OneHolderAtTheEnd(simulation.machines, LoseForEveryAcquire(), simulation.cluster.model.store)
+    judge = OneHolderAtTheEnd(
+        simulation.machines, judges.LoseForEveryAcquire(), simulation.cluster.model.store
+    )
     judge.conclude()
     leader = holder(simulation)
     other = next(machine for machine in simulation.machines if machine is not leader)

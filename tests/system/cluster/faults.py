@@ -215,19 +215,16 @@ def supervisor_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
     scene.supervisors[node].signal(signal.SIGCONT)
 
 
-KINDS: dict[str, Callable[[FaultTargets, str, Fault], None]] = {
-    "partition": partition,
-    "partition-out": partition_out,
-    "partition-in": partition_in,
-    "loopback": loopback,
-    "agent-kill": agent_kill,
-    "agent-leave": agent_leave,
-    "agent-freeze": agent_freeze,
-    "server-kill": server_kill,
-    "servers-restart": servers_restart,
-    "supervisor-kill": supervisor_kill,
-    "supervisor-kill-cut": supervisor_kill_cut,
-    "supervisor-freeze": supervisor_freeze,
-}
-LEADER_KINDS = {"server-kill": server_kill, "server-restart": server_restart, "server-freeze": server_freeze}
+Kind = Callable[[FaultTargets, str, Fault], None]
+
+
+def _named(*kinds: Kind) -> dict[str, Kind]:
+    return {kind.__name__.replace("_", "-"): kind for kind in kinds}
+
+
+KINDS = _named(
+    *(partition, partition_out, partition_in, loopback, agent_kill, agent_leave, agent_freeze, server_kill),
+    *(servers_restart, supervisor_kill, supervisor_kill_cut, supervisor_freeze),
+)
+LEADER_KINDS = _named(server_kill, server_restart, server_freeze)
 SERVER_KINDS = frozenset({*LEADER_KINDS, "servers-restart"})

@@ -24,17 +24,8 @@ def copy_tree(target: Path) -> Path:
 
 def build(source: Path, target: Path, kind: str, environ: Mapping[str, str] | None = None) -> Path:
     """Build a file and return it; ``kind`` is ``wheel`` or ``sdist``."""
-    argv = [
-        sys.executable,
-        "-m",
-        "build",
-        "--no-isolation",
-        f"--{kind}",
-        "--outdir",
-        str(target),
-        str(source),
-    ]
-    run(*argv, cwd=source, environ=environ)
+    argv = (sys.executable, "-m", "build", "--no-isolation", f"--{kind}")
+    run(*argv, "--outdir", str(target), str(source), cwd=source, environ=environ)
     (built,) = target.glob("*.whl" if kind == "wheel" else "*.tar.gz")
     return built
 

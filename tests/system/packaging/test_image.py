@@ -60,15 +60,8 @@ class Image:
     """The built image: its files, and what a container of it runs."""
 
     def __init__(self, store: Path, context: Path) -> None:
-        self._buildah = [
-            "buildah",
-            "--root",
-            f"{store}/root",
-            "--runroot",
-            f"{store}/run",
-            "--storage-driver",
-            "vfs",
-        ]
+        self._buildah = ["buildah", "--root", f"{store}/root", "--runroot", f"{store}/run"]
+        self._buildah += ["--storage-driver", "vfs"]
         self._run("build", "-t", "base", "-f", "Base", cwd=context)
         self._run(
             "build", "--build-arg", "BASE=localhost/base", "-t", "ours", "--isolation", "chroot", cwd=context
