@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 import pytest
@@ -95,6 +95,12 @@ EVERY_OTHER_REQUEST = [
     presence.RegisterPresence("e", 0.0, 1.0, SERVICE, 3.0),
     presence.TellPresence("e", 0.0, 1.0, SERVICE),
 ]
+
+
+def codec(**settings: Any) -> Codec:
+    """Return a codec whose requests no test sends."""
+    consul = ConsulSettings("http://h", **settings)
+    return Codec(consul, "http://h", Token(consul))
 
 
 class Asker:
@@ -298,8 +304,7 @@ def test_a_renewal_is_compared_with_the_requested_session(
     changes: dict[str, object], expected: type[Outcome]
 ) -> None:
     """Durations are compared by their length, and a field in an unknown form proves nothing."""
-    settings = ConsulSettings("http://h")
-    consul = Codec(settings, "http://h", Token(settings))
+    consul = codec()
     outcome = consul.decode(EVERY_REQUEST[1], response(200, renewal(**changes)))
     assert type(outcome) is expected, outcome
 
@@ -311,8 +316,7 @@ def test_a_renewal_is_compared_with_the_requested_session(
 )  # fmt: skip
 def test_an_id_that_is_no_uuid_is_no_session(made: str) -> None:
     """Such an id would get into paths, records and the environment of hooks."""
-    settings = ConsulSettings("http://h")
-    consul = Codec(settings, "http://h", Token(settings))
+    consul = codec()
     outcome = consul.decode(EVERY_REQUEST[0], response(200, json.dumps({"ID": made}).encode()))
     assert isinstance(outcome, Unknown) and "no UUID" in outcome.why
 
@@ -475,8 +479,7 @@ def test_a_client_without_a_right_is_denied_and_its_session_never_called_dead(gu
 def test_every_request_carries_the_token_in_a_header_and_the_place_where_consul_looks(
     action: Request,
 ) -> None:
-    settings = ConsulSettings("http://h", token="s3cret", datacenter="d1", namespace="n1", partition="p1")
-    request = Codec(settings, "http://h", Token(settings)).encode(action)
+    request = codec(token="s3cret", datacenter="d1", namespace="n1", partition="p1").encode(action)
     assert request.url is not None
     assert request.headers["X-Consul-Token"] == "s3cret"
     assert "s3cret" not in request.url and "s3cret" not in str(request.body)
@@ -497,31 +500,27 @@ def test_every_request_carries_the_token_in_a_header_and_the_place_where_consul_
     ("given", "sent_as"), [("me:hunter2:x", "bWU6aHVudGVyMjp4"), ("me", "bWU6"), ("\udcff:é", "/zrDqQ==")]
 )
 def test_basic_authentication_is_sent_beside_the_token(given: str, sent_as: str) -> None:
-    settings = ConsulSettings("http://h", token="s3cret", http_auth=given)
     for action in EVERY_REQUEST:
-        headers = Codec(settings, "http://h", Token(settings)).encode(action).headers
+        headers = codec(token="s3cret", http_auth=given).encode(action).headers
         assert headers["Authorization"] == f"Basic {sent_as}" and headers["X-Consul-Token"] == "s3cret"
 
 
 def test_the_requests_of_check_go_to_the_configured_place() -> None:
     """With --connect the write that cannot succeed shows the rights that an acquire needs."""
-    settings = ConsulSettings("http://h", namespace="n1", partition="p1")
-    asked = Codec(settings, "http://h", Token(settings)).transaction(impossible_write("key"))
+    asked = codec(namespace="n1", partition="p1").transaction(impossible_write("key"))
     (operation,) = json.loads(asked.body or b"")
     assert (operation["KV"]["Namespace"], operation["KV"]["Partition"]) == ("n1", "p1")
     assert asked.url == "http://h/v1/txn"
 
 
 def test_without_a_place_a_transaction_names_none() -> None:
-    settings = ConsulSettings("http://h")
     for action in EVERY_REQUEST + EVERY_OTHER_REQUEST:
-        request = Codec(settings, "http://h", Token(settings)).encode(action)
+        request = codec().encode(action)
         assert b"Namespace" not in (request.body or b"") and b"Partition" not in (request.body or b"")
 
 
 def test_an_acquire_is_one_transaction_with_consuls_own_flags() -> None:
-    settings = ConsulSettings("http://h")
-    body = Codec(settings, "http://h", Token(settings)).encode(EVERY_REQUEST[4]).body
+    body = codec().encode(EVERY_REQUEST[4]).body
     assert body is not None
     unchanged, operation = json.loads(body)
     assert unchanged["KV"] == {"Verb": "check-not-exists", "Key": "key"}
@@ -562,8 +561,7 @@ def test_a_release_takes_whatever_a_key_can_hold(asker: Asker) -> None:
 def test_a_prepared_write_is_sent_as_it_is_unless_the_token_changed(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("one")
-    settings = ConsulSettings("http://h", token_file=str(file))
-    consul = Codec(settings, "http://h", Token(settings))
+    consul = codec(token_file=str(file))
     acquire = EVERY_REQUEST[4]
     assert isinstance(acquire, Acquire)
     ready = consul.prepare(acquire)
@@ -603,8 +601,7 @@ _ENTRY = {"Key": "key", "Value": None, "CreateIndex": 1, "ModifyIndex": 1, "Lock
 )
 def test_a_response_that_is_not_consuls_is_unknown(action: Request, status: int, body: bytes) -> None:
     """Nothing ends and nothing begins by such a response."""
-    settings = ConsulSettings("http://h")
-    consul = Codec(settings, "http://h", Token(settings))
+    consul = codec()
     outcome = consul.decode(action, response(status, body))
     harmless = isinstance(outcome, Unknown) or outcome == SessionInfo(None)
     assert harmless, outcome
@@ -628,8 +625,7 @@ def test_a_response_that_is_not_consuls_is_unknown(action: Request, status: int,
     ],
 )
 def test_a_key_in_a_form_that_consul_does_not_use_is_unknown(changes: dict[str, object], index: str) -> None:
-    settings = ConsulSettings("http://h")
-    consul = Codec(settings, "http://h", Token(settings))
+    consul = codec()
     body = json.dumps([{**_ENTRY, **changes}]).encode()
     outcome = consul.decode(EVERY_REQUEST[6], response(200, body, {"X-Consul-Index": index}))
     assert isinstance(outcome, Unknown), outcome
@@ -641,8 +637,7 @@ def test_a_key_in_a_form_that_consul_does_not_use_is_unknown(changes: dict[str, 
     ("flags", "foreign"), [(0, 0), (LOCK_FLAGS, 0), (SEMAPHORE_FLAGS, SEMAPHORE_FLAGS), (42, 42)]
 )
 def test_flags_that_are_neither_a_locks_nor_zero_are_another_programs(flags: int, foreign: int) -> None:
-    settings = ConsulSettings("http://h")
-    consul = Codec(settings, "http://h", Token(settings))
+    consul = codec()
     body = json.dumps([{**_ENTRY, "Flags": flags}]).encode()
     view = consul.decode(EVERY_REQUEST[6], response(200, body, {"X-Consul-Index": "7"}))
     assert isinstance(view, KeyView) and view.foreign_flags == foreign

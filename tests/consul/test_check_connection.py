@@ -3,8 +3,7 @@
 import json
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,6 @@ from tests.support.consul import Agent, free_ports
 from tests.support.guarded import EACH_WAY, Guarded, guarded_agent
 from tests.support.proxy import Proxy
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, command
-from tests.support.turns import first_now
 
 SOME = ListedSession("s", "n", "node", "10s", 30.0, 7)
 OK, UNREACHABLE, CONFIGURATION = 0, 69, 78
@@ -173,21 +171,6 @@ def test_each_missing_right_is_named_with_the_rule_that_gives_it(
     assert [error.partition(": Consul")[0] for error in check.errors()] == errors
     node = guarded.call("GET", "/agent/self").json()["Config"]["NodeName"]
     assert all(error.endswith(f"give the token: {rule.replace('NODE', node)}") for error in check.errors())
-
-
-def test_the_right_to_read_is_not_enough_to_lead(guarded: Guarded, tmp_path: Path) -> None:
-    secret = token(guarded, NEEDED.replace('leader" { policy = "write" }', 'leader" { policy = "read" }'))
-    check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
-    (error,) = check.errors()
-    assert check.code == CONFIGURATION and error.startswith("app: may not write service/app/leader")
-
-
-@pytest.mark.long
-def test_a_fact_that_the_token_may_not_read_is_no_error(guarded: Guarded, tmp_path: Path) -> None:
-    secret = token(guarded, NEEDED.replace('agent "NODE" { policy = "read" }\n', ""))
-    check = Check(tmp_path, f"address: '{guarded.url}', token: {secret}")
-    assert check.code == OK and check.of("agent")["level"] == "cannot tell"
-    assert 'agent_prefix "" { policy = "read" }' in check.of("agent")["remedy"]
 
 
 @pytest.mark.long
@@ -413,12 +396,13 @@ def test_gossip_that_is_slower_than_by_default_is_a_warning_for_serf_health(
     assert of_settings(facts, 14.0) == []
 
 
-def test_a_real_server_that_is_slower_than_the_file_has_the_line_to_change(tmp_path: Path) -> None:
+def test_a_real_server_that_leaves_and_is_slower_than_the_file_has_the_line_to_change(tmp_path: Path) -> None:
     """A server with a data directory and Consul's default raft_multiplier."""
     config = {"performance": {"raft_multiplier": 5}, "gossip_lan": {"suspicion_mult": 6}}
-    with Agent(tmp_path / "own", persistent=True, config=config) as agent:
+    with Agent(tmp_path / "own", persistent=True, leave_on_terminate=True, config=config) as agent:
         check = Check(tmp_path, f"address: '{agent.url}', leader_change: 3s", SERF)
-    assert check.code == OK
+    assert check.code == OK and check.of("leave")["level"] == "warning"
+    assert "leave_on_terminate: false" in check.of("leave")["remedy"]
     raft, gossip = check.of("raft", level="warning"), check.of("gossip", level="warning")
     assert raft["text"] == (
         "a change of Consul's leader takes about 14s by this server's raft_multiplier, "
@@ -510,13 +494,6 @@ def test_check_connect_changes_nothing_with_keys_absent_or_held(tmp_path: Path) 
 # --- the agent -----------------------------------------------------------------------------------
 
 
-def test_an_agent_that_leaves_on_sigterm_is_warned_about(tmp_path: Path) -> None:
-    with Agent(tmp_path / "leaver", leave_on_terminate=True) as agent:
-        check = Check(tmp_path, f"address: '{agent.url}'")
-    assert check.code == OK and check.of("leave")["level"] == "warning"
-    assert "leave_on_terminate: false" in check.of("leave")["remedy"]
-
-
 @pytest.mark.long
 def test_too_few_connections_for_the_items_are_reported(tmp_path: Path) -> None:
     config = {"limits": {"http_max_conns_per_client": 8}}
@@ -534,25 +511,7 @@ def test_the_number_of_connections_that_check_counts_is_the_daemons_limit() -> N
     assert WATCHES_MAX + OTHERS_MAX == 120  # docs/configuration.md, "Limits"
 
 
-@contextmanager
-def itself(server: Agent) -> Iterator[Agent]:
-    """Return the server itself."""
-    yield server
-
-
-@contextmanager
-def by_client(server: Agent) -> Iterator[Agent]:
-    """Return a client agent of the server."""
-    with Agent(server.folder.with_name("client"), servers=server) as client:
-        yield client
-
-
-Way = Callable[[Agent], AbstractContextManager[Agent]]
-EITHER_WAY = pytest.mark.parametrize("way", first_now([itself, by_client]))
-
-
-@EITHER_WAY
-def test_a_ttl_and_a_check_that_consul_refuses_are_reported(tmp_path: Path, way: Way) -> None:
+def test_a_ttl_and_a_check_that_consul_refuses_are_reported(tmp_path: Path) -> None:
     session = "{session: {ttl: TTL, node_checks: [CHECK]}}"
     items = "elections: {short: SHORT, unknown: UNKNOWN, fine: FINE}"
     for name, ttl, bound in (
@@ -561,7 +520,7 @@ def test_a_ttl_and_a_check_that_consul_refuses_are_reported(tmp_path: Path, way:
         ("FINE", "10s", "serfHealth"),
     ):
         items = items.replace(name, session.replace("TTL", ttl).replace("CHECK", bound))
-    with Agent(tmp_path / "usual", config={"session_ttl_min": "10s"}) as server, way(server) as agent:
+    with Agent(tmp_path / "usual", config={"session_ttl_min": "10s"}) as agent:
         check = Check(tmp_path, f"address: '{agent.url}'", items)
     assert check.code == CONFIGURATION
     assert "Invalid Session TTL" in check.of("rights", "short", "error")["text"]
@@ -578,15 +537,13 @@ def test_a_short_ttl_that_consul_takes_is_no_warning(shared_agent: Agent, tmp_pa
     assert check.code == OK and check.warnings == []
 
 
-@EITHER_WAY
-def test_a_check_that_fails_now_is_a_warning(tmp_path: Path, way: Way) -> None:
-    with Agent(tmp_path / "sick") as server, way(server) as agent:
-        bound = {"Name": "fit", "TTL": "60s", "Status": "critical"}
-        assert agent.call("PUT", "/agent/check/register", bound).status == 200
-        agent.wait_check("fit")
-        check = Check(
-            tmp_path, f"address: '{agent.url}'", "elections: {app: {session: {node_checks: [fit]}}}"
-        )
+def test_a_check_that_fails_now_is_a_warning(shared_agent: Agent, tmp_path: Path, unique: str) -> None:
+    bound = {"Name": unique, "ID": unique, "TTL": "60s", "Status": "critical"}
+    assert shared_agent.call("PUT", "/agent/check/register", bound).status == 200
+    shared_agent.wait_check(unique)
+    item = f"elections: {{app: {{session: {{node_checks: [{unique}]}}}}}}"
+    check = Check(tmp_path, f"address: '{shared_agent.url}'", item)
+    assert shared_agent.call("PUT", f"/agent/check/deregister/{unique}").status == 200
     assert check.code == OK
     assert "critical" in check.of("rights", "app", "warning")["text"]
 

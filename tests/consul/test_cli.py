@@ -193,14 +193,6 @@ def test_a_peer_that_is_not_consul_is_69_and_its_answer_is_quoted(shared_agent: 
     assert done.returncode == UNREACHABLE and one_line(done.stderr)
 
 
-def test_a_consul_that_denies_is_69_and_its_words_are_there(tmp_path: Path) -> None:
-    acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": "7b0f0e2c"}}
-    with Agent(tmp_path / "guarded", config={"acl": acl}) as agent:
-        done = command("leader", "--key", "a", environ={"CONSUL_HTTP_ADDR": agent.url})
-    assert done.returncode == UNREACHABLE
-    assert one_line(done.stderr) and "403 Permission denied" in done.stderr
-
-
 @pytest.mark.parametrize("key", ["", "/a", "a//b", "..", "a/../b", "a\udcff", "ä", "a b", "a?x=y"])
 def test_an_invalid_key_is_a_usage_error(key: str) -> None:
     arguments = [sys.executable, "-m", "supervisor", "leader", "--key", key]

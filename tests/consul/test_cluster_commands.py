@@ -21,7 +21,7 @@ from tests.support.captured import captured
 from tests.support.consul import Agent, free_ports
 from tests.support.guarded import Guarded, below
 from tests.support.proxy import Proxy
-from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, command
 
 pytestmark = pytest.mark.long
 
@@ -108,16 +108,6 @@ def test_members_are_the_holder_and_then_who_waits_the_longest_first(file: File)
     assert [row.split()[0] for row in rows[:3]] == ["holder", "candidate", "candidate"]
 
 
-def test_a_holder_with_another_session_name_is_a_member(file: File) -> None:
-    """``consul lock`` names its sessions in its own way."""
-    holder = file.leads(Name="Consul lock for 'x'")
-    (item,) = file.document("members", "app")["items"]
-    assert [(one["part"], one["session_name"]) for one in item["members"]] == [
-        ("holder", "Consul lock for 'x'")
-    ]
-    assert item["members"][0]["session"] == holder
-
-
 def test_members_of_a_semaphore_are_its_contender_keys(file: File) -> None:
     one, two, three = file.in_line(holders=2, waiting=1)
     file.session("slots")  # without a contender key
@@ -132,6 +122,10 @@ def test_members_of_a_semaphore_are_its_contender_keys(file: File) -> None:
     assert file.run("members", "slots").stdout.startswith(
         f"slots: semaphore {file.prefix}/.lock, 1 holder of 2, "
     )
+    file.agent.kv_put(f"{file.prefix}/.lock", b"\x1b{")
+    (item,) = file.document("members", "slots")["items"]
+    assert [each["part"] for each in item["members"]] == ["candidate", "candidate"]
+    assert item["limit"] is None and not item["complete"] and "it is no JSON" in item["notes"][0]
 
 
 @pytest.mark.parametrize("name", ["app", "slots"])
@@ -151,14 +145,6 @@ def test_no_control_character_of_another_program_reaches_a_terminal(file: File) 
     assert json.loads(file.document("leader", "app")["value"])["Node"] == EVIL
 
 
-def test_a_semaphore_record_that_is_none_is_told(file: File) -> None:
-    file.in_line(holders=1, waiting=1)
-    file.agent.kv_put(f"{file.prefix}/.lock", b"\x1b{")
-    (item,) = file.document("members", "slots")["items"]
-    assert [each["part"] for each in item["members"]] == ["candidate", "candidate"]
-    assert item["limit"] is None and not item["complete"] and "it is no JSON" in item["notes"][0]
-
-
 def test_a_session_name_with_a_variable_is_found_on_all_nodes(file: File) -> None:
     text = file.path.read_text()
     file.path.write_text(text.replace(f"'{file.unique} app'", "'app on ${HOSTNAME} of ${UNSET}'"))
@@ -169,15 +155,6 @@ def test_a_session_name_with_a_variable_is_found_on_all_nodes(file: File) -> Non
     file.path.write_text(text.replace(f"'{file.unique} app'", "'${HOSTNAME}'"))
     done = file.run("members", "app")
     assert done.returncode == NEGATIVE and "as far as" in done.stderr and "only a variable" in done.stdout
-
-
-def test_a_thousand_sessions_are_shown(file: File) -> None:
-    holder = file.leads()
-    for _ in range(999):
-        file.session()
-    (item,) = file.document("members", "app")["items"]
-    assert len(item["members"]) == 1000 and item["members"][0]["session"] == holder
-    assert len(file.run("sessions", "--orphans").stdout.splitlines()) == 1002  # one agent has all
 
 
 def test_narrow_terminals_get_no_wider_lines(file: File) -> None:
@@ -202,12 +179,6 @@ def test_the_cluster_is_one_table_of_all_items(file: File) -> None:
     both = file.document("status", "--cluster")["items"]
     assert [item["name"] for item in both] == ["app", "slots"]
     assert [item["name"] for item in file.document("status", "--cluster", "slots")["items"]] == ["slots"]
-
-
-@pytest.mark.parametrize("arguments", [("--watch",), ("--socket", "/s")])
-def test_the_cluster_is_not_asked_of_the_daemon(file: File, arguments: tuple[str, ...]) -> None:
-    done = file.run("status", "--cluster", *arguments)
-    assert done.returncode == USAGE and arguments[0] in done.stderr and done.stdout == ""
 
 
 # --- sessions ------------------------------------------------------------------------------------
@@ -308,22 +279,6 @@ def test_destroy_does_nothing_when_the_session_has_changed_while_it_asks(file: F
     os.close(theirs)
     assert process.returncode == NEGATIVE and "has changed meanwhile" in error
     assert made in {one["ID"] for one in file.agent.sessions()}
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("destroy",),
-        ("end", NO_SESSION),
-        ("destroy", "x"),
-        ("--yes",),
-        ("destroy", NO_SESSION, "--json"),
-        ("destroy", NO_SESSION, "--orphans"),
-    ],
-)
-def test_sessions_by_wrong_usage(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    done = command("sessions", *arguments, "--config", str(tmp_path / "none"))
-    assert done.returncode == USAGE and done.stdout == "" and done.stderr
 
 
 # --- leader and verify ---------------------------------------------------------------------------
@@ -432,32 +387,6 @@ def test_wait_rides_out_a_consul_that_does_not_answer_yet(tmp_path: Path, unique
         agent.stop()
         done = file.run("wait", "app", "--for", "free", "--timeout", "1s")
         assert done.returncode == UNREACHABLE and "cannot ask Consul" in done.stderr
-
-
-def test_wait_for_holding_asks_the_daemon(file: File, tmp_path: Path) -> None:
-    folder = tmp_path / "node"
-    config = {
-        "consul": {"address": file.agent.url},
-        "elections": {"app": {"key": file.key, "on_acquire": [{"exec": ["sleep", "1"]}]}},
-    }
-    node = Supervisor(folder, config)
-    here = ("--socket", str(folder / "control.sock"))
-    process = subprocess.Popen(
-        [*COMMAND, "wait", "app", "--for", "holding", *here], cwd=ROOT, env=ENVIRON, stderr=subprocess.PIPE
-    )
-    try:
-        node.start()
-        _, error = process.communicate(timeout=PATIENCE_S)
-        assert (process.returncode, error) == (DONE, b"")
-        assert command("holds", "app", *here).returncode == DONE
-        assert command("wait", "none", "--for", "holding", *here).returncode == USAGE
-        assert node.stop() == 0
-        done = command("wait", "app", "--for", "holding", "--timeout", "1s", *here)
-        assert done.returncode == UNREACHABLE and "cannot ask the daemon" in done.stderr
-    finally:
-        node.close()
-        process.kill()
-        process.wait()
 
 
 # --- wrong input, and Consul that does not answer --------------------------------------------------

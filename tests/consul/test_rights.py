@@ -215,18 +215,24 @@ def test_the_rules_for_a_session_with_checks_are_enough_and_needed(
     needs_every_line(guarded, tmp_path, "elections", item, life(guarded, tmp_path, "elections", item))
 
 
-def test_check_finds_each_right_that_a_fence_needs(guarded: Guarded, unique: str, tmp_path: Path) -> None:
-    item = {"key": f"{unique}/leader", "session": SESSION, "fence": {"exec": ["true"]}}
+@pytest.mark.parametrize("part", ["fence", "fleet"])
+def test_check_finds_each_right_that_a_fence_or_the_history_needs(
+    guarded: Guarded, unique: str, tmp_path: Path, part: str
+) -> None:
+    item: dict[str, object] = {"key": f"{unique}/leader", "session": SESSION}
+    top: dict[str, object] = {"fleet": {"prefix": unique}} if part == "fleet" else {}
+    item |= {} if top else {"fence": {"exec": ["true"]}}
 
     def attempt(secret: str) -> str:
         file = tmp_path / "c.yaml"
         consul = {"address": guarded.url, "token": secret}
-        file.write_text(json.dumps({"consul": consul, "elections": {"app": item}}))
+        file.write_text(json.dumps({"consul": consul, "elections": {"app": item}, **top}))
         found = json.loads(command("check", str(file), "--connect", "--json").stdout)["connect"]
-        errors = " ".join(one["remedy"] for one in found if one["level"] == "error")
-        return errors.replace(guarded.node_name, NODE)
+        levels = ("error", "warning") if top else ("error",)
+        remedies = " ".join(one["remedy"] for one in found if one["level"] in levels)
+        return remedies.replace(guarded.node_name, NODE)
 
-    needs_every_line(guarded, tmp_path, "elections", item, attempt)
+    needs_every_line(guarded, tmp_path, "elections", item, attempt, **top)
 
 
 def test_the_rules_for_the_maintenance_mode_are_enough_and_needed(guarded: Guarded, tmp_path: Path) -> None:
@@ -293,55 +299,6 @@ def test_a_daemon_with_everything_has_exactly_what_it_needs(
             one.close()
 
 
-def test_the_rules_for_the_history_are_enough_and_needed(
-    guarded: Guarded, unique: str, tmp_path: Path
-) -> None:
-    item = {"key": f"{unique}/leader", "session": SESSION}
-
-    def attempt(secret: str) -> str:
-        file = tmp_path / "c.yaml"
-        consul, fleet = {"address": guarded.url, "token": secret}, {"prefix": unique}
-        file.write_text(json.dumps({"consul": consul, "fleet": fleet, "elections": {"app": item}}))
-        found = json.loads(command("check", str(file), "--connect", "--json").stdout)["connect"]
-        wrong = " ".join(one["remedy"] for one in found if one["level"] in ("error", "warning"))
-        return wrong.replace(guarded.node_name, NODE)
-
-    needs_every_line(guarded, tmp_path, "elections", item, attempt, fleet={"prefix": unique})
-
-
-def test_the_rule_for_a_fleet_is_enough_and_needed(guarded: Guarded, unique: str, tmp_path: Path) -> None:
-    """The lock is held without the rule as well."""
-    name = unique.replace("_", "-")[:50]
-    item = {"key": f"{unique}/leader", "session": SESSION}
-    rules = policy(guarded, tmp_path, "elections", item, fleet={"service": name})
-    (needed,) = (line for line in rules.splitlines(keepends=True) if line.startswith("service "))
-    for allowed in (True, False):
-        secret = guarded.token_of(rules if allowed else rules.replace(needed, "")).secret
-        config = {"consul": {"address": guarded.url, "token": secret}, "elections": {"app": item}}
-        one = Supervisor(tmp_path / secret, {**config, "fleet": {"service": name}})
-        one.start()
-        try:
-            one.wait_line("role", role="holding")
-            if allowed:
-                found = f"/catalog/service/{name}"
-                until(lambda: guarded.call("GET", found).json(), "it is registered")  # noqa: B023
-            else:
-                assert f'service "{name}"' in one.wait_line("presence")["why"]
-            assert one.stop() == 0
-        finally:
-            one.close()
-
-
-@pytest.mark.long
-def test_the_rules_for_the_command_leader_are_enough_and_needed(
-    guarded: Guarded, unique: str, held: str, tmp_path: Path
-) -> None:
-    attempt = asked(guarded, "leader", "--key", f"{unique}/leader")
-    rules = policy(guarded, tmp_path, "elections", {"key": f"{unique}/leader"}, "--for", "observer")
-    assert attempt(guarded.token_of(rules).secret) == ""
-    assert f'"{unique}/leader"' in attempt(guarded.token_of("").secret)
-
-
 @pytest.mark.long
 def test_the_command_members(guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
     """Without the right to read sessions Consul hides them, which is no error, and the output reports it."""
@@ -390,24 +347,6 @@ def test_the_rules_for_the_command_verify_are_enough_and_needed(
     rules = named(shown, unique, guarded)
     assert attempt(guarded.token_of(rules).secret) == ""
     assert f'"{key}"' in attempt(guarded.token_of("").secret)
-
-
-@pytest.mark.long
-def test_the_rules_for_the_command_limit_are_enough_and_needed(
-    guarded: Guarded, unique: str, held: str, tmp_path: Path
-) -> None:
-    """The rules are those of an operator, less what only sessions need."""
-    file = tmp_path / "c.yaml"
-    file.write_text(json.dumps({"semaphores": {"app": {"prefix": unique, "limit": 2}}}))
-    limits = iter(range(3, 100))
-
-    def attempt(secret: str) -> str:
-        return asked(guarded, "limit", "app", str(next(limits)), "--config", str(file))(secret)
-
-    rules = policy(guarded, tmp_path, "semaphores", {"prefix": unique, "limit": 2}, "--for", "operator")
-    assert attempt(guarded.token_of(rules).secret) == ""
-    (needed,) = (line for line in rules.splitlines(keepends=True) if line.startswith("key "))
-    assert needed.partition(" {")[0] in attempt(guarded.token_of(rules.replace(needed, "")).secret)
 
 
 @SHOWN.by(SECURITY, "With Terraform", "sh", "typed")

@@ -1,7 +1,6 @@
 """The responses of a real Consul about all keys below a prefix, read one after the other."""
 
 import base64
-from pathlib import Path
 
 import requests
 
@@ -9,7 +8,7 @@ from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS, SlotsReader
 from supervisor.core.outcomes import ContenderKey, SlotsView
 from tests.support.consul import Agent
 
-PREFIX = "service/read"
+PREFIX = "service/of-test-semaphore-api"
 
 
 def contend(agent: Agent, value: bytes) -> str:
@@ -35,24 +34,24 @@ def keys(view: SlotsView) -> dict[str, ContenderKey]:
     return {key.name: key for key in view.contenders}
 
 
-def test_the_reader_decodes_changed_keys_and_reuses_unchanged_ones(tmp_path: Path) -> None:
+def test_the_reader_decodes_changed_keys_and_reuses_unchanged_ones(shared_agent: Agent) -> None:
     """The result equals that of a new reader, and an unchanged key gives the very object of the read before.
 
     A key may change by its value, by its session or by its removal.
     """
-    with Agent(tmp_path) as agent:
-        same, changed, dead, gone = (contend(agent, b'{"PruneDelay":"5s"}') for _ in range(4))
-        reader = SlotsReader(PREFIX)
-        before = keys(shown(agent, reader))
-        assert set(before) == {same, changed, dead, gone} and before[changed].prune_delay_s == 5.0
-        lock(agent, changed, b'{"PruneDelay":"7s"}')
-        agent.session_destroy(dead)
-        agent.kv_delete(f"{PREFIX}/{gone}")
-        came = contend(agent, b"{}")
-        view = shown(agent, reader)
-        after = keys(view)
-        assert view == shown(agent, SlotsReader(PREFIX))
-        assert set(after) == {same, changed, dead, came}
-        assert after[same] is before[same]
-        assert after[changed].prune_delay_s == 7.0
-        assert before[dead].is_alive and not after[dead].is_alive
+    agent = shared_agent
+    same, changed, dead, gone = (contend(agent, b'{"PruneDelay":"5s"}') for _ in range(4))
+    reader = SlotsReader(PREFIX)
+    before = keys(shown(agent, reader))
+    assert set(before) == {same, changed, dead, gone} and before[changed].prune_delay_s == 5.0
+    lock(agent, changed, b'{"PruneDelay":"7s"}')
+    agent.session_destroy(dead)
+    agent.kv_delete(f"{PREFIX}/{gone}")
+    came = contend(agent, b"{}")
+    view = shown(agent, reader)
+    after = keys(view)
+    assert view == shown(agent, SlotsReader(PREFIX))
+    assert set(after) == {same, changed, dead, came}
+    assert after[same] is before[same]
+    assert after[changed].prune_delay_s == 7.0
+    assert before[dead].is_alive and not after[dead].is_alive

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,64 +11,55 @@ import pytest
 from supervisor.reporting.control import fetch
 from tests.support.consul import Agent
 from tests.support.supervisor import Supervisor, command, until
-from tests.support.turns import first_now
 from tests.support.unix_peer import UnixPeer, answer_of
 
 DONE, NEGATIVE, USAGE, UNREACHABLE, CONFIGURATION = 0, 1, 2, 69, 78
+UNIQUE = "of-test-status"
 EVIL = "\x1b[2J\x1b]0;owned\x07 日本"
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    with Agent(tmp_path_factory.mktemp("status") / "consul") as running:
-        yield running
 
 
 class Daemon(Supervisor):
     """A daemon that leads ``held``, waits for ``other``, led by a hostile value, and observes ``seen``."""
 
-    def __init__(self, folder: Path, agent: Agent, unique: str) -> None:
+    def __init__(self, folder: Path, agent: Agent) -> None:
         self.socket = folder / "c.sock"
-        self._agent, self._unique = agent, unique
-        hooks = {"on_acquire": [{"exec": ["true"]}]}
-        keys = {name: {"key": f"{unique}/{name}"} for name in ("held", "other", "seen")}
+        keys = {name: {"key": f"{UNIQUE}/{name}"} for name in ("held", "other", "seen")}
         items = {
-            "held": {**keys["held"], **hooks},
+            "held": {**keys["held"], "on_acquire": [{"exec": ["true"]}]},
             "other": keys["other"],
             "seen": {**keys["seen"], "contend": False},
         }
-        super().__init__(
-            folder,
-            {
-                "consul": {"address": agent.url},
-                "control_socket": str(self.socket),
-                "elections": items,
-                "semaphores": {"slots": {"limit": 2, "prefix": f"{unique}/slots"}},
-            },
-        )
+        config = {
+            "consul": {"address": agent.url},
+            "control_socket": str(self.socket),
+            "elections": items,
+            "semaphores": {"slots": {"limit": 2, "prefix": f"{UNIQUE}/slots"}},
+        }
+        super().__init__(folder, config)
 
     def ask(self, *arguments: str, columns: int | None = None) -> subprocess.CompletedProcess[str]:
         environ = {} if columns is None else {"COLUMNS": str(columns)}
         return command(*arguments, "--socket", str(self.socket), environ=environ)
 
 
-@pytest.fixture
-def daemon(folder: Path, agent: Agent, unique: str) -> Iterator[Daemon]:
-    rival = agent.session_create(TTL="600s")
-    assert agent.acquire(f"{unique}/other", rival, EVIL.encode())
-    made = Daemon(folder, agent, unique)
-    try:
-        made.start()
-        for name in ("held", "slots"):
-            made.wait_line("role", item=name, role="holding")
-        until(lambda: made.ask("holds", "held").returncode == DONE, "on_acquire has finished")
-        yield made
-        if made.running:
+@pytest.fixture(scope="module")
+def daemon(shared_agent: Agent) -> Iterator[Daemon]:
+    """Return a daemon that the tests of this module only ask."""
+    rival = shared_agent.session_create(TTL="600s")
+    assert shared_agent.acquire(f"{UNIQUE}/other", rival, EVIL.encode())
+    with tempfile.TemporaryDirectory(prefix="status-") as folder:
+        made = Daemon(Path(folder), shared_agent)
+        try:
+            made.start()
+            for name in ("held", "slots"):
+                made.wait_line("role", item=name, role="holding")
+            until(lambda: made.ask("holds", "held").returncode == DONE, "on_acquire has finished")
+            yield made
             assert made.stop() == 0
-        made.assert_no_fault()
-    finally:
-        made.close()
-        agent.session_destroy(rival)
+            made.assert_no_fault()
+        finally:
+            made.close()
+            shared_agent.session_destroy(rival)
 
 
 # --- a real daemon -------------------------------------------------------------------------------
@@ -115,15 +107,11 @@ def test_status_shows_one_item_and_reports_an_unknown_one(daemon: Daemon) -> Non
     )
 
 
-@pytest.mark.parametrize("command", first_now(["status", "holds", "pause", "step-down"]))
-def test_a_name_that_nearly_exists_is_refused_with_the_one_that_was_meant(
-    command: str, daemon: Daemon
-) -> None:
-    done = daemon.ask(command, "othr")
-    assert (done.returncode, done.stdout) == (USAGE, "")
-    assert done.stderr.endswith(
-        " othr: no such election or semaphore, there are held, other, seen, slots, did you mean other?\n"
-    )
+def test_a_name_that_nearly_exists_is_refused_with_the_one_that_was_meant(daemon: Daemon) -> None:
+    meant = " othr: no such election or semaphore, there are held, other, seen, slots, did you mean other?\n"
+    for verb in ("status", "holds", "pause", "step-down"):
+        done = daemon.ask(verb, "othr")
+        assert (done.returncode, done.stdout) == (USAGE, "") and done.stderr.endswith(meant)
 
 
 @pytest.mark.long

@@ -138,18 +138,6 @@ def test_an_invalid_sequencer_is_wrong_usage_and_never_good(arguments: tuple[str
     assert done.stderr.startswith("usage: ") and "Traceback" not in done.stderr
 
 
-def test_verify_has_no_answer_when_consul_denies_the_read(tmp_path: Path) -> None:
-    """The key may be held or not, so the answer is neither yes nor no."""
-    acl = {"enabled": True, "default_policy": "deny", "tokens": {"master": SOME_SESSION}}
-    with Agent(tmp_path / "guarded", config={"acl": acl}, token=SOME_SESSION) as agent:
-        made = agent.session_create(TTL="60s")
-        assert agent.acquire("a", made)
-        code, error = verify(agent, "a", made)
-        assert code == CANNOT_TELL and "403 Permission denied" in error and error.count("\n") == 1
-        environ = {"CONSUL_HTTP_ADDR": agent.url, "CONSUL_HTTP_TOKEN": SOME_SESSION}
-        assert command("verify", "--key", "a", "--session", made, environ=environ).returncode == GOOD
-
-
 class Leaderless(Agent):
     """A server that waits for another server for ever."""
 

@@ -1,7 +1,6 @@
 """`demo`: it shows the whole story, and leaves nothing behind even if it is interrupted."""
 
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -111,16 +110,3 @@ def test_an_interrupted_demo_removes_its_folder_while_a_late_hook_writes_there(f
             demo.send_signal(signal.SIGINT)
             assert demo.wait(PATIENCE_S) == 130
     assert left_behind(folder) == []
-
-
-def test_the_demo_is_coloured_on_a_terminal(folder: Path) -> None:
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(COMMAND, env=environment(folder), stdout=theirs, stderr=theirs) as demo:
-        os.close(theirs)
-        said = b""
-        while b"I lead" not in said:
-            said += os.read(ours, 4096)
-        demo.send_signal(signal.SIGINT)
-        demo.wait(PATIENCE_S)
-    os.close(ours)
-    assert b"\x1b[1;32m" in said

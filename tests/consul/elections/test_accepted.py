@@ -69,12 +69,15 @@ def test_a_file_that_is_broken_on_all_nodes_at_once_costs_nothing(scene: Scene) 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "content", [b"", b'{"path": ', b"[]", b"null", b"\xff", b'{"path": "%s", "consul": 1}']
+    "content", [b"", b"[" * 200_000, b"null", b"\xff", b'{"path": "%s", "consul": 1}', b"negative"]
 )
 def test_a_damaged_copy_counts_as_none(scene: Scene, content: bytes) -> None:
     a = scene.leader("a")
     until(accepted_file(a).exists, "the configuration is kept")
     crash(scene, "a")
+    if content == b"negative":
+        content = accepted_file(a).read_bytes().replace(b'"lock_delay_s": 4.0', b'"lock_delay_s": -4.0')
+        assert b"-4.0" in content
     for folder in (a.state_dir, a.records):
         (folder / "accepted.json").write_bytes(content.replace(b"%s", bytes(a.config_path)))
     a.config_path.write_text("elections: [")

@@ -1,6 +1,7 @@
 """Error responses of Consul are reported by their kind: a fault of the file, a rate limit, an error."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,11 @@ def test_a_ttl_that_consul_does_not_allow_is_a_fault_of_the_file(
     tmp_path: Path, make_scene: MakeScene[Scene], asked: str
 ) -> None:
     """Such a refusal must not look like silence, because another TTL in the file mends it."""
-    with Agent(tmp_path / "server", config={"session_ttl_min": "10s"}) as server:
-        client = Agent(tmp_path / "client", servers=server)
-        with client, make_scene(server if asked == WAYS[0] else client) as scene:
+    with ExitStack() as stack:
+        agent = stack.enter_context(Agent(tmp_path / "server", config={"session_ttl_min": "10s"}))
+        if asked != WAYS[0]:
+            agent = stack.enter_context(Agent(tmp_path / "client", servers=agent))
+        with make_scene(agent) as scene:
             scene.restarts = True
             a = scene.node("a")
             line = a.wait_line("consul-refused", kinds=["create session"])

@@ -113,6 +113,7 @@ def held_by(scene: Scene) -> str:
     return "" if entry is None else str(entry["Session"])
 
 
+@pytest.mark.long
 def test_a_pause_with_an_end_outlasts_a_restart_and_ends_by_itself(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a", session=shared(scene))
@@ -131,6 +132,7 @@ def test_a_pause_with_an_end_outlasts_a_restart_and_ends_by_itself(scene: Scene)
     assert own(a)["paused_until"] is None, "a drain does not shorten the pause of another"
 
 
+@pytest.mark.long
 def test_all_that_a_node_holds_is_handed_over_at_the_same_time(scene: Scene) -> None:
     a = scene.leader("a", session=shared(scene), on_lose=[scene.hook("a", "lose", "sleep 0.3")])
     waiter(scene)
@@ -140,6 +142,7 @@ def test_all_that_a_node_holds_is_handed_over_at_the_same_time(scene: Scene) -> 
     assert operate(a, "step-down", "--all") == (0, "this node holds nothing\n", "")
 
 
+@pytest.mark.long
 def test_a_candidate_is_waited_for(scene: Scene) -> None:
     a = scene.leader("a", session=shared(scene))
     wait = ("wait", scene.name, "--for", "candidate")
@@ -151,6 +154,7 @@ def test_a_candidate_is_waited_for(scene: Scene) -> None:
         assert waits.wait(60) == 0
 
 
+@pytest.mark.long
 def test_a_manual_node_leads_by_an_operators_word_alone(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a", session=shared(scene))

@@ -142,33 +142,6 @@ def test_events_and_transitions_are_there_after_a_stop_and_after_a_kill(scene: S
 
 
 @needs_root
-def test_on_a_full_disk_events_wait_and_nothing_else_does(scene: Scene, disk: Path) -> None:
-    scene.records_in(disk, "a")
-    a = scene.leader("a")
-    scene.waiter("b")
-    until(lambda: (disk / NEWER).exists(), "its first events are written")
-    filler = disk / "filler"
-    with filler.open("wb", 0) as file, pytest.raises(OSError):
-        while True:
-            file.write(b"x" * 4096)
-    size = (disk / NEWER).stat().st_size
-    os.truncate(disk / NEWER, size - size % 4096 or size)  # no room left in its last page
-    room = 4096 - (disk / NEWER).stat().st_size % 4096
-    for _ in range(room // 200 + 2):
-        operate(a, "pause", scene.name, "--reason", "x" * 150)
-        operate(a, "resume", scene.name)
-    assert "No space left" in a.wait_line("events-failed")["why"]
-    assert operate(a, "step-down", scene.name)[0] == 0
-    assert scene.calls("a") == ["acquire acquired", "lose step-down"]
-    kept = without_changes(events(a, scene.name))
-    assert told(kept)[-1] == "role resting"
-    filler.unlink()
-    a.wait_line("events-recovered")
-    assert a.stop() == 0
-    assert [each for each in events(a, scene.name) if each in kept][-len(kept) :] == kept
-
-
-@needs_root
 def test_events_on_a_file_system_that_hangs_delay_nothing(scene: Scene) -> None:
     a = scene.leader("a")
     b = scene.waiter("b")

@@ -11,6 +11,7 @@ from tests.consul.elections.scene import LOCK_DELAY_S, Scene, boottime
 from tests.consul.elections.test_foreign_data import LOCK_FLAGS, consul_lock
 from tests.support.captured import captured
 from tests.support.supervisor import Supervisor, command, until
+from tests.support.turns import first_now
 
 GUARDED_FLAGS = LOCK_FLAGS + 1
 LOST: dict[str, Any] = {
@@ -77,7 +78,7 @@ def test_the_next_holder_acts_once_the_machine_before_is_off(scene: Scene) -> No
     assert own is not None and (own["session"], own["state"]) == (scene.session_of("a"), "acting")
 
 
-@pytest.mark.parametrize("body", ["exit 1", "sleep 60"], ids=["fails", "hangs"])
+@pytest.mark.parametrize("body", first_now(["exit 1", "sleep 60"]))
 def test_a_fence_that_does_not_work_costs_the_lease_and_no_less(scene: Scene, body: str) -> None:
     lost_at = lost_machine(scene)
     scene.node("a", **with_fence(scene, "a", body))
@@ -107,6 +108,7 @@ def test_a_hand_over_in_order_leaves_neither_record_nor_flags(scene: Scene) -> N
     assert end_told(scene, "b") == "released"
 
 
+@pytest.mark.long
 def test_without_a_fence_in_its_file_a_node_waits_as_well_and_clears_up(scene: Scene) -> None:
     lost_at = lost_machine(scene)
     scene.node("a")
@@ -116,10 +118,9 @@ def test_without_a_fence_in_its_file_a_node_waits_as_well_and_clears_up(scene: S
     assert entry is not None and entry["Flags"] == LOCK_FLAGS and record(scene) is None
 
 
+@pytest.mark.long
 def test_consul_lock_leaves_a_key_with_a_record_alone(scene: Scene) -> None:
-    lost_machine(scene)
-    before = scene.agent.kv_get(scene.key)
-    prefix = scene.key.removesuffix("/.lock")
+    prefix = scene.key
     scene.key = f"{prefix}/.lock"
     lost_machine(scene)
     before = scene.agent.kv_get(scene.key)

@@ -38,19 +38,13 @@ def test_a_holder_in_maintenance_hands_over_and_contends_again_afterwards(dev_sc
     assert dev_scene.wait_leader(but="a") == "b"
     assert dev_scene.calls("a") == ["acquire acquired", "lose maintenance"]
     assert a.wait_line("role", role="losing", reason="maintenance")["note"] == "kernel 6.1"
+    assert outcome(dev_scene.agent) == InMaintenance(WHY, "kernel 6.1")
     until(lambda: item(a)["role"] == "ineligible", "it is unfit")
     assert WHY in item(a)["warnings"] and a.wait_line("notice", item=dev_scene.name)["why"] == WHY
     assert b.stop() == 0
     maint(dev_scene.agent, "-disable")
     assert dev_scene.wait_leader(but="b") == "a"
-
-
-def test_the_answer_of_the_agent_is_understood(agent: Agent) -> None:
-    """The maintenance mode of a service is not that of the node."""
+    agent = dev_scene.agent
     assert agent.call("PUT", "/agent/service/register", {"ID": "web1", "Name": "web"}).status == 200
     maint(agent, "-enable", "-service", "web1", "-reason", "deploy")
-    assert outcome(agent) == InMaintenance()
-    maint(agent, "-enable", "-reason", "kernel 6.1")
-    assert outcome(agent) == InMaintenance(WHY, "kernel 6.1")
-    maint(agent, "-disable")
-    assert outcome(agent) == InMaintenance()
+    assert outcome(agent) == InMaintenance(), "the mode of a service is not that of the node"

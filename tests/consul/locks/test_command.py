@@ -10,7 +10,7 @@ import pytest
 from supervisor.commands.lock_command.guard import NAME
 from tests.consul.locks.lockers import SHORT, SLEEP, Lockers, children, is_alive
 from tests.support.captured import captured
-from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, until
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, command, until
 from tests.support.turns import first_now
 
 
@@ -26,40 +26,20 @@ def test_the_exit_code_of_the_command_is_passed_on(lockers: Lockers, body: str, 
     assert lockers.session() == "" and lockers.is_waiting(0)
 
 
-@pytest.mark.parametrize(
-    ("program", "code", "why"),
-    [
-        ("no-such-program", 127, "there is no such program"),
-        ("a && b", 127, "there is no such program; no shell reads it: write -- sh -c 'a && b'"),
-        ("/no/such/program", 127, "there is no such program"),
-        ("/etc/passwd", 126, "it is not executable"),
-    ],
-)
-def test_a_program_that_cannot_run_is_reported_before_anything_is_locked(
-    lockers: Lockers, program: str, code: int, why: str
-) -> None:
-    done = lockers.start(argv=[program], environ={"CONSUL_HTTP_ADDR": "127.0.0.1:1"})
-    assert done.end() == (code, "", f"consul-supervisor: cannot run {program}: {why}\n")
-
-
-def test_a_script_that_the_kernel_cannot_start_is_reported_before_anything_is_locked(
-    lockers: Lockers, tmp_path: Path
-) -> None:
+def test_a_program_that_cannot_run_is_reported_before_anything_is_locked(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_bytes(b"#!/bin/sh\r\n")
     script.chmod(0o755)
-    code, out, error = lockers.start(argv=[str(script)], environ={"CONSUL_HTTP_ADDR": "127.0.0.1:1"}).end()
-    assert (code, out) == (126, "") and error.startswith(f"consul-supervisor: cannot run {script}: ")
-    assert rf"it is run by /bin/sh\r, which does not exist: sed -i 's/\r$//' {script}" in error
-
-
-def test_what_the_command_leaves_running_is_named(lockers: Lockers) -> None:
-    done = lockers.start(argv=["/bin/sh", "-c", "sleep 60 & exit 3"])
-    assert done.end() == (
-        3,
-        "",
-        "consul-supervisor: the command ended, and what it left running was killed: sleep\n",
-    )
+    for program, code, why in (
+        ("no-such-program", 127, "there is no such program\n"),
+        ("a && b", 127, "there is no such program; no shell reads it: write -- sh -c 'a && b'\n"),
+        ("/no/such/program", 127, "there is no such program\n"),
+        ("/etc/passwd", 126, "it is not executable\n"),
+        (str(script), 126, rf"it is run by /bin/sh\r, which does not exist: sed -i 's/\r$//' {script}"),
+    ):
+        done = command("lock", "key", "--", program, environ={"CONSUL_HTTP_ADDR": "127.0.0.1:1"})
+        assert (done.returncode, done.stdout) == (code, "")
+        assert done.stderr.startswith(f"consul-supervisor: cannot run {program}: ") and why in done.stderr
 
 
 def test_too_few_open_files_are_no_bug(lockers: Lockers) -> None:
@@ -88,18 +68,11 @@ def test_the_arguments_of_the_command_are_its_own(lockers: Lockers) -> None:
     assert done.end() == (0, "--verbose|--|--wait|-n|", "")
 
 
-def test_options_may_stand_behind_the_key(lockers: Lockers) -> None:
-    argv = [*COMMAND, "lock", lockers.key, "--wait", "0", "--verbose", "--", "true"]
-    environ = {**ENVIRON, "CONSUL_HTTP_ADDR": lockers.agent.url}
-    done = captured(argv, cwd=ROOT, env=environ, timeout=PATIENCE_S)
-    assert done.returncode == 0 and f"holding {lockers.key}" in done.stderr
-
-
 @pytest.mark.parametrize(
     "arguments", [["lock", "a"], ["lock", "a", "--"], ["lock", "a", "true"], ["lock", "--", "true"]]
 )
 def test_without_a_key_or_a_command_nothing_runs(arguments: list[str]) -> None:
-    done = captured([*COMMAND, *arguments], cwd=ROOT, env=ENVIRON)
+    done = command(*arguments)
     assert done.returncode == 2 and done.stderr.startswith("usage: consul-supervisor lock")
 
 
@@ -121,7 +94,11 @@ def test_the_sequencer_in_the_environment_verifies(lockers: Lockers) -> None:
 
 
 def test_verbose_explains_each_step(lockers: Lockers) -> None:
-    code, _, error = lockers.start("--verbose", argv=["true"]).end()
+    """Options may stand behind the key."""
+    done = command(
+        "lock", lockers.key, "--verbose", "--", "true", environ={"CONSUL_HTTP_ADDR": lockers.agent.url}
+    )
+    code, error = done.returncode, done.stderr
     lines = [line.removeprefix("consul-supervisor: ") for line in error.splitlines()]
     assert code == 0
     assert lines[0] == f"waiting for {lockers.key}" and lines[1].startswith(
@@ -143,22 +120,6 @@ def test_a_signal_is_passed_on_to_the_command(lockers: Lockers, number: signal.S
     assert locker.end() == (9, "", "")
     assert lockers.lines("a", number.name)
     lockers.assert_nothing_left()
-
-
-def test_a_signal_that_the_command_ignores_ends_nothing(lockers: Lockers) -> None:
-    locker = lockers.holder(body="trap '' TERM; note ready; sleep 0.5")
-    lockers.wait_line("a", "ready")
-    locker.signal(signal.SIGTERM)
-    assert locker.end() == (0, "", "")
-    assert lockers.lines("a", "end")
-
-
-def test_a_command_that_a_signal_ends_gives_128_and_its_number(lockers: Lockers) -> None:
-    locker = lockers.holder(body="trap - TERM; note ready; exec sleep 600")
-    lockers.wait_line("a", "ready")
-    locker.signal(signal.SIGTERM)
-    assert locker.end() == (143, "", "")
-    assert lockers.session() == ""
 
 
 @pytest.mark.parametrize("number", first_now([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
@@ -190,8 +151,8 @@ def test_a_signal_that_our_parent_ignores_stays_ignored(lockers: Lockers) -> Non
 
 
 def test_the_end_of_the_command_ends_what_it_has_left_running(lockers: Lockers) -> None:
-    locker = lockers.start(body="sleep 600 & exit 0")
-    assert locker.wait() == 0
+    said = "consul-supervisor: the command ended, and what it left running was killed: sleep\n"
+    assert lockers.start(body="sleep 600 & exit 0").end() == (0, "", said)
     lockers.assert_nothing_left()
 
 
@@ -256,11 +217,6 @@ def test_process_1_reaps_orphans(lockers: Lockers) -> None:
     body = f"setsid sh -c '(setsid sleep 0.1 &) ; exit 0'; sleep 0.5; echo $({count})"
     done = lockers.start(argv=["/bin/sh", "-c", body], before=CONTAINER)
     assert done.end() == (0, "0\n", "")
-
-
-@pytest.mark.parametrize(("body", "code"), [("exit 5", 5), ("kill -KILL $$", 137)])
-def test_process_1_passes_the_exit_code_on(lockers: Lockers, body: str, code: int) -> None:
-    assert lockers.start(argv=["/bin/sh", "-c", body], before=CONTAINER).end() == (code, "", "")
 
 
 def test_process_1_passes_signals_on(lockers: Lockers) -> None:

@@ -51,13 +51,6 @@ def test_a_full_standard_error_does_not_keep_the_lock(lockers: Lockers) -> None:
     assert lockers.session() == "" and lockers.is_waiting(0)
 
 
-def test_an_error_on_a_full_standard_error_is_not_waited_for(lockers: Lockers) -> None:
-    holder = lockers.holder("--on-lost", "KILL", body=f"{FILL}\n{SLEEP}")
-    wait_full(holder)
-    lockers.agent.session_destroy(lockers.session())
-    assert holder.wait() == 1
-
-
 @pytest.mark.long
 def test_a_notice_on_a_full_standard_error_lets_no_rival_hold(lockers: Lockers) -> None:
     """The rival waits for longer than a session that nobody renews lives, and its prune delay."""
@@ -81,15 +74,6 @@ def test_the_command_runs_and_its_exit_code_is_passed_on_without_a_standard_erro
     locker = lockers.start(*options, body="exit 4", stderr=unwritable)
     assert locker.wait() == 4
     assert lockers.lines("a", "begin") and lockers.session() == ""
-
-
-def test_the_lock_is_released_although_the_reader_has_gone_meanwhile(lockers: Lockers) -> None:
-    holder = lockers.holder("--verbose", body=f"{UNTIL_GO}; exit 4")
-    assert holder.process.stderr is not None
-    holder.process.stderr.close()
-    go(lockers)
-    assert holder.wait() == 4
-    assert lockers.session() == ""
 
 
 def test_an_error_that_nobody_can_read_has_its_exit_code(lockers: Lockers, unwritable: IO[bytes]) -> None:

@@ -22,21 +22,6 @@ def verify(scene: SlotScene, session: str, *more: str) -> tuple[int, str]:
 
 
 @pytest.mark.long
-def test_limit_rewrites_the_record_and_nothing_else_of_it(scene: SlotScene) -> None:
-    a, b, c, d = scene.full()
-    scene.edit(Ticket="ops-7")
-    before = scene.lock()
-    assert limit(d, scene.name, 1) == (0, "")
-    assert scene.lock() == {**before, "Limit": 1}
-    assert a.stop() == b.stop() == 0
-    scene.wait_holders("c")
-    assert scene.line() == ["d"] and c.running
-    assert limit(d, scene.name, 2) == (0, "")
-    scene.wait_holders("c", "d", within_s=5)
-    assert scene.lock()["Ticket"] == "ops-7"
-
-
-@pytest.mark.long
 def test_limit_prints_its_result_unless_it_is_quiet(scene: SlotScene, tmp_path: Path) -> None:
     assert scene.put_lock(json.dumps({"Limit": 3, "Holders": {}}).encode())
     config = tmp_path / "c.yaml"
@@ -99,12 +84,3 @@ def test_verify_reports_whether_the_holder_still_has_its_slot(scene: SlotScene) 
     assert a.stop() == 0
     code, why = verify(scene, holder)
     assert code == 1 and "the session has no contender key" in why
-
-
-@pytest.mark.long
-def test_a_slot_is_not_handed_over(scene: SlotScene) -> None:
-    a = scene.holder("a")
-    done = command("step-down", scene.name, "--to", "b", "--socket", str(a.folder / "control.sock"))
-    why = "--to is for elections: a slot goes to the contender that is first in line"
-    assert (done.returncode, done.stderr) == (1, f"consul-supervisor: cannot step-down {scene.name}: {why}\n")
-    scene.wait_holders("a")

@@ -1,7 +1,6 @@
 """The examples of semaphores keep the promises of their comments: the files themselves, on several nodes."""
 
 import re
-import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -95,64 +94,6 @@ def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_node_once(rest
     until(lambda: not restart.in_line("service/app-restart"), "the line is empty")
 
 
-def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fleet) -> None:
-    """Other nodes go on once the node works again, or once the operator removes its file."""
-    for name in restart.nodes:
-        (restart.run(name) / "app-is-broken").touch()
-    ask(restart, "a", "b", "c")
-    until(lambda: restart.in_line("service/app-restart") == 3, "the others wait")
-    first, *_ = restart.wait("sick", 2)
-    assert restart.journal()[:2] == [("down", first), ("up", first)] and restart.nodes_that("up") == [first]
-    (restart.run(first) / "app-is-broken").unlink()
-    _, second = restart.wait("up", 2)
-    assert wanted(restart) == sorted({"a", "b", "c"} - {first})
-    (restart.run(second) / "app-restart").unlink()
-    assert sorted(restart.wait("up", 3)) == ["a", "b", "c"]
-    assert restart.most_at_once("down", "up") == 1
-    third = restart.nodes_that("up")[2]
-    (restart.run(third) / "app-is-broken").unlink()
-    until(lambda: not wanted(restart), "nobody wants a restart any more")
-
-
-def test_a_supervisor_that_is_stopped_amid_a_restart_keeps_the_slot_until_the_service_is_up(
-    restart: Fleet,
-) -> None:
-    for name in restart.nodes:
-        (restart.run(name) / "app-is-slow").touch()
-    ask(restart, "a", "b")
-    [first] = restart.wait("down", 1)
-    until(lambda: restart.in_line("service/app-restart") == 2, "the other one waits")
-    node = restart.nodes[first]
-    node.signal(signal.SIGTERM)
-    restart.wait("waits", 1)
-    for name in restart.nodes:
-        (restart.run(name) / "app-is-slow").unlink()
-    assert node.wait() == 0
-    _, second = restart.wait("down", 2)
-    assert {first, second} == {"a", "b"}
-    until(lambda: wanted(restart) == [first], "the other one is done")
-    of_first = [("down", first), ("waits", first), ("up", first)]
-    assert restart.journal() == [*of_first, ("down", second), ("up", second)]
-
-
-def test_a_supervisor_that_crashes_amid_a_restart_repeats_it_in_its_own_slot(restart: Fleet) -> None:
-    """The restart is not repeated when the file that requests it is gone."""
-    for name in restart.nodes:
-        (restart.run(name) / "app-is-broken").touch()
-    ask(restart, "a", "b", "c")
-    until(lambda: restart.in_line("service/app-restart") == 3, "the others wait")
-    first, *_ = restart.wait("sick", 1)
-    node = restart.nodes[first]
-    node.kill()
-    node.start()
-    assert restart.wait("up", 2) == [first, first]
-    node.kill()
-    (restart.run(first) / "app-restart").unlink()
-    node.start()
-    _, _, second = restart.wait("up", 3)
-    assert second != first and restart.most_at_once("down", "up") == 1
-
-
 # --- rebuild ----------------------------------------------------------------------------------------
 
 # The unit goes on without its client, and ends when it is done or is stopped.
@@ -217,14 +158,6 @@ def test_a_rebuild_outlives_a_crash_of_the_supervisor(rebuild: Fleet) -> None:
     assert rebuild.nodes_that("begin").count(first) == 1
     finish(rebuild, *FIVE)
     rebuild.wait("end", 5)
-    assert rebuild.most_at_once("begin", "end") == 3
-
-
-def test_a_rebuild_is_stopped_before_its_slot_is_freed(rebuild: Fleet) -> None:
-    first = rebuild.nodes_that("begin")[0]
-    assert rebuild.nodes[first].stop() == 0
-    rebuild.wait("begin", 4)
-    assert rebuild.nodes_that("end") == [first]
     assert rebuild.most_at_once("begin", "end") == 3
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.consul.elections.scene import Scene
-from tests.consul.semaphores.scene import SlotScene
 from tests.consul.web.reader import Reader, Told, told
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
 
@@ -80,21 +79,6 @@ def test_the_lease_runs_down_in_silence_and_then_health_is_red(own_scene: Scene)
     until(lambda: reader.ask("/healthz").status == 200, "it is healthy again")
 
 
-@pytest.mark.long
-def test_the_status_of_a_semaphore_shows_its_slots(slots: SlotScene) -> None:
-    nodes = [Reader(node) for node in slots.full()]
-    item = until(lambda: (i := nodes[3].item(slots.name))["holders"][2:] and i, "d knows all holders")
-    assert sorted(json.loads(each["value"])["Value"] for each in item["holders"]) == ["a", "b", "c"]
-    assert {each["session"] for each in item["holders"]} == {slots.session_of(node) for node in "abc"}
-    assert (item["kind"], item["limit"], item["effective_limit"], item["leader"]) == (
-        "semaphore", 3, 3, None,
-    )  # fmt: skip
-    numbers = [one["slot"] for one in (node.item(slots.name) for node in nodes)]
-    assert numbers == [0, 1, 2, None] and not item["warnings"]
-    assert nodes[0].ask(f"/holder/{slots.name}").status == 200
-    assert nodes[3].ask(f"/holder/{slots.name}").status == 503
-
-
 def test_over_tcp_nothing_can_be_changed(scene: Scene) -> None:
     """Commands exist on the control socket only, whatever the path."""
     reader = Reader(scene.leader("a"))
@@ -111,27 +95,6 @@ def test_over_tcp_nothing_can_be_changed(scene: Scene) -> None:
     assert reader.ask(f"/v1/pause/{scene.name}").status == 404
     assert reader.item(scene.name)["paused"] is False
     assert reader.ask_socket(f"/v1/pause/{scene.name}").status == 405
-
-
-@pytest.mark.long
-def test_the_listener_serves_the_loopback_of_ipv6_and_a_client_of_http_1_0(scene: Scene) -> None:
-    """HAProxy checks in this way: OPTIONS, HTTP/1.0, no Host."""
-    reader = Reader(scene.leader("a"))
-    with socket.create_connection(("127.0.0.1", reader.port), timeout=PATIENCE_S) as sock:
-        sock.sendall(f"OPTIONS /leader/{scene.name} HTTP/1.0\r\n\r\n".encode())
-        assert sock.recv(100).startswith(b"HTTP/1.1 200 ")
-        while sock.recv(100):
-            pass
-    six = {**scene.config({"o": {"contend": False}}), "http": {"listen": "[::1]:0"}}
-    node = Supervisor(scene.folder / "six", six)
-    scene.nodes["six"] = node
-    node.start()
-    why = node.wait_line("http")["why"]
-    assert why.startswith("listening on [::1]:")
-    connection = http.client.HTTPConnection("::1", int(why.rpartition(":")[2]), timeout=PATIENCE_S)
-    connection.request("GET", "/healthz")
-    assert connection.getresponse().status == 200
-    connection.close()
 
 
 @pytest.mark.long

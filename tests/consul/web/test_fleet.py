@@ -13,7 +13,7 @@ import yaml
 from docs.page import fleet
 from supervisor.daemon.fleet.catalog import KEPT_S
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_presence import PresentScene
+from tests.consul.elections.test_presence import PresentScene, warnings
 from tests.consul.web.conftest import WebScene
 from tests.consul.web.reader import Reader
 from tests.consul.web.test_pages import TYPES
@@ -136,24 +136,42 @@ def test_the_fields_are_those_of_the_docs(scene: FleetScene, shared_agent: Agent
     assert found == documented
 
 
-def test_without_the_right_it_says_which_is_missing_and_elections_go_on(
+def test_without_its_rights_a_fleet_says_which_are_missing_and_elections_go_on(
     guarded: Guarded, make_scene: Any
 ) -> None:
     with make_scene(guarded) as scene:
-        rules = write(scene.key) + 'session_prefix "" { policy = "write" }'
-        rules += f'service "{scene.service}" {{ policy = "write" }}'
-        made = guarded.token_of(rules)
+        own = write(scene.key) + 'session_prefix "" { policy = "write" }'
+        rules = [
+            f'service "{scene.service}" {{ policy = "write" }}',
+            'key_prefix "consul-supervisor/history/" { policy = "write" }',
+            'key_prefix "consul-supervisor/orders/" { policy = "read" }',
+        ]
+        made = guarded.token_of(own)
         a = scene.at("a", guarded, made.secret)
         a.wait_line("role", role="holding")
-        scene.wait_role(guarded, "holding")
+        until(lambda: all(rule in str(warnings(a)) for rule in rules), "the status says what is missing")
+        assert rules[0] in a.wait_line("presence")["why"]
+        assert rules[1] in a.wait_line("history-failed", item=scene.name)["why"]
+        checked = command("check", str(a.config_path), "--connect", environ={"WHO": "me"}).stdout
+        assert all(f"give the token: {rule}" in checked for rule in rules), checked
+        shows = f'service "{scene.service}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
         told = fleet_of(a)
-        rule = f'service "{scene.service}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
-        assert told["nodes"] == [] and rule in told["why"] and made.secret not in told["why"]
-        guarded.change(made, f'{rules} node_prefix "" {{ policy = "read" }}')
-        until(lambda: fleet_of(a)["nodes"], "the nodes are shown")
-        assert [line["role"] for line in a.lines("role")][-1] == "holding"
+        assert told["nodes"] == [] and shows in told["why"] and made.secret not in told["why"]
+        page, _ = scene.members(a)
+        assert f"Consul shows no node as the service {scene.service}" in page and "holder" in page
+        asked = ("pause", scene.name, "--everywhere", "--config", str(a.config_path))
+        done = command(*asked, environ={"WHO": "me", **a.places})
+        assert done.returncode == 69 and 'key_prefix "consul-supervisor/orders/"' in done.stderr
+        guarded.change(made, " ".join([own, *rules, 'node_prefix "" { policy = "read" }']))
+        scene.wait_role(guarded, "holding")
+        until(lambda: not warnings(a) and fleet_of(a)["nodes"], "nothing is missing any more")
+        assert [line["level"] for line in a.lines("presence")] == ["warning", "info"]
+        a.wait_line("history-recovered")
+        a.wait_line("orders-recovered")
+        assert scene.calls("a") == ["acquire acquired"]
 
 
+@pytest.mark.long
 def test_a_consul_that_hangs_costs_its_asker_alone(agent: Agent, make_scene: Any) -> None:
     with make_scene(agent) as scene:
         a = scene.at("a", agent, session={"ttl": "20s", "lock_delay": "40s"}, environ={})

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from prometheus_client import Metric
@@ -17,6 +16,7 @@ from tests.unit.telemetry.test_watchdog import family_of
 
 PAGE = ROOT / "docs" / "metrics.md"
 MAIN, SLOTS = "main", "slots"
+UNIQUE = "of-test-metrics"
 HOOK = [{"exec": ["true"]}]
 SESSION = {"ttl": "2s", "lock_delay": "20s"}
 
@@ -33,10 +33,10 @@ def config(agent: Agent, unique: str) -> dict[str, object]:
     }
 
 
-@pytest.fixture
-def node(shared_agent: Agent, unique: str, tmp_path: Path) -> Iterator[Supervisor]:
+@pytest.fixture(scope="module")
+def node(shared_agent: Agent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
     """Return a node that leads the election and has a slot of the semaphore."""
-    supervisor = Supervisor(tmp_path / "node", config(shared_agent, unique))
+    supervisor = Supervisor(tmp_path_factory.mktemp("metrics") / "node", config(shared_agent, UNIQUE))
     supervisor.start()
     try:
         for name in (MAIN, SLOTS):
@@ -114,15 +114,13 @@ def test_a_scrape_shows_the_tenure_its_hooks_and_consul(node: Supervisor) -> Non
     assert memory_bytes > 1 << 20
 
 
-def test_no_value_session_or_key_is_in_the_metrics(
-    node: Supervisor, shared_agent: Agent, unique: str
-) -> None:
+def test_no_value_session_or_key_is_in_the_metrics(node: Supervisor, shared_agent: Agent) -> None:
     """A scraper may see names of the file, and nothing that is in Consul."""
-    entry = shared_agent.kv_get(f"{unique}/leader")
+    entry = shared_agent.kv_get(f"{UNIQUE}/leader")
     assert entry is not None
     body = Reader(node).ask("/metrics").body
     assert MAIN in body
-    for secret in (entry["Session"], entry["Value"].decode(), f"{unique}/leader"):
+    for secret in (entry["Session"], entry["Value"].decode(), f"{UNIQUE}/leader"):
         assert secret not in body
 
 

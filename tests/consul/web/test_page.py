@@ -21,16 +21,16 @@ ABOUT = " ".join(HTTP.read_text().split())
 PAGE = resources.files("supervisor.reporting.web").joinpath("page.html").read_text()
 
 
-def test_the_page_is_served_as_it_stands_in_the_package(scene: Scene) -> None:
+def test_the_page_of_the_package_is_served_and_a_browser_runs_nothing_else(scene: Scene) -> None:
+    """Only the page's own script and style may run. The made-up status, which is that of the pictures and of
+    the tests in a browser, has the shape of the real one.
+    """
     reader = Reader(scene.leader("a"))
     for told in (reader.ask("/"), reader.ask_socket("/")):
         assert (told.status, told.body) == (200, PAGE)
         assert told.headers["content-type"] == "text/html; charset=utf-8"
     assert reader.ask("/", "HEAD").body == ""
-
-
-def test_a_browser_may_run_the_page_s_own_script_and_style_and_nothing_else(scene: Scene) -> None:
-    headers = Reader(scene.leader("a")).ask("/").headers
+    headers = reader.ask("/").headers
     policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
     assert policy == {
         "default-src": "'none'",
@@ -46,6 +46,14 @@ def test_a_browser_may_run_the_page_s_own_script_and_style_and_nothing_else(scen
     }
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
+    real, made = reader.status(), status(datetime.now(UTC))
+    assert set(real) == set(made)
+    for part in ("daemon", "consul"):
+        assert set(real[part]) == set(made[part])
+    assert set(real["items"][0]) == set(made["items"][0])
+    assert set(real["items"][0]["last_hook"]) == set(made["items"][0]["last_hook"])
+    (ours, theirs) = (each["items"][0]["transitions"][0] for each in (real, made))
+    assert set(ours) == set(theirs) and set(ours["hooks"][0]) == set(theirs["hooks"][0])
 
 
 def hash_of(tag: str) -> str:
@@ -81,15 +89,3 @@ def test_the_figures_in_the_docs_are_those_of_the_page(constant: str, words: str
 
 def test_the_docs_have_the_number_of_transitions_that_are_kept() -> None:
     assert f"the last {TRANSITIONS_MAX} transitions of each item" in ABOUT
-
-
-def test_the_made_up_status_has_the_shape_of_a_real_one(scene: Scene) -> None:
-    """Otherwise the pictures, and the tests in a browser with that status, would show nothing."""
-    real, made = Reader(scene.leader("a")).status(), status(datetime.now(UTC))
-    assert set(real) == set(made)
-    for part in ("daemon", "consul"):
-        assert set(real[part]) == set(made[part])
-    assert set(real["items"][0]) == set(made["items"][0])
-    assert set(real["items"][0]["last_hook"]) == set(made["items"][0]["last_hook"])
-    (ours, theirs) = (each["items"][0]["transitions"][0] for each in (real, made))
-    assert set(ours) == set(theirs) and set(ours["hooks"][0]) == set(theirs["hooks"][0])

@@ -380,7 +380,7 @@ async def test_lines_are_logged_while_the_hook_still_runs() -> None:
         assert one.ends == []
 
 
-@pytest.mark.parametrize("flood", ["yes", "cat /dev/zero", "yes | tr -d '\\n'", "yes '' "])
+@pytest.mark.parametrize("flood", ["yes", "cat /dev/zero"])
 async def test_a_flood_neither_stalls_the_loop_nor_fills_the_log(
     flood: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

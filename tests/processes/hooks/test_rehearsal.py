@@ -1,6 +1,5 @@
 """``test-hook``: the real command runs one hook of a file, and prints its output, result and share."""
 
-import asyncio
 import json
 import os
 import re
@@ -19,7 +18,6 @@ from supervisor.config import load
 from supervisor.config.formats.templates import PREFIX
 from supervisor.core.actions import Reason
 from supervisor.core.lease import lease_of, lose_terms
-from tests.processes.hooks.test_webhook import Receiver, receiver, status
 from tests.processes.hooks.trial import alive
 from tests.support.configured import loaded
 from tests.support.pages import HOOKS, rows
@@ -300,30 +298,6 @@ def test_a_signal_kills_the_hook(tmp_path: Path, number: signal.Signals) -> None
 
 
 # --- webhooks --------------------------------------------------------------------------------------
-
-
-def sent(
-    tmp_path: Path, answer: bytes | None, **hook: object
-) -> tuple[subprocess.CompletedProcess[str], Receiver]:
-    """Send a webhook of on_lose to a receiver with this answer."""
-
-    async def main() -> tuple[subprocess.CompletedProcess[str], Receiver]:
-        async with receiver(answer) as peer:
-            of_hook = {"webhook": peer.origin + "/x", **hook}
-            file = written(tmp_path, {"session": ITEM["session"], "on_lose": [of_hook]})
-            return await asyncio.to_thread(tried, file, "on_lose[0]"), peer
-
-    return asyncio.run(main())
-
-
-def test_a_webhook_that_is_not_accepted_has_failed(tmp_path: Path) -> None:
-    done, _ = sent(tmp_path, status("500 Internal Server Error"))
-    assert (done.returncode, figures(done)["result"]) == (FAILED, "failed: 500 Internal Server Error")
-    done, _ = sent(tmp_path, None, timeout="1s")
-    assert done.returncode == FAILED and re.search("within .*s: still ", figures(done)["result"])
-    assert failed(tmp_path, webhook="http://127.0.0.1:1/x")[0] == (
-        "failed: cannot reach 127.0.0.1:1: connection refused"
-    )
 
 
 # --- wrong names -----------------------------------------------------------------------------------
