@@ -182,16 +182,6 @@ def test_without_checks_a_session_is_bound_to_none_and_without_ttl_to_no_time(as
     asker.agent.session_destroy(session)
 
 
-def test_a_session_may_be_bound_to_a_check_of_a_service(asker: Asker) -> None:
-    check = {"TTL": "60s", "Status": "passing", "CheckID": f"{asker.key}-check"}
-    service = {"Name": asker.key, "Check": check}
-    assert asker.agent.call("PUT", "/agent/service/register", service).status == 200
-    asker.agent.wait_check(f"{asker.key}-check")
-    session = asker.session(service_checks=(f"{asker.key}-check",))
-    made = next(one for one in asker.agent.sessions() if one["ID"] == session)
-    assert [one["ID"] for one in made["ServiceChecks"]] == [f"{asker.key}-check"]
-
-
 @pytest.mark.parametrize(
     "settings", [{"ttl_s": 0.5}, {"ttl_s": 100_000.0}, {"node_checks": ("no-such-check",)}, {"behavior": "x"}]
 )
@@ -248,29 +238,6 @@ def test_a_session_that_consul_made_as_requested_is_alive(asker: Asker, asked: S
     assert isinstance(made, Created)
     assert asker.ask(RenewSession("e", 0.0, 1.0, made.session, asked)) == SessionAlive()
     assert asker.ask(DestroySession("e", 0.0, 1.0, made.session)) == Done()
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (
-            None,
-            "lock-delay 15 s instead of 30 s, TTL none instead of 60 s, node checks serfHealth instead of "
-            "none",
-        ),
-        ({"TTL": "60s", "NodeChecks": []}, "lock-delay 15 s instead of 30 s"),
-        ({"LockDelay": "30s", "TTL": "60s"}, "node checks serfHealth instead of none"),
-        ({"LockDelay": "40s", "TTL": "60s", "NodeChecks": []}, ""),
-    ],
-)
-def test_a_session_that_consul_made_by_its_defaults_is_altered(asker: Asker, body: object, said: str) -> None:
-    """A proxy may drop the body or a field. A longer lock-delay harms no holder."""
-    made = json.loads(asker.agent.call("PUT", "/session/create", body).text)["ID"]
-    asked = replace(ASKED, lock_delay_s=30.0)
-    outcome = asker.ask(RenewSession("e", 0.0, 1.0, made, asked))
-    assert outcome == SessionAlive() if not said else isinstance(outcome, SessionAltered)
-    assert not isinstance(outcome, SessionAltered) or outcome.why.startswith(f"{said}; a proxy")
-    asker.agent.session_destroy(made)
 
 
 def renewal(**changes: object) -> bytes:

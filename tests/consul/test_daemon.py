@@ -12,12 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
 from tests.support.consul import Agent
 from tests.support.programs import BUGGY_DAEMON, run_program
 from tests.support.supervisor import COMMAND, PATIENCE_S, Supervisor, until
 
 BUG = 70
-ELECTIONS = 20
+ELECTIONS = WATCHES_MAX + 4  # more than may have a watch of their own
 STANDARD_SIGNALS = (1 << 31) - 1  # the C library's own signals, 32 and 33, cannot be set
 
 
@@ -45,6 +46,7 @@ def holding(node: Supervisor) -> int:
     return len(node.lines("role", role="holding"))
 
 
+@pytest.mark.long
 def test_many_elections_lead_and_stop_in_one_thread(
     node: Supervisor, shared_agent: Agent, unique: str
 ) -> None:
@@ -56,6 +58,7 @@ def test_many_elections_lead_and_stop_in_one_thread(
     node.assert_no_fault()
 
 
+@pytest.mark.long
 def test_descriptors_and_processes_do_not_grow_with_changes(
     node: Supervisor, shared_agent: Agent, unique: str
 ) -> None:

@@ -316,27 +316,6 @@ def test_the_command_members(guarded: Guarded, unique: str, held: str, tmp_path:
 
 
 @pytest.mark.long
-def test_the_command_sessions_destroy(guarded: Guarded, unique: str, held: str, tmp_path: Path) -> None:
-    """The right to write a session is the right to read it, so without it the list has none."""
-    file = tmp_path / "c.yaml"
-    file.write_text(json.dumps({"elections": {"app": {"key": f"{unique}/leader"}}}))
-
-    def destroy(rules: str) -> tuple[int, str]:
-        secret = guarded.token_of(rules).secret
-        environ = {"CONSUL_HTTP_ADDR": guarded.url, "CONSUL_HTTP_TOKEN": secret}
-        arguments = ("sessions", "destroy", held, "--yes", "--config", str(file))
-        done = command(*arguments, environ=environ)
-        return done.returncode, done.stderr
-
-    rules = policy(guarded, tmp_path, "elections", {"key": f"{unique}/leader"}, "--for", "operator")
-    key, session = rules.splitlines()
-    assert [destroy(line)[0] for line in (session, key)] == [69, 1]
-    code, error = destroy(rules.replace('"" { policy = "write"', '"" { policy = "read"'))
-    assert code == 69 and "Permission denied" in error
-    assert destroy(rules) == (0, "")
-
-
-@pytest.mark.long
 @SHOWN.by(SECURITY, "verify", "hcl")
 def test_the_rules_for_the_command_verify_are_enough_and_needed(
     shown: str, guarded: Guarded, unique: str, held: str

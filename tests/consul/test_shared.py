@@ -218,19 +218,6 @@ async def test_an_answer_to_an_earlier_query_is_no_news_for_a_later_request(
         assert not first.done()
 
 
-async def test_a_missing_answer_is_reported_to_all_subscribers(
-    shared_agent: Agent, proxy: Proxy, unique: str, keys: list[str]
-) -> None:
-    async with played(config(unique, proxy.url)) as asker:
-        views = [await asker.view(key) for key in keys[:3]]
-        tasks = [asker.watch(key, view.index) for key, view in zip(keys[:3], views, strict=True)]
-        await asyncio.sleep(QUIET_S)
-        proxy.reset("request", "GET", "recurse")
-        shared_agent.kv_put(keys[0], b"1")
-        outcomes = await asyncio.gather(*tasks)
-        assert isinstance(outcomes[1], Unknown) or isinstance(outcomes[0], KeyView)
-
-
 async def test_each_request_ends_by_its_deadline(shared_agent: Agent, unique: str, keys: list[str]) -> None:
     key = keys[0]
     async with played(config(unique, shared_agent.url)) as asker:

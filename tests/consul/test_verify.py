@@ -105,16 +105,6 @@ def test_a_plain_put_over_the_key_leaves_the_sequencer_good(
     assert verify(shared_agent, key, session, before) == (GOOD, "")
 
 
-def test_a_key_locked_again_after_a_plain_put_is_a_no(shared_agent: Agent, key: str, session: str) -> None:
-    for _ in range(2):
-        shared_agent.release(key, session)
-        shared_agent.acquire(key, session)
-    shared_agent.kv_put(key, b"somebody's")
-    shared_agent.release(key, session)
-    shared_agent.acquire(key, session)
-    assert "its LockIndex is 1, not 3" in why_not(shared_agent, key, session, 3)
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

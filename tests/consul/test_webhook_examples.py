@@ -10,7 +10,7 @@ import pytest
 
 from tests.consul.webhook_forms import Receiver, example
 from tests.support.consul import Agent
-from tests.support.examples import CONFIGS, VARIABLES
+from tests.support.examples import VARIABLES
 from tests.support.supervisor import Supervisor, until
 
 NASTY = 'a "b" \\ <!channel> é\n${CONSUL_SUPERVISOR_SESSION}'
@@ -85,14 +85,3 @@ def test_pagerduty_is_paged_by_a_failed_on_lose_and_its_fault_costs_no_lead(
     assert payload["severity"] == "critical"
     assert len(node.lines("hook-succeeded", hook="page")) == 1
     assert VARIABLES["PAGERDUTY_ROUTING_KEY"] not in node.log_text
-
-
-@pytest.mark.parametrize(
-    ("name", "page"),
-    [
-        ("slack", "https://api.slack.com/messaging/webhooks"),
-        ("pagerduty", "https://developer.pagerduty.com/docs/send-alert-event"),
-    ],
-)
-def test_an_example_names_the_page_that_documents_its_form(name: str, page: str) -> None:
-    assert page in (CONFIGS / f"{name}.yaml").read_text()

@@ -9,10 +9,9 @@ import itertools
 import re
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests.consul.devagent.play import Run, play
-from tests.consul.devagent.sequences import Sequence, quick, recorded, timed
+from tests.consul.devagent.sequences import Sequence
 from tests.consul.devagent.sides import ModelSide, RealSide
 from tests.support.consul import Agent
 
@@ -30,7 +29,6 @@ DIFFERENCES = (
     ("^500 .* is no unsigned number", "^500 .*strconv.ParseUint: "),
 )
 SETTLE_S = (0.02, 0.2)  # until a query surely waits and may be woken: at first, and if in doubt
-BATCH = 40
 INDEX = re.compile(r'"(?:CreateIndex|ModifyIndex)":\s*(\d+)|modify index (\d+) != (\d+)|Index=(\d+)')
 prefixes = (f"c{number:04d}/" for number in itertools.count())
 
@@ -40,8 +38,6 @@ class Result:
     """The compared sequences, and the disagreements."""
 
     sequences: int = 0
-    requests: int = 0
-    waits: int = 0
     woken: int = 0
     cut_short: int = 0
     faults: list[str] = field(default_factory=list)
@@ -50,19 +46,17 @@ class Result:
 def compare(
     sequences: list[Sequence], real: RealSide, model: ModelSide, settles_s: tuple[float, ...]
 ) -> Result:
-    """Run all sequences; those in which time passes run together, once."""
+    """Run all sequences: first those in which no time passes, and then the others, each lot at once."""
     result = Result()
-    with_time = [sequence for sequence in sequences if sequence.timed]
-    without = [sequence for sequence in sequences if not sequence.timed]
-    batches = [without[at : at + BATCH] for at in range(0, len(without), BATCH)]
-    for batch in [*batches, *([with_time] if with_time else [])]:
-        for settle_s in settles_s:
-            runs = [Run(sequence, next(prefixes)) for sequence in batch]
+    for timed in (False, True):
+        lot = [sequence for sequence in sequences if sequence.timed is timed]
+        for settle_s in settles_s if lot else ():
+            runs = [Run(sequence, next(prefixes)) for sequence in lot]
             play(runs, real, model, settle_s)
             faults = [fault for run in runs if (fault := _fault(run))]
-            if not faults:
+            if not faults or settle_s == settles_s[-1]:
+                _count(result, runs, faults)
                 break
-        _count(result, runs, faults)
     return result
 
 
@@ -107,27 +101,9 @@ def _on_purpose(model: str, real: str) -> bool:
 
 def _count(result: Result, runs: list[Run], faults: list[str]) -> None:
     result.sequences += len(runs)
-    result.requests += sum(run.position for run in runs)
-    result.waits += sum(": woken" in line or line.endswith(" waits") for run in runs for line in run.told[0])
     result.woken += sum(": woken" in line for run in runs for line in run.told[0])
     result.cut_short += sum(run.sure is not None for run in runs)
     result.faults += faults
-
-
-def chosen(quick_count: int, timed_count: int, seed: int) -> list[Sequence]:
-    """Return the recorded sequences and ``n`` random ones from ``seed`` on."""
-    seeds_quick, seeds_timed = (range(seed, seed + count) for count in (quick_count, timed_count))
-    return [*recorded(), *map(quick, seeds_quick), *map(timed, seeds_timed)]
-
-
-def report(result: Result, quick_count: int, timed_count: int, seed: int) -> str:
-    """Return one line about the comparison."""
-    return (
-        f"model against Consul: {result.sequences} sequences, {result.requests} requests, "
-        f"{result.waits} waits "
-        f"({result.woken} woken); seeds {seed} to {seed + max(quick_count, timed_count) - 1}; "
-        f"{result.cut_short} cut short, too near to a deadline; {len(result.faults)} differences"
-    )
 
 
 def against(
@@ -145,11 +121,6 @@ def against(
     """
     with closing(RealSide(host, port)) as real:
         return compare(sequences, real, ModelSide(node, client_agent=client_agent), settles_s)
-
-
-def fresh_agent(folder: Path) -> Agent:
-    """Start an unused agent that accepts more than 200 clients, because each wait is one."""
-    return Agent(folder / "consul", persistent=True, config={"limits": {"http_max_conns_per_client": 5000}})
 
 
 def node_of(agent: Agent) -> str:

@@ -12,7 +12,6 @@ from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
 
 DONE_S = PATIENCE_S
-TURN_S = 0.05
 ROOT = Path(__file__).resolve().parents[3]
 
 

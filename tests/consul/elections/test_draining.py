@@ -56,17 +56,6 @@ def test_a_node_is_drained_only_where_another_takes_over_and_comes_back(scene: S
 
 
 @pytest.mark.long
-def test_force_drains_the_last_node_and_says_that_nobody_took_over(scene: Scene) -> None:
-    a = scene.leader("a", session=shared(scene))
-    code, _, error = operate(a, "drain", "--force")
-    assert code == 1 and "released, but nobody took over within 10 s" in error
-    code, _, error = operate(a, "undrain", "--wait", "0s")
-    assert code == 0 or f"not yet after 0 s: {scene.name} is " in error
-    assert operate(a, "undrain", "--wait", "30s", "--quiet")[0] == 0
-    scene.wait_leader()
-
-
-@pytest.mark.long
 def test_a_node_that_cannot_end_its_application_is_not_called_drained(scene: Scene) -> None:
     a = scene.leader("a", session=shared(scene), on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
     waiter(scene)

@@ -42,6 +42,7 @@ def step_down(scene: Scene, node: Supervisor, *words: str) -> tuple[int, str]:
     return done.returncode, line
 
 
+@pytest.mark.long
 def test_the_named_node_takes_over(scene: Scene) -> None:
     a, _, c = started(scene, "a", "b", "c")
     target = str(item(c)["session"])

@@ -273,14 +273,3 @@ def test_passes_of_the_check_cost_the_servers_nothing(shared_fleet: Fleet, uniqu
     seen = asyncio.run(passes())
     assert {check["ModifyIndex"] for checks in seen[3:] for check in checks} == {seen[-1][0]["ModifyIndex"]}
     agent.call("PUT", f"/agent/service/deregister/{unique}")
-
-
-@pytest.mark.long
-def test_the_meta_of_two_hundred_items_is_cut_and_says_so(shared_agent: Agent, unique: str) -> None:
-    told = Told(shared_agent, unique, items=200)
-    asyncio.run(told.run(1, 0.1))
-    (entry,) = told.found()
-    meta = entry["ServiceMeta"]
-    assert len(meta) <= 64 and all(len(value.encode()) <= 512 for value in meta.values())
-    listed = sum(value.count("item-") for value in meta.values())
-    assert 0 < listed < 200 and meta["left-out"] == str(200 - listed)

@@ -151,6 +151,7 @@ def rewrite_large(scene: Scene, node: Supervisor) -> None:
     node.rewrite(scene.config({scene.name: changed, **observers}))
 
 
+@pytest.mark.long
 def test_a_stop_does_not_wait_for_a_file_that_is_being_read(scene: Scene) -> None:
     a = scene.leader("a")
     rewrite_large(scene, a)
@@ -160,6 +161,7 @@ def test_a_stop_does_not_wait_for_a_file_that_is_being_read(scene: Scene) -> Non
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
 
 
+@pytest.mark.long
 def test_reloads_that_come_together_are_answered_one_after_the_other(scene: Scene) -> None:
     a = scene.leader("a")
     rewrite(scene, a, on_lose=[scene.hook("a", "lose-new")])

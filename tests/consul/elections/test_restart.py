@@ -61,23 +61,6 @@ def test_a_former_state_dir_that_is_still_in_use_is_tried_again(scene: Scene) ->
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("other", ["{1}/link", "{0}/"])
-def test_another_spelling_of_the_same_state_dir_keeps_the_tenure(scene: Scene, other: str) -> None:
-    scene.lasting()
-    config = scene.config({scene.name: scene.election("a")})
-    a = scene.leader("a")
-    session = session_in_force(scene)
-    crash(scene, "a")
-    (scene.folder / "link").symlink_to(a.state_dir)
-    refile(a, {**config, "state_dir": other.format(a.state_dir, scene.folder)})
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it has adopted its tenure")
-    assert session_in_force(scene) == session
-    assert scene.calls("a") == ["acquire acquired"]
-    assert a.stop() == 0
-
-
-@pytest.mark.long
 def test_a_tenure_stuck_in_a_former_state_dir_needs_an_operator(scene: Scene) -> None:
     scene.restarts = True
     config = scene.config({scene.name: scene.election("a")})

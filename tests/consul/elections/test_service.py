@@ -19,7 +19,6 @@ from tests.support.dns import addresses
 from tests.support.guarded import Guarded, Made, write
 from tests.support.proxy import Proxy, Rule
 from tests.support.supervisor import Supervisor, until
-from tests.support.turns import first_now
 
 NODES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3", "d": "10.0.0.4"}
 LASTING_TTL_S = 5.0  # three intervals with LASTING
@@ -306,7 +305,8 @@ def break_service(proxy: Proxy, fault: str) -> list[Rule]:
     return [proxy.answer(f"{fault} No", "Permission denied", path=path) for path in paths]
 
 
-@pytest.mark.parametrize("fault", first_now(FAULTS))
+@pytest.mark.long
+@pytest.mark.parametrize("fault", FAULTS)
 def test_no_fault_of_the_service_reaches_the_lock(shared_fleet: Fleet, make_scene: Any, fault: str) -> None:
     """Every request about the service fails, and the lock is held, handed over and taken as always."""
     with make_scene(shared_fleet.agent("a")) as scene:

@@ -21,8 +21,7 @@ from tests.support.turns import first_now
     ),
 )
 def test_the_exit_code_of_the_command_is_passed_on(lockers: Lockers, body: str, code: int) -> None:
-    done = lockers.start(argv=["/bin/sh", "-c", body])
-    assert done.end() == (code, "", "")
+    assert done(lockers, "--", "sh", "-c", body) == (code, "", "")
     assert lockers.session() == "" and lockers.is_waiting(0)
 
 
@@ -37,17 +36,17 @@ def test_a_program_that_cannot_run_is_reported_before_anything_is_locked(tmp_pat
         ("/etc/passwd", 126, "it is not executable\n"),
         (str(script), 126, rf"it is run by /bin/sh\r, which does not exist: sed -i 's/\r$//' {script}"),
     ):
-        done = command("lock", "key", "--", program, environ={"CONSUL_HTTP_ADDR": "127.0.0.1:1"})
-        assert (done.returncode, done.stdout) == (code, "")
-        assert done.stderr.startswith(f"consul-supervisor: cannot run {program}: ") and why in done.stderr
+        ran = command("lock", "key", "--", program, environ={"CONSUL_HTTP_ADDR": "127.0.0.1:1"})
+        assert (ran.returncode, ran.stdout) == (code, "")
+        assert ran.stderr.startswith(f"consul-supervisor: cannot run {program}: ") and why in ran.stderr
 
 
 def test_too_few_open_files_are_no_bug(lockers: Lockers) -> None:
     """Nothing can be opened: not even the list of what is open."""
     argv = ["/bin/sh", "-c", 'ulimit -n 8; exec "$@"', "sh", *COMMAND, "lock", lockers.key, "--", "true"]
-    done = captured(argv, cwd=ROOT, env=dict(ENVIRON), timeout=PATIENCE_S)
-    assert done.returncode == 78 and "Traceback" not in done.stderr
-    assert "too many open files: raise ulimit -n, or LimitNOFILE=" in done.stderr
+    ran = captured(argv, cwd=ROOT, env=dict(ENVIRON), timeout=PATIENCE_S)
+    assert ran.returncode == 78 and "Traceback" not in ran.stderr
+    assert "too many open files: raise ulimit -n, or LimitNOFILE=" in ran.stderr
 
 
 def test_too_few_open_files_do_not_keep_systemd_from_another_start(tmp_path: Path) -> None:
@@ -57,54 +56,49 @@ def test_too_few_open_files_do_not_keep_systemd_from_another_start(tmp_path: Pat
 
 
 def test_the_standard_streams_are_those_of_lock(lockers: Lockers) -> None:
-    done = lockers.start(argv=["/bin/sh", "-c", "tr a-z A-Z; echo problem >&2"], stdin=subprocess.PIPE)
-    out, error = done.process.communicate("some text", timeout=PATIENCE_S)
-    assert (done.process.returncode, out, error) == (0, "SOME TEXT", "problem\n")
+    locker = lockers.start(argv=["/bin/sh", "-c", "tr a-z A-Z; echo problem >&2"], stdin=subprocess.PIPE)
+    out, error = locker.process.communicate("some text", timeout=PATIENCE_S)
+    assert (locker.process.returncode, out, error) == (0, "SOME TEXT", "problem\n")
+
+
+def done(lockers: Lockers, *words: str, **environ: str) -> tuple[int, str, str]:
+    """Run ``lock`` on the key of the test, and return exit code, standard output and standard error."""
+    ran = command("lock", lockers.key, *words, environ={"CONSUL_HTTP_ADDR": lockers.agent.url, **environ})
+    return ran.returncode, ran.stdout, ran.stderr
 
 
 def test_the_arguments_of_the_command_are_its_own(lockers: Lockers) -> None:
     """An option of ``lock`` and another ``--`` behind the first belong to the command."""
-    done = lockers.start("--wait", "30s", argv=["printf", "%s|", "--verbose", "--", "--wait", "-n"])
-    assert done.end() == (0, "--verbose|--|--wait|-n|", "")
+    words = ("--wait", "30s", "--", "printf", "%s|", "--verbose", "--", "--wait", "-n")
+    assert done(lockers, *words) == (0, "--verbose|--|--wait|-n|", "")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["lock", "a"], ["lock", "a", "--"], ["lock", "a", "true"], ["lock", "--", "true"]]
-)
-def test_without_a_key_or_a_command_nothing_runs(arguments: list[str]) -> None:
-    done = command(*arguments)
-    assert done.returncode == 2 and done.stderr.startswith("usage: consul-supervisor lock")
+def test_without_a_key_or_a_command_nothing_runs() -> None:
+    for words in ("lock a", "lock a --", "lock a true", "lock -- true"):
+        ran = command(*words.split())
+        assert ran.returncode == 2 and ran.stderr.startswith("usage: consul-supervisor lock")
 
 
-def test_the_environment_is_passed_on_with_the_facts_of_the_lock(lockers: Lockers) -> None:
-    environ = {"CONSUL_HTTP_TOKEN": "", "SOME": "thing", "NOTIFY_SOCKET": "/x"}
+def test_the_environment_is_passed_on_with_the_facts_of_the_lock_whose_sequencer_verifies(
+    lockers: Lockers,
+) -> None:
     ours = "$CONSUL_SUPERVISOR_KEY $CONSUL_SUPERVISOR_FENCING_TOKEN"
-    script = f'echo "$SOME $NOTIFY_SOCKET $CONSUL_LOCK_HELD {ours}"'
-    code, out, _ = lockers.start(argv=["/bin/sh", "-c", script], environ=environ).end()
+    verify = f"{' '.join(COMMAND)} verify --key {lockers.key} --session $CONSUL_SUPERVISOR_SESSION"
+    script = f'echo "$SOME $NOTIFY_SOCKET $CONSUL_LOCK_HELD {ours}" && {verify}'
+    environ = {"CONSUL_HTTP_TOKEN": "", "SOME": "thing", "NOTIFY_SOCKET": "/x"}
+    code, out, error = done(lockers, "--", "sh", "-c", script, **environ)
     some, notify, held, key, token = out.split()
-    assert (code, some, notify, held, key) == (0, "thing", "/x", "true", lockers.key)
-    assert int(token) > 0
-
-
-def test_the_sequencer_in_the_environment_verifies(lockers: Lockers) -> None:
-    supervisor = " ".join(COMMAND)
-    script = f"{supervisor} verify --key {lockers.key} --session $CONSUL_SUPERVISOR_SESSION"
-    code, _, error = lockers.start(argv=["/bin/sh", "-c", script]).end()
-    assert (code, error) == (0, "")
+    assert (code, some, notify, held, key) == (0, "thing", "/x", "true", lockers.key), error
+    assert int(token) > 0 and error == ""
 
 
 def test_verbose_explains_each_step(lockers: Lockers) -> None:
     """Options may stand behind the key."""
-    done = command(
-        "lock", lockers.key, "--verbose", "--", "true", environ={"CONSUL_HTTP_ADDR": lockers.agent.url}
-    )
-    code, error = done.returncode, done.stderr
-    lines = [line.removeprefix("consul-supervisor: ") for line in error.splitlines()]
-    assert code == 0
-    assert lines[0] == f"waiting for {lockers.key}" and lines[1].startswith(
-        f"holding {lockers.key} with session "
-    )
-    assert lines[2:] == ["the command has ended: exit 0", f"released {lockers.key}"]
+    code, _, error = done(lockers, "--verbose", "--", "true")
+    first, second, *others = [line.removeprefix("consul-supervisor: ") for line in error.splitlines()]
+    assert (code, first) == (0, f"waiting for {lockers.key}")
+    assert second.startswith(f"holding {lockers.key} with session ")
+    assert others == ["the command has ended: exit 0", f"released {lockers.key}"]
 
 
 # --- signals ----------------------------------------------------------------------------------------------
@@ -215,8 +209,8 @@ def test_process_1_reaps_orphans(lockers: Lockers) -> None:
     """The orphan is no process of the command's group, so its end is that of any process of a container."""
     count = "cat /proc/[0-9]*/stat | grep -c ') Z '"
     body = f"setsid sh -c '(setsid sleep 0.1 &) ; exit 0'; sleep 0.5; echo $({count})"
-    done = lockers.start(argv=["/bin/sh", "-c", body], before=CONTAINER)
-    assert done.end() == (0, "0\n", "")
+    locker = lockers.start(argv=["/bin/sh", "-c", body], before=CONTAINER)
+    assert locker.end() == (0, "0\n", "")
 
 
 def test_process_1_passes_signals_on(lockers: Lockers) -> None:

@@ -3,15 +3,12 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.consul.semaphores.consul_lock import HOOK, Locker, tenures_of_all
 from tests.consul.semaphores.scene import SlotScene
-from tests.support.captured import captured
-from tests.support.consul import BINARY
 from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
 from tests.support.tenures import most_at_once
 
@@ -73,17 +70,6 @@ def test_consul_lock_waits_while_we_have_all_slots_and_is_next_at_once(scene: Sl
         assert lost.at <= child.at + 0.02, locker.log
     assert most_at_once(tenures_of_all(scene.records(), scene.name)) == 3
     assert scene.lock()["Limit"] == 3
-
-
-def test_consul_lock_refuses_another_limit_beside_our_record(scene: SlotScene, tmp_path: Path) -> None:
-    a = scene.holder("a")
-    scene.excuse("lock")  # the refused consul lock leaves its session and its contender key behind
-    address = f"-http-addr={scene.agent.host}:{scene.agent.port}"
-    command = [str(BINARY), "lock", address, "-n=4", f"-name={scene.name}-lock", scene.name, "true"]
-    refused = captured(command, cwd=tmp_path)
-    assert refused.returncode == 1
-    assert "semaphore limit conflict (lock: 3, local: 4)" in refused.stderr
-    assert a.running and scene.holders() == ["a"]
 
 
 @pytest.mark.long

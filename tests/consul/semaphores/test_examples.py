@@ -1,7 +1,5 @@
 """The examples of semaphores keep the promises of their comments: the files themselves, on several nodes."""
 
-import re
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -159,55 +157,6 @@ def test_a_rebuild_outlives_a_crash_of_the_supervisor(rebuild: Fleet) -> None:
     finish(rebuild, *FIVE)
     rebuild.wait("end", 5)
     assert rebuild.most_at_once("begin", "end") == 3
-
-
-# --- cron-on-two ------------------------------------------------------------------------------------
-
-
-class Cron:
-    """Runs the crontab's line, as the example's comment has it, on all nodes at once."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-        found = re.search(r"^# +\*/5 \* \* \* \*  root  (.+)$", fleet.text, re.MULTILINE)
-        assert found is not None, "the example has no line for the crontab"
-        self._line = found[1]
-        self.most_at_once = 0
-
-    def tick(self) -> list[str]:
-        """Run the line once, and return the nodes on which the job ran."""
-        before = len(self._fleet.nodes_that("report"))
-        running = [
-            subprocess.Popen(
-                ["/bin/sh", "-c", self._fleet.placed(name, self._line)], env=self._fleet.environ(name)
-            )
-            for name in self._fleet.nodes
-        ]
-        for process in running:
-            process.wait()
-        ran = sorted(self._fleet.nodes_that("report")[before:])
-        self.most_at_once = max(self.most_at_once, len(ran))
-        return ran
-
-
-def test_the_job_runs_on_two_of_many_nodes_and_each_node_has_its_turn(make_fleet: MakeFleet) -> None:
-    """One holder after the other is stopped: the job never runs on three nodes, and soon on two again."""
-    fleet = make_fleet("cron-on-two", {})
-    fleet.provide("report", "note report\n")
-    fleet.start(*FIVE)
-    cron = Cron(fleet)
-
-    def two_run() -> list[str]:
-        return ran if len(ran := cron.tick()) == 2 else []
-
-    stopped: set[str] = set()
-    while len(stopped) < 3:
-        holder = until(two_run, "the job runs on two nodes")[0]
-        assert fleet.nodes[holder].stop() == 0
-        stopped.add(holder)
-        assert holder not in cron.tick()
-    assert sorted(set(until(two_run, "the job runs on two nodes")) | stopped) == list(FIVE)
-    assert cron.most_at_once == 2
 
 
 # --- shards -----------------------------------------------------------------------------------------

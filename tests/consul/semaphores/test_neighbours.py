@@ -46,6 +46,7 @@ def test_long_values_of_neighbours_cost_no_node_its_slot(scene: SlotScene) -> No
     assert scene.calls("a") == ["acquire acquired"]
 
 
+@pytest.mark.long
 def test_another_semaphore_below_the_prefix_is_ignored(scene: SlotScene) -> None:
     neighbour(scene, b'{"PruneDelay":"60s"}', below="deep/")
     scene.holder("a")

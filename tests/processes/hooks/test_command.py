@@ -353,17 +353,6 @@ async def test_close_ends_running_hooks_and_returns_when_each_end_is_reported() 
 # --- many hooks, and long output ----------------------------------------------------------------
 
 
-async def test_a_hundred_hooks_at_once_end_each_with_its_own_result() -> None:
-    async with trial() as one:
-        threads = psutil.Process().num_threads()
-        started = [one.start(f"echo out; exit {attempt % 2}", attempt=attempt) for attempt in range(100)]
-        assert one.hooks.running == 100
-        assert psutil.Process().num_threads() == threads
-        for each in started:
-            assert await one.outcome(each) == ((True, "exit 0"), (False, "exit 1"))[each.attempt % 2]
-    assert one.text() == ["out"] * 100
-
-
 async def test_the_output_of_a_hook_is_logged_line_by_line_with_its_origin() -> None:
     async with trial() as one:
         await one.run(r"echo one; printf 'two\377\033[1m' ; echo three >&2")
