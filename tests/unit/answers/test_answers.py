@@ -10,7 +10,6 @@ from supervisor.adapters.consul.endpoints import ENDPOINTS, endpoint_of
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.times import NEVER
 from supervisor.reporting.telemetry.facts import FAILURES, Facts
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.metrics.counters import Counters
@@ -18,7 +17,6 @@ from supervisor.reporting.telemetry.names import Name
 from tests.support.log_written import Written
 from tests.unit.answers.__main__ import name_of
 from tests.unit.answers.replies import BOTH, CONSUL, HOPS, REPLIES, REQUESTS, Reply, good, outcomes
-from tests.unit.answers.stories import STORIES, Story, moments
 
 SAYS_NOTHING = (o.Unknown, o.Denied, o.Refused, o.Ineligible)
 BY_CONSUL = [name for name, reply in REPLIES.items() if reply.status == 500]
@@ -145,36 +143,3 @@ def test_the_maintenance_mode_has_a_reason_of_one_bounded_line() -> None:
     for odd in (7, {"Notes": 7}):
         assert isinstance(outcome({"_node_maintenance": odd}), o.Failed)
     assert isinstance(outcome([]), o.Failed)
-
-
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_the_core_goes_on_after_every_outcome_in_every_state(story: Story) -> None:
-    """A contender that has not stopped always has a request under way or a deadline."""
-    met = set[tuple[object, ...]]()
-    for moment in moments(story):
-        for request in moment.play.under_way:
-            for answer, outcome in outcomes(request).items():
-                if (state := (*moment.state(request), _kind(answer, outcome))) in met:
-                    continue
-                met.add(state)
-                after = moment.after(request, outcome)
-                alive = after.deadline != NEVER or after.under_way or after.role == "stopped"
-                assert alive, f"{moment.story}: {request} {answer}"
-
-
-def _kind(answer: str, outcome: o.Outcome) -> object:
-    """Return the answer, or its class of outcome where that has no news, so that one such answer stands for
-    all.
-    """
-    return type(outcome) if isinstance(outcome, SAYS_NOTHING) else answer
-
-
-def test_every_request_of_the_daemon_is_pending_in_some_story() -> None:
-    pending = {
-        type(request) for story in STORIES for moment in moments(story) for request in moment.play.under_way
-    }
-    only_of_commands = {command_requests.WriteSlotRecord, command_requests.ReadSessions}
-    of_history = {fleet_requests.ReadHistory, fleet_requests.WriteHistory}
-    of_orders = {fleet_requests.ReadOrder, fleet_requests.WriteOrder}
-    of_presence = {presence.RegisterPresence, presence.TellPresence}
-    assert {*ENDPOINTS} - pending == only_of_commands | of_history | of_presence | of_orders

@@ -9,7 +9,6 @@ from supervisor.commands.check.report import Checked, as_text, faults_text, refu
 from supervisor.config import Config, Problem, load
 from supervisor.config.problems import PROBLEMS_MAX
 from tests.support.configured import loaded as configured
-from tests.support.examples import CONFIGS
 
 
 def printed(tmp_path: Path, text: str) -> str:
@@ -112,11 +111,6 @@ def test_warnings_come_last_with_their_place(tmp_path: Path) -> None:
         "\n\nwarning: c.yaml:1:34: elections.app.session.ttl: "
         "below 10s Consul refuses it unless its session_ttl_min allows it\n"
     )
-
-
-def test_long_times_read_as_minutes_and_hours(tmp_path: Path) -> None:
-    text = printed(tmp_path, "elections: {app: {session: {ttl: 1h}}}")
-    assert "  failover     2h30s at most after a crash" in text
 
 
 def test_the_figures_of_a_semaphore_are_those_of_its_prune_delay(tmp_path: Path) -> None:
@@ -267,18 +261,6 @@ def test_such_quotes_within_a_text_are_no_warning(tmp_path: Path, item: str) -> 
     assert UNTYPED not in printed(tmp_path, f"elections: {{app: {{{item}}}}}\n")
 
 
-def test_such_quotes_in_hooks_that_items_share_are_one_warning(tmp_path: Path) -> None:
-    text = """
-defaults: {on_acquire: [{shell: 'echo “x y”'}]}
-elections: {"a-${EACH}": {for_each: [b, c], run: {shell: '“serve”'}}}
-"""
-    first, second = (line for line in printed(tmp_path, text).splitlines() if line.startswith("warning: "))
-    assert (
-        first == f"warning: c.yaml:2:33: defaults.on_acquire[0].shell: {UNTYPED.strip()} (in a-b and 1 more)"
-    )
-    assert '3:58: elections["a-${EACH}"].run.shell: a typographic quote' in second
-
-
 # --- items with equal figures ----------------------------------------------------------------------
 
 
@@ -305,14 +287,6 @@ semaphores:
         "  role         observes: no session, no lease"
     )
     assert two.startswith("two\n  prefix       service/two\n")
-
-
-def test_forty_customers_are_a_screenful(tmp_path: Path) -> None:
-    customers = ", ".join(f"customer-{number}" for number in range(40))
-    text = (CONFIGS / "customers.yaml").read_text().replace("acme, globex", customers)
-    lines = printed(tmp_path, text).splitlines()
-    assert lines[39] == "db-customer-39  key service/customers/customer-39/leader"
-    assert len(lines) == 40 + 9
 
 
 # --- the verdict --------------------------------------------------------------------------------------

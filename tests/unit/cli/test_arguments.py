@@ -9,8 +9,6 @@ from supervisor.commands.cli.arguments import parser
 from supervisor.commands.cli.commands import COMMANDS
 from supervisor.commands.cli.exit_codes import DONE, USAGE
 
-UUID = "f5b4bd9f-fb9c-50a3-0ab3-8ba6a4f1b2b5"
-
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
     """Return the first and the last line that the parser prints when it refuses the command line."""
@@ -98,13 +96,6 @@ def test_help_prints_the_help_of_all_commands_or_of_one(
         return capsys.readouterr().out
 
     assert printed("help", *topic) == printed(*topic, "--help") != ""
-
-
-def test_help_of_an_unknown_command_names_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["help", "stats"])
-    assert ended.value.code == USAGE
-    assert "no such command 'stats', did you mean 'status'?" in capsys.readouterr().err
 
 
 def test_version_prints_the_same_line_as_the_option(capsys: pytest.CaptureFixture[str]) -> None:

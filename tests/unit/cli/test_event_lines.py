@@ -26,43 +26,14 @@ ROOT = {"uid": 0, "user": "root"}
             "acquiring (adopted), token 7",
         ),
         (
-            {"event": "hook-succeeded", "hook": "on_lose[0]", "attempt": 1, "duration_s": 0.4},
-            "on_lose[0] succeeded after 0.4 s",
-        ),
-        (
-            {
-                "event": "hook-failed",
-                "hook": "on_lose[0]",
-                "attempt": 2,
-                "duration_s": 5.0,
-                "detail": "exit 1",
-            },
-            "on_lose[0] failed after 5.0 s, attempt 2: exit 1",
-        ),
-        ({"event": "run-ended", "duration_s": 61.0, "detail": "exit 0"}, "run ended after 61.0 s: exit 0"),
-        (
             {"event": "command-received", "item": "a", "verb": "pause", **ROOT, "note": "disk"},
             "received pause from root: disk",
-        ),
-        ({"event": "command-received", "verb": "pause", "uid": 1234}, "received pause from uid 1234"),
-        ({"event": "command-received", "verb": "reload", **ROOT}, "received reload from root"),
-        (
-            {"event": "command", "item": "a", "verb": "recover", **ROOT, "why": "no"},
-            "recover was refused: no",
-        ),
-        (
-            {"event": "started", "pid": 12, "items": 2, "version": "1.0"},
-            "Started version 1.0: takes part in 2 elections and semaphores",
         ),
         (
             {"event": "reloaded", "process": "log.level: info -> debug", "changed": "a, b", "what": "both"},
             "Read the configuration again; the daemon: log.level: info -> debug; changed: a, b",
         ),
-        ({"event": "reloaded", "unchanged": "c"}, "Read the configuration again"),
-        ({"event": "reload-refused", "why": "no"}, "Refused the configuration: no"),
         ({"event": "watchdog", "device": "/dev/w", "state": "armed"}, "Watchdog /dev/w armed"),
-        ({"event": "stopped", "clean": True}, "Stopped in order"),
-        ({"event": "stopped", "clean": False}, "Stopped and left something over"),
         ({"event": "later"}, "later"),
     ],
 )

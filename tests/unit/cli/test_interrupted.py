@@ -27,10 +27,8 @@ sys.exit(main())
     ("module", "arguments"),
     [
         ("supervisor.adapters.runtime.signals", ("run", "c.yaml")),
-        ("supervisor.commands.cli", ("members", "app")),
         ("argparse", ("members", "app")),
         ("supervisor.reporting.control.protocol", ("members", "app")),  # by the parser, for a NAME
-        ("supervisor.config.environment_file", ("members", "app")),
         ("supervisor.commands.cli.cluster_commands", ("members", "app")),
     ],
 )

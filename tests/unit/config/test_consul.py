@@ -14,10 +14,6 @@ def from_file(tmp_path: Path, section: str, environ: dict[str, str]) -> ConsulSe
     return loaded(tmp_path, f"consul: {section}\nelections: {{app: {{}}}}\n", environ).consul
 
 
-def test_without_a_setting_consul_is_on_this_machine() -> None:
-    assert from_environment({}) == ConsulSettings(address="http://127.0.0.1:8500")
-
-
 @pytest.mark.parametrize(
     ("address", "ssl", "expected"),
     [

@@ -36,12 +36,6 @@ def test_the_file_comes_first_then_the_folder_of_systemd_then_the_default(
     assert both(file, environ) == expected
 
 
-def test_a_drop_in_may_set_the_control_socket(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("elections: {app: {}}\n")
-    (tmp_path / "b.yaml").write_text("control_socket: /x/y\n")
-    assert both(tmp_path, {}).path == "/x/y"
-
-
 def test_without_a_file_commands_use_the_default_socket() -> None:
     assert control_socket(None, {}) == (DEFAULT, "")
     assert control_socket(None, {"RUNTIME_DIRECTORY": "/run/a"}) == ("/run/a/control.sock", "")

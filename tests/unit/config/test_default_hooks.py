@@ -88,13 +88,6 @@ def test_variables_are_filled_in_once_for_each_item(file: Path) -> None:
     assert loaded.withheld == {"X"}
 
 
-def test_defaults_of_a_folder_give_their_hooks_to_the_items_of_every_file(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("elections: {app: {}}")
-    (tmp_path / "z.yaml").write_text(DEFAULTS)
-    (app,) = load(tmp_path, {"X": ""}, "node1").items
-    assert hooks_of(app) == ALL
-
-
 def test_on_lose_of_an_item_has_the_on_lose_failure_of_defaults(file: Path) -> None:
     defaults = "defaults: {on_lose_failure: [{shell: halt}]}\n"
     assert hooks_of(item(file, "{}", defaults)) == set()

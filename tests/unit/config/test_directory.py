@@ -40,24 +40,31 @@ def test_files_with_another_suffix_and_hidden_files_are_left_out(tmp_path: Path)
     assert [election.name for election in load(tmp_path, {}, "node1").items] == ["one", "two"]
 
 
-def test_a_name_that_is_used_twice_is_refused_with_both_places(tmp_path: Path) -> None:
-    write(tmp_path, a="elections:\n  app: {}\n", b="elections:\n  other: {}\n  app: {}\n")
-    (problem,) = refusals(tmp_path)
-    assert problem == "b.yaml:3:3: elections.app: cannot be set twice: a.yaml:2:3 sets it, remove one"
-
-
-def test_a_key_that_is_used_twice_is_refused_with_both_places(tmp_path: Path) -> None:
-    write(tmp_path, a="elections:\n  app: {key: x}\n", b="elections:\n  other: {key: x}\n")
-    (problem,) = refusals(tmp_path)
-    assert problem == (
-        "b.yaml:2:16: elections.other.key: cannot share its key with elections.app (a.yaml:2:14):"
-        " give each its own"
-    )
-
-
-def test_a_section_may_stand_in_one_file_only(tmp_path: Path) -> None:
-    write(tmp_path, a="log: {level: info}\nelections: {app: {}}\n", b="log: {format: json}\n")
-    assert refusals(tmp_path) == ["b.yaml:1:1: log: cannot be set twice: a.yaml:1:1 sets it, remove one"]
+@pytest.mark.parametrize(
+    ("a", "b", "problem"),
+    [
+        (
+            "elections:\n  app: {}\n",
+            "elections:\n  other: {}\n  app: {}\n",
+            "3:3: elections.app: cannot be set twice: a.yaml:2:3 sets it, remove one",
+        ),
+        (
+            "elections:\n  app: {key: x}\n",
+            "elections:\n  other: {key: x}\n",
+            "2:16: elections.other.key: cannot share its key with elections.app (a.yaml:2:14):"
+            " give each its own",
+        ),
+        (
+            "log: {level: info}\nelections: {app: {}}\n",
+            "log: {format: json}\n",
+            "1:1: log: cannot be set twice: a.yaml:1:1 sets it, remove one",
+        ),
+    ],
+    ids=["name", "key", "section"],
+)
+def test_what_two_files_set_is_refused_with_both_places(tmp_path: Path, a: str, b: str, problem: str) -> None:
+    write(tmp_path, a=a, b=b)
+    assert refusals(tmp_path) == [f"b.yaml:{problem}"]
 
 
 def test_every_file_shows_all_its_faults(tmp_path: Path) -> None:
@@ -80,16 +87,8 @@ def test_every_file_shows_all_its_faults(tmp_path: Path) -> None:
     ]
 
 
-def test_a_drop_in_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, a="elections: 1", b="elections: {app: {}}")
-    assert [problem.split(": ")[0] for problem in refusals(tmp_path)] == ["a.yaml:1:12"]
-
-
-def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_files_or_without_items_is_refused(tmp_path: Path) -> None:
     assert refusals(tmp_path) == [f"{tmp_path}: cannot be used: the folder has no file *.yaml or *.yml"]
-
-
-def test_a_folder_without_elections_is_refused(tmp_path: Path) -> None:
     write(tmp_path, a="log: {level: info}")
     assert refusals(tmp_path) == [
         f"{tmp_path}: cannot be used: it has no elections and no semaphores, declare at least one"

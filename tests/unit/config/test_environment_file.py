@@ -7,15 +7,20 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from supervisor.commands.cli import main
+from supervisor.config import environment_file
 from supervisor.config.environment_file import FILE_BYTES_MAX, parse
 from tests.support.captured import captured
 from tests.support.supervisor import ENVIRON, PATIENCE_S, ROOT
 
 FILE = "/etc/default/consul-supervisor"
+Check = Callable[..., subprocess.CompletedProcess[str]]
 CONFIG = "consul: {token: '${SECRET}'}\nelections: {app: {key: 'a/${NODE}'}}\n"
 # ``consul-supervisor`` with another file in the place of /etc/default/consul-supervisor.
 COMMAND = (
@@ -65,42 +70,47 @@ def test_a_line_that_systemd_ignores_is_a_warning(text: str, line: int, why: str
     assert str(warning) == f"{FILE}:{line}:1: systemd ignores this line: {why}"
 
 
-def run(tmp_path: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of ``consul-supervisor``, whose file of variables is in this folder."""
+@pytest.fixture
+def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
+    """Return ``check`` in this process, or another command, whose file of variables is in this folder."""
+    monkeypatch.setattr(environment_file, "FILE", tmp_path / "variables")
     (tmp_path / "c.yaml").write_text(CONFIG)
-    argv = [sys.executable, "-c", COMMAND, str(tmp_path / "variables"), *arguments]
-    return captured(argv, cwd=ROOT, env={**ENVIRON, **environ}, timeout=PATIENCE_S)
+
+    def run(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        words = words or ("check", str(tmp_path / "c.yaml"))
+        with mock.patch.dict(os.environ, {**ENVIRON, **environ}, clear=True):
+            code = main(words)
+        return subprocess.CompletedProcess(words, code, *capsys.readouterr())
+
+    return run
 
 
-def check(tmp_path: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    return run(tmp_path, "check", str(tmp_path / "c.yaml"), **environ)
-
-
-@pytest.mark.long
-def test_a_command_adds_the_variables_and_its_environment_wins(tmp_path: Path) -> None:
-    assert check(tmp_path).returncode == 78
+def test_a_command_adds_the_variables_and_its_environment_wins(tmp_path: Path, check: Check) -> None:
+    assert check().returncode == 78
     file = tmp_path / "variables"
     file.write_text("NODE=node1\nSECRET=s\n")
     file.chmod(0o640)
-    assert "  key          a/node1\n" in check(tmp_path).stdout
-    assert "  key          a/node2\n" in check(tmp_path, NODE="node2").stdout
-    assert str(file) not in check(tmp_path).stdout
+    assert "  key          a/node1\n" in check().stdout
+    assert "  key          a/node2\n" in check(NODE="node2").stdout
+    assert str(file) not in check().stdout
 
 
-def test_check_warns_of_lines_that_systemd_ignores(tmp_path: Path) -> None:
+def test_check_warns_of_lines_that_systemd_ignores(tmp_path: Path, check: Check) -> None:
     (tmp_path / "variables").write_text("export A=secret-value\nNODE=node1\n")
-    done = check(tmp_path, SECRET="s")
+    done = check(SECRET="s")
     assert done.returncode == 0
     assert f"warning: {tmp_path}/variables:1:1: systemd ignores this line" in done.stdout
     assert "secret-value" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("variable", ["SECRET", "CONSUL_HTTP_TOKEN"])
-def test_check_warns_when_everybody_can_read_a_secret_in_the_file(tmp_path: Path, variable: str) -> None:
+def test_check_warns_when_everybody_can_read_a_secret_in_the_file(
+    tmp_path: Path, variable: str, check: Check
+) -> None:
     file = tmp_path / "variables"
     file.write_text(f"NODE=node1\n{variable}=secret-value\n")
     file.chmod(0o644)
-    done = check(tmp_path, SECRET="s")
+    done = check(SECRET="s")
     assert f"{file}: everybody can read this secret: chmod o= {file}" in done.stdout, done
     assert "secret-value" not in done.stdout + done.stderr
 
@@ -114,27 +124,31 @@ def test_check_warns_when_everybody_can_read_a_secret_in_the_file(tmp_path: Path
     ],
     ids=["bytes", "large", "folder"],
 )
-def test_a_file_that_cannot_be_read_stops_no_command(tmp_path: Path, content: bytes | None, why: str) -> None:
+def test_a_file_that_cannot_be_read_stops_no_command(
+    tmp_path: Path, content: bytes | None, why: str, check: Check
+) -> None:
     file = tmp_path / "variables"
     if content is None:
         file.mkdir()
     else:
         file.write_bytes(content)
-    done = check(tmp_path, NODE="node1", SECRET="s")
+    done = check(NODE="node1", SECRET="s")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"warning: {file}: cannot be read: {why}\n" in done.stdout
-    assert os.fspath(file) not in run(tmp_path, "schema").stdout
+    assert os.fspath(file) not in check("schema").stdout
 
 
 @pytest.mark.parametrize("command", ["check", "members"])
-def test_a_warning_is_also_printed_with_a_refused_configuration(tmp_path: Path, command: str) -> None:
+def test_a_warning_is_also_printed_with_a_refused_configuration(
+    tmp_path: Path, command: str, check: Check
+) -> None:
     """The warning explains why the variable is missing."""
     (tmp_path / "variables").write_text("export NODE=node1\n")
     arguments = {
         "check": (str(tmp_path / "c.yaml"),),
         "members": ("app", "--config", str(tmp_path / "c.yaml")),
     }
-    done = run(tmp_path, command, *arguments[command], SECRET="s")
+    done = check(command, *arguments[command], SECRET="s")
     assert (done.returncode, done.stdout) == (78, "")
     fault, warning, *verdict = done.stderr.splitlines()
     assert "the environment has no NODE" in fault
@@ -142,12 +156,14 @@ def test_a_warning_is_also_printed_with_a_refused_configuration(tmp_path: Path, 
     assert verdict == ([f"{tmp_path}/c.yaml: not valid, 1 fault, 1 warning"] if command == "check" else [])
 
 
-def test_json_of_a_refused_configuration_has_the_warnings_and_quiet_only_counts_them(tmp_path: Path) -> None:
+def test_json_of_a_refused_configuration_has_the_warnings_and_quiet_only_counts_them(
+    tmp_path: Path, check: Check
+) -> None:
     (tmp_path / "variables").write_bytes(b"NODE=\xff\n")
-    document = json.loads(run(tmp_path, "check", "--json", str(tmp_path / "c.yaml"), SECRET="s").stdout)
+    document = json.loads(check("check", "--json", str(tmp_path / "c.yaml"), SECRET="s").stdout)
     assert not document["valid"] and len(document["errors"]) == 1
     assert document["warnings"][0]["message"] == "cannot be read: it is not UTF-8"
-    quiet = run(tmp_path, "check", "--quiet", str(tmp_path / "c.yaml"), SECRET="s").stderr
+    quiet = check("check", "--quiet", str(tmp_path / "c.yaml"), SECRET="s").stderr
     assert "not UTF-8" not in quiet and quiet.endswith("not valid, 1 fault, 1 warning\n")
 
 
@@ -155,12 +171,18 @@ def test_json_of_a_refused_configuration_has_the_warnings_and_quiet_only_counts_
 def test_run_and_lock_use_the_environment_of_their_caller_alone(tmp_path: Path, command: str) -> None:
     """Neither fails as it would with the variables of the file."""
     (tmp_path / "variables").write_text("NODE=node1\nSECRET=s\nCONSUL_HTTP_TOKEN='not a token'\n")
+    (tmp_path / "c.yaml").write_text(CONFIG)
+
+    def run(*words: str, **environ: str) -> tuple[int, str]:
+        argv = [sys.executable, "-c", COMMAND, str(tmp_path / "variables"), *words]
+        done = captured(argv, cwd=ROOT, env={**ENVIRON, **environ}, timeout=PATIENCE_S)
+        return done.returncode, done.stderr
+
     if command == "run":
-        done = run(tmp_path, "run", str(tmp_path / "c.yaml"), STATE_DIRECTORY=str(tmp_path / "state"))
-        assert done.returncode == 78 and "the environment has no NODE" in done.stderr
+        code, error = run("run", str(tmp_path / "c.yaml"), STATE_DIRECTORY=str(tmp_path / "state"))
+        assert code == 78 and "the environment has no NODE" in error
     else:
         nobody = "http://127.0.0.1:1"
-        done = run(tmp_path, "lock", "--wait", "0", "a/b", "--", "true", CONSUL_HTTP_ADDR=nobody)
-        assert done.returncode == 69, done
-        done = run(tmp_path, "leader", "--key", "a/b", CONSUL_HTTP_ADDR=nobody)
-        assert done.returncode == 78 and "CONSUL_HTTP_TOKEN" in done.stderr, done
+        assert run("lock", "--wait", "0", "a/b", "--", "true", CONSUL_HTTP_ADDR=nobody)[0] == 69
+        code, error = run("leader", "--key", "a/b", CONSUL_HTTP_ADDR=nobody)
+        assert code == 78 and "CONSUL_HTTP_TOKEN" in error

@@ -1,10 +1,8 @@
 """One item for each value of ``for_each``, with ``${EACH}`` filled in wherever the item has a text."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from supervisor.config import Config, ConfigError, load
 from supervisor.config.files import FILES_BYTES_MAX
@@ -105,11 +103,6 @@ def test_a_doubled_dollar_is_no_reference(file: Path) -> None:
     (it,) = config(file, f"elections: {text}").items
     assert it.value == b"${EACH}"
     assert it.on_lose[0].call == Command(("/bin/sh", "-c", "echo $${EACH} $$ b"))
-
-
-def test_a_shell_may_have_a_variable_of_its_own(file: Path) -> None:
-    (it,) = config(file, "elections: {a: {on_lose: [{shell: 'for EACH in b; do echo $EACH; done'}]}}").items
-    assert it.on_lose[0].call == Command(("/bin/sh", "-c", "for EACH in b; do echo $EACH; done"))
 
 
 def test_a_query_finds_an_item_by_its_name(file: Path) -> None:
@@ -218,8 +211,3 @@ def test_a_reload_adds_and_removes_the_items_of_values_that_come_and_go(file: Pa
 
 
 # --- editors -----------------------------------------------------------------------------------------------
-
-
-def test_the_example_is_what_the_tests_repeat() -> None:
-    loaded: dict[str, Any] = yaml.safe_load(CUSTOMERS)
-    assert loaded["elections"]["db-${EACH}"]["for_each"] == ["acme", "globex"]

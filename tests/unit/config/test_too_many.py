@@ -9,7 +9,6 @@ import pytest
 from supervisor.config import ConfigError, load, schema
 from supervisor.config.problems import Places, Report
 from supervisor.config.schema_errors import deviations, validate
-from tests.support.configured import loaded
 
 SCHEMA = schema()
 
@@ -59,13 +58,6 @@ def test_a_list_with_too_many_entries_is_one_problem_whatever_its_entries_are(
 ) -> None:
     (found,) = deviations({"elections": {"app": election}}, SCHEMA)
     assert found.keyword in ("maxItems", "maxProperties")
-
-
-def test_a_large_file_of_one_mistake_is_one_problem(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as refused:
-        loaded(tmp_path, "elections:\n" + "".join(f"  n{number}:\n" for number in range(5000)), {}, "host")
-    (problem,) = refused.value.problems
-    assert problem.message == "cannot have 5000 entries: at most 2000"
 
 
 def test_a_list_with_too_many_entries_does_not_hide_faults_elsewhere(tmp_path: Path) -> None:

@@ -116,12 +116,6 @@ elections:
     )
 
 
-def test_shell_is_text_for_bin_sh(file: Path) -> None:
-    (hook,) = election(file, "{on_acquire: [{shell: 'echo $HOME ${X} $$'}]}").on_acquire
-    assert isinstance(hook.call, Command)
-    assert hook.call.argv == ("/bin/sh", "-c", "echo $HOME ${X} $$")
-
-
 def test_a_hook_may_set_everything_of_a_webhook(file: Path) -> None:
     app = election(
         file,
@@ -147,11 +141,6 @@ elections:
         tls=Tls("/ca.pem", "/c.pem", "/k.pem", "x", True),
     )
     assert "hunter2" not in repr(app)
-
-
-def test_a_webhook_without_settings_is_a_post_of_the_event(file: Path) -> None:
-    (hook,) = election(file, "{on_change: [{webhook: 'http://h/'}]}").on_change
-    assert hook.call == Webhook(url="http://h/", method="POST", headers=(), body=None, secret_file=None)
 
 
 def test_defaults_fill_in_missing_keys(file: Path) -> None:
@@ -191,11 +180,6 @@ def test_run_and_the_policies_are_read(file: Path) -> None:
     assert election(file, "{run: {shell: app}}").run == Run(Command(("/bin/sh", "-c", "app")), 5.0)
 
 
-def test_an_observer_has_no_lease_to_make_room_for(file: Path) -> None:
-    app = election(file, "{contend: false, on_change: [{shell: a, timeout: 1h}]}")
-    assert not app.contend
-
-
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -222,11 +206,6 @@ def test_the_content_of_a_variable_is_text_and_never_parsed(content: str, file: 
     assert election(file, "{value: '${IT}'}", {"IT": content}).value == content.encode()
 
 
-def test_a_session_may_be_named_after_its_host(file: Path) -> None:
-    app = election(file, "{session: {name: 'app ${HOSTNAME} $$'}}")
-    assert app.session.name == "app node1 $"
-
-
 def test_hostname_is_the_hosts_own_and_not_the_environments(file: Path) -> None:
     assert election(file, "{key: 'a/${HOSTNAME}'}", {"HOSTNAME": "other"}).key == "a/node1"
 
@@ -251,13 +230,6 @@ def test_durations_are_read_as_go_reads_them(text: str, length_s: float, file: P
 def test_every_key_that_consul_takes_is_accepted(key: str, file: Path) -> None:
     quoted = f'"{key}"'
     assert election(file, f"{{key: {quoted}}}").key == key
-
-
-def test_the_log_section_is_read(file: Path) -> None:
-    loaded = config(file, "log: {level: debug, format: json}\nelections: {app: {}}\n")
-    assert (loaded.log.level, loaded.log.format) == ("debug", "json")
-    default = config(file, "elections: {app: {}}\n").log
-    assert (default.level, default.format) == ("info", "auto")
 
 
 def test_each_risky_setting_is_a_warning_with_its_place(file: Path) -> None:
@@ -307,12 +279,6 @@ def test_an_address_or_host_name_of_a_service_is_taken(file: Path, address: str)
 def test_anything_else_is_no_address_of_a_service(file: Path, address: str) -> None:
     with pytest.raises(ConfigError):
         config(file, f"elections: {{app: {{service: {{name: db, address: '{address}'}}}}}}")
-
-
-def test_a_sound_file_has_no_warnings(file: Path) -> None:
-    assert (
-        config(file, "elections: {app: {session: {lock_delay: 45s}, on_lose: [{shell: a}]}}\n").warnings == ()
-    )
 
 
 def test_the_maintenance_mode_is_asked_for_with_a_command_or_alone(file: Path) -> None:

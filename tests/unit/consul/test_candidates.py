@@ -86,9 +86,3 @@ def test_a_host_s_name_in_the_name_of_a_session_may_be_another_host_s() -> None:
     assert refused("vm3", seen, "app on vm1") == f"vm3 is no candidate; there are agent ({VM2})"
     assert refused("vm1", seen, "app on vm1").startswith("this node holds it itself")
     assert refused("vm2", seen, "vm1").startswith("vm2 is no candidate"), "any session would match"
-
-
-def test_the_default_name_contains_no_host() -> None:
-    """A host may have the name of the item, app."""
-    seen = SessionsView((HOLDER, listed(VM2, "vm2", "consul-supervisor:web")))
-    assert "no other node has a session of this item" in refused("vm2", seen, hostname="app")

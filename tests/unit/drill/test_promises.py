@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervisor.rehearsal.drill.promises import ALLOWANCE_S, Played, Promise, at_least, at_most, yes
+from supervisor.rehearsal.drill.promises import ALLOWANCE_S, at_least, at_most, yes
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,3 @@ def test_a_shortest_length_allows_nothing(measured_s: float | None, kept: bool) 
 def test_a_promise_without_a_figure_says_what_was_found() -> None:
     assert yes("on_lose succeeds", kept=False, otherwise="stop: exit 1").measured == "stop: exit 1"
     assert yes("on_lose succeeds", kept=True, otherwise="stop: exit 1").measured == "yes"
-
-
-def test_a_play_is_kept_if_all_its_promises_are() -> None:
-    kept, broken = (Promise("a", "yes", "yes", kept=each) for each in (True, False))
-    assert Played("stop", "stop", (kept,)).kept and not Played("stop", "stop", (kept, broken)).kept
-    assert Played("stop", "stop", skipped="no on_lose").kept

@@ -45,10 +45,6 @@ def test_a_path_is_local_while_it_stays_on_local_disks(path: str, local: bool, t
     mounts.close()
 
 
-def test_without_a_table_no_path_is_local(tmp_path: Path) -> None:
-    assert not Mounts(str(tmp_path / "absent")).is_local("/bin/sh")
-
-
 def test_symlinks_are_followed_and_a_circle_of_symlinks_ends(tmp_path: Path) -> None:
     table = tmp_path / "mountinfo"
     table.write_text(TABLE)

@@ -108,13 +108,6 @@ def test_the_events_of_another_machine_are_not_this_one_s(tmp_path: Path) -> Non
     assert kept(tmp_path) == [2] and kept(tmp_path, "other") == [1, 3]
 
 
-def test_a_file_that_is_full_names_its_machine_too(tmp_path: Path) -> None:
-    file = file_in(tmp_path, "other")
-    while not (tmp_path / OLDER).exists():
-        file.append([event(number) for number in range(BATCH_MAX)])
-    assert kept(tmp_path) == []
-
-
 @pytest.mark.parametrize(
     "make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/null", path)], ids=["pipe", "folder", "link"]
 )

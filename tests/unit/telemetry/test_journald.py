@@ -15,9 +15,8 @@ import pytest
 
 from supervisor.adapters.filesystem.writing import WAITING_BYTES_MAX, NonBlockingWriter
 from supervisor.adapters.hooks.output import HookLine
-from supervisor.core.actions import HookContext, Reason, Role, RoleChanged, StartHook
-from supervisor.core.events import HookEnded, Tick
-from supervisor.core.settings import Command, Hook
+from supervisor.core.actions import Reason, Role, RoleChanged
+from supervisor.core.events import Tick
 from supervisor.reporting.telemetry.facts import Facts
 from supervisor.reporting.telemetry.log import Log, Name
 from supervisor.reporting.telemetry.log.journald import VALUE_BYTES_MAX, JournalWriter
@@ -31,8 +30,6 @@ DERIVED = {
     "items_named": "item",
     "later_attempt": "attempt",
 }  # and the field it comes from
-LOSE = Hook("on_lose[0]", Command(("true",)), 5.0)
-CONTEXT = HookContext("lose", "app", "k", Reason.STEP_DOWN, "s-lose", "s", fencing_token=7)
 
 Fields = list[tuple[str, str]]
 
@@ -132,12 +129,6 @@ def test_a_line_has_a_sentence_and_a_field_for_each_value(journal: Journal) -> N
         "CONSUL_SUPERVISOR_TOKEN": "7",
     }
     assert journal.stderr == ""
-
-
-def test_each_level_is_its_priority(journal: Journal) -> None:
-    for level in ("debug", "info", "warning", "error"):
-        journal.log.line(level, "notice", item="app", why="so")
-    assert [dict(line)["PRIORITY"] for line in journal.received()] == ["7", "6", "4", "3"]
 
 
 def test_a_value_with_newlines_arrives_whole_and_adds_no_field(journal: Journal) -> None:
@@ -310,19 +301,6 @@ def test_while_journald_stands_still_lines_wait_in_order_and_beyond_a_limit_they
     writer.finish()
 
 
-def test_the_log_reports_how_many_lines_were_dropped(journal: Journal) -> None:
-    wanted = 2 * WAITING_BYTES_MAX // 1000
-    for _ in range(wanted):
-        journal.log.line("info", "hook-output", item="app", hook="h", text="x" * 1000)
-    whole = dropped = 0
-    for _ in range(wanted):  # each turn takes ten lines at least
-        lines = [dict(line) for line in journal.received()]
-        whole += sum("CONSUL_SUPERVISOR_TEXT" in line for line in lines)
-        dropped += sum(int(line.get("CONSUL_SUPERVISOR_COUNT", 0)) for line in lines)
-        journal.log.line("info", "notice-over", item="app")
-    assert (whole + dropped, journal.stderr) == (wanted, "") and dropped > 0
-
-
 async def test_a_loop_sends_later_what_waits(journal: Journal) -> None:
     """Two hundred of these lines need more than the send buffer has."""
     wanted = list(range(200))
@@ -349,22 +327,3 @@ def test_the_last_lines_go_to_standard_error_if_journald_stands_still(journal: J
     assert 0 < len(arrived) < len(wanted)
     rest = "".join(f"<6>{number}: {'x' * 1000}\n" for number in wanted[len(arrived) :])
     assert (arrived, journal.stderr) == (wanted[: len(arrived)], rest)
-
-
-def test_a_closed_standard_error_and_no_journald_raise_no_error(tmp_path: Path) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    outlet = NonBlockingWriter(writer)
-    log = Log("info", "journal", lambda: 0.0, outlet, journal_socket=str(tmp_path / "none"))
-    log.line("info", "started", items=1)
-    log.finish()
-    assert outlet.dropped == 1
-    os.close(writer)
-
-
-def test_a_failed_hook_reads_as_a_sentence(journal: Journal) -> None:
-    start = StartHook(LOSE, 1, CONTEXT)
-    journal.on_step(HookEnded(start, ok=False, detail="exit 1"), [])
-    line = journal.line()
-    assert (line["MESSAGE"], line["PRIORITY"]) == ("app: on_lose[0] failed: exit 1", "3")
-    assert (line["CONSUL_SUPERVISOR_EVENT_KIND"], line["CONSUL_SUPERVISOR_HOOK"]) == ("lose", "on_lose[0]")

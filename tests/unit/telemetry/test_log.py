@@ -15,10 +15,8 @@ from typing import get_args
 import pytest
 
 from supervisor.adapters.filesystem.writing import WAITING_BYTES_MAX, NonBlockingWriter
-from supervisor.adapters.hooks.output import HookLine
 from supervisor.core.actions import Finished, HookContext, NoticeChanged, Reason, Role, RoleChanged, StartHook
 from supervisor.core.events import HookEnded, Tick
-from supervisor.core.requests import ReadSlots
 from supervisor.core.settings import Command, Hook
 from supervisor.reporting.telemetry.log import Level, Log, Name
 from supervisor.reporting.telemetry.log.recurring import KINDS
@@ -40,13 +38,6 @@ def test_a_line_is_one_json_object_even_with_hostile_text() -> None:
     assert (line["text"], line["level"], line["zero"]) == (hostile, "error", 0)
     assert "absent" not in line and "empty" not in line
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", str(line["time"]))
-
-
-def test_an_empty_line_of_a_hook_is_a_line_with_an_empty_text() -> None:
-    written = Written()
-    written.log.output(HookLine("app", "on_lose[0]", "t-1", "stdout", ""))
-    (line,) = written.lines()
-    assert (line["text"], line["stream"]) == ("", "stdout")
 
 
 def test_the_console_format_is_text_without_colours_outside_a_terminal() -> None:
@@ -130,12 +121,6 @@ def test_what_a_hook_leaves_running_is_a_warning_and_for_a_check_a_single_one() 
     ]
 
 
-def test_the_kind_of_a_request_is_logged_in_words() -> None:
-    written = Written()
-    written.on_step(Tick(), [ReadSlots("app", 0.0, 1.0, "app")])
-    assert written.lines()[-1]["kind"] == "read slots"
-
-
 def test_a_notice_that_comes_and_goes_within_seconds_is_logged_once() -> None:
     written = Written()
     comings = [(0.0, "odd"), (0.2, ""), (0.5, "odd"), (0.9, ""), (1.1, "odd"), (9.0, "odder"), (10.0, "")]
@@ -178,7 +163,7 @@ def test_in_the_journal_a_line_begins_with_the_priority_of_its_level() -> None:
     assert all(json.loads(match[2])["event"] for match in lines if match)
 
 
-@pytest.mark.parametrize("which", ["this", "another", "none"])
+@pytest.mark.parametrize("which", ["this", "another"])
 def test_only_the_stream_that_systemd_names_is_the_journal(which: str, tmp_path: Path) -> None:
     """journald gives a service a stream socket as standard error, and names it in JOURNAL_STREAM."""
     reader, writer = socket.socketpair()
@@ -188,8 +173,8 @@ def test_only_the_stream_that_systemd_names_is_the_journal(which: str, tmp_path:
         config = tmp_path / "config.yaml"
         consul = "consul: {address: 'http://127.0.0.1:1'}"
         config.write_text(f"{consul}\nlog: {{format: json}}\nelections: {{app: {{contend: false}}}}\n")
-        environ = {**ENVIRON, "STATE_DIRECTORY": str(tmp_path), "RUNTIME_DIRECTORY": str(tmp_path)}
-        environ |= {"JOURNAL_STREAM": named[which]} if which in named else {}
+        folders = dict.fromkeys(("STATE_DIRECTORY", "RUNTIME_DIRECTORY"), str(tmp_path))
+        environ = {**ENVIRON, **folders, "JOURNAL_STREAM": named[which]}
         argv = [*COMMAND, "run", str(config)]
         process = subprocess.Popen(argv, stderr=writer.fileno(), env=environ, cwd=ROOT)
         try:

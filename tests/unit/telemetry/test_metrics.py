@@ -32,7 +32,7 @@ from supervisor.reporting.telemetry.status import DaemonInfo, Status
 from supervisor.reporting.web import Routes
 from tests.consul.web.test_status import no_fleet
 from tests.support.pages import HOOKS, ROOT, rows
-from tests.unit.core.play import FREE, OURS, RIVAL, ROOM_S, UP, WON, contender, hook
+from tests.unit.core.play import FREE, RIVAL, ROOM_S, UP, WON, contender, hook
 
 WALL = 1_700_000_000.0  # the time of day at the clock's 0
 P = "consul_supervisor_"
@@ -169,12 +169,6 @@ def series(*items: ItemSettings) -> int:
     return len(list(MeteredNode(*items).samples()))
 
 
-def test_an_event_without_hooks_has_no_series() -> None:
-    scene = MeteredNode(BARE)
-    assert scene.value("hook_failures_total", name="n") is None
-    assert scene.value("hook_duration_seconds_count", name="n") is None
-
-
 def test_holding_is_1_from_the_end_of_on_acquire_to_the_end_of_the_lease() -> None:
     scene = MeteredNode(contender())
     scene.acquires()
@@ -212,13 +206,6 @@ def test_each_win_and_each_loss_of_the_lock_counts_once_by_its_reason(settings: 
         scene.hook_ends()
     assert transitions(scene) == counted
     assert scene.value("leader_present") == 1
-
-
-def test_a_loss_that_an_operator_asked_for_has_its_own_reason() -> None:
-    scene = MeteredNode(BARE)
-    scene.acquires()
-    scene.happens(e.StepDownAsked("n", 60.0))
-    assert transitions(scene) == {("acquire", "acquired"): 1, ("lose", "step-down"): 1}
 
 
 def test_a_loss_whose_reason_becomes_known_later_counts_once() -> None:
@@ -356,22 +343,6 @@ def test_a_scrape_shows_a_refused_token_until_consul_accepts_it() -> None:
     scene.happens(e.Tick())
     scene.has_session()
     assert (scene.value("token_refused"), scene.value("healthy")) == (0, 1)
-
-
-def test_reads_renewals_and_writes_are_counted_apart() -> None:
-    scene = MeteredNode(contender())
-    read, renew = r.ReadSlots("n", 0.0, 1.0, "p"), r.RenewSession("n", 0.0, 1.0, "s", SessionSettings("n"))
-    scene.on_step(e.Answered(read, OURS), [])
-    scene.on_step(e.Answered(r.ReadKey("n", 0.0, 1.0, "k"), OURS), [])
-    scene.on_step(e.Answered(r.ReadSession("n", 0.0, 1.0, "s"), o.SessionInfo(None)), [])
-    scene.on_step(e.Answered(renew, o.SessionAlive()), [])
-    scene.on_step(e.Answered(r.WatchSlots("n", 0.0, 1.0, "p", 1, 30.0, False), OURS), [])
-    scene.on_step(e.Answered(r.Release("n", 0.0, 1.0, "k", "s", b""), o.Done()), [])
-    counts = [
-        scene.value("consul_request_duration_seconds_count", operation=each)
-        for each in ("read", "renew", "write")
-    ]
-    assert counts == [3, 1, 1]
 
 
 # --- the daemon ------------------------------------------------------------------------------------

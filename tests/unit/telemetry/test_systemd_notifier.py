@@ -124,11 +124,6 @@ def test_ready_is_sent_when_each_item_has_had_an_answer_or_a_failure(systemd: Sy
     assert systemd.received() == []
 
 
-def test_a_file_without_items_is_ready_at_once(systemd: Systemd) -> None:
-    Watched(systemd.address).turn(Tick())
-    assert "READY=1" in systemd.received()
-
-
 def test_a_watchdog_ping_comes_with_the_step_that_is_due_for_it(systemd: Systemd) -> None:
     """A ping comes after a third of the time that systemd waits, and never without a step."""
     watched = Watched(systemd.address, watchdog_s=9.0)
@@ -208,14 +203,6 @@ def test_a_socket_that_cannot_be_reached_is_one_warning(address: str) -> None:
     watched.turn(answered("a"))
     watched.turn(Tick())
     assert len(watched.complaints) == 1
-
-
-def test_without_a_socket_nothing_is_sent() -> None:
-    watched = Watched("", contender("a"))
-    watched.turn(answered("a"))
-    watched.notify.reloading()
-    watched.notify.reloaded()
-    assert watched.complaints == []
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,7 @@
 """An exchange with a peer that behaves well: the request, the answer, and the connection."""
 
 import asyncio
-import json
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -19,7 +16,7 @@ from supervisor.adapters.transport.dial import Dialer, Progress
 from supervisor.adapters.transport.exchange import Exchange
 from supervisor.core.settings import Tls
 from tests.support.loop_time import skip
-from tests.support.patience import PATIENCE_S, patient
+from tests.support.patience import patient
 from tests.unit.transport import harness
 from tests.unit.transport.harness import PATIENT_S, failure_of, get, put, transport
 from tests.unit.transport.peer import AGAIN, CLOSE, HOLD, READ, RESET, Peer, Step, answer, send
@@ -125,14 +122,6 @@ def test_a_body_is_read_whole_with_every_framing(script: list[Step], lag_s: floa
     assert only_answer(script, lag_s=lag_s).content == b"whole"
 
 
-@pytest.mark.parametrize("length", [5, 300_000])
-def test_an_answer_with_a_delay_is_read_after_the_delay(length: int) -> None:
-    began = time.monotonic()
-    response = only_answer([READ, answer(b"x" * length), HOLD], lag_s=LAG_S)
-    assert len(response.content) == length
-    assert time.monotonic() - began >= LAG_S
-
-
 async def test_a_delay_beyond_the_deadline_is_a_timeout() -> None:
     with Peer(SERVES) as peer:
         async with transport(peer.url) as it:
@@ -177,41 +166,19 @@ async def test_an_answer_may_be_read_before_its_task_begins() -> None:
 
 async def test_a_request_sent_by_the_callback_of_an_answer_uses_the_same_connection() -> None:
     """A watch is repeated at once, and must not open a connection each time."""
-    connections = 0
-    served = asyncio.Event()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        with suppress(asyncio.IncompleteReadError):
-            while await reader.readuntil(b"\r\n\r\n"):
-                head = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
-                writer.write(head + str(connections).encode())
-        writer.close()
-        await writer.wait_closed()
-        served.set()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    answers: list[bytes] = []
     asked: list[asyncio.Task[requests.Response]] = []
-    all_told = asyncio.Event()
+    with Peer(SERVES) as peer:
+        async with transport(peer.url) as it:
 
-    def ask(it: Transport) -> None:
-        def heard(response: requests.Response) -> None:
-            answers.append(response.content)
-            ask(it) if len(answers) < 5 else all_told.set()
+            def ask(_: object = None) -> None:
+                if len(asked) < 5:
+                    exchange = it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False, on_response=ask)
+                    asked.append(asyncio.create_task(exchange))
 
-        exchange = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard)
-        asked.append(asyncio.create_task(exchange))
-
-    async with transport(url) as it:
-        ask(it)
-        await all_told.wait()
-        await asyncio.gather(*asked)
-    await served.wait()
-    server.close()
-    assert answers == [b"1"] * 5
+            ask()
+            while not all(each.done() for each in asked):
+                await asyncio.gather(*asked)
+        assert peer.seen() == [(0, "GET /")] * 5
 
 
 async def test_an_exchange_without_an_answer_calls_no_callback() -> None:
@@ -346,34 +313,27 @@ def test_a_kept_connection_that_closes_under_a_get_is_replaced_once(end: Step) -
         assert peer.seen() == [(0, "GET /read"), (0, "GET /read"), (1, "GET /read")]
 
 
-def test_a_get_is_not_repeated_twice() -> None:
-    with Peer([READ, answer(b"one"), READ, CLOSE], [READ, CLOSE]) as peer:
-        read = reads(peer.url)
+@pytest.mark.parametrize(
+    ("method", "ends", "then", "seen"),
+    [
+        pytest.param("GET", [CLOSE], [READ, CLOSE], [(0, "GET /"), (1, "GET /")], id="a GET, twice"),
+        pytest.param("GET", [send(b"H"), CLOSE], SERVES, [(0, "GET /")], id="a GET, once an answer began"),
+        pytest.param("PUT", [CLOSE], SERVES, [(0, "PUT /")], id="a PUT, on which the peer may have acted"),
+    ],
+)
+def test_a_request_on_a_kept_connection_is_not_repeated(
+    method: str, ends: list[Step], then: list[Step], seen: list[tuple[int, str]]
+) -> None:
+    with Peer([READ, answer(b"one"), READ, *ends], then) as peer:
+        request = requests.Request(method, peer.url).prepare()
         with pytest.raises(ExchangeFailed) as caught:
-            over(peer.url, read, read)
+            over(
+                peer.url,
+                reads(peer.url),
+                lambda it: it.exchange(request, timeout_s=PATIENT_S, fresh=False),
+            )
         assert caught.value.kind is FailureKind.RESET
-        assert peer.seen() == [(0, "GET /read"), (0, "GET /read"), (1, "GET /read")]
-
-
-def test_a_get_is_not_repeated_once_an_answer_began() -> None:
-    with Peer([READ, answer(b"one"), READ, send(b"H"), CLOSE], SERVES) as peer:
-        read = reads(peer.url)
-        with pytest.raises(ExchangeFailed):
-            over(peer.url, read, read)
-        assert peer.seen() == [(0, "GET /read"), (0, "GET /read")]
-
-
-def test_a_put_on_a_kept_connection_is_never_repeated() -> None:
-    """The peer may have acted on the PUT."""
-    with Peer([READ, answer(b"one"), READ, CLOSE], SERVES) as peer:
-
-        def kept_put(it: Transport) -> Coroutine[Any, Any, requests.Response]:
-            return it.exchange(put(peer.url + "/renew"), timeout_s=PATIENT_S, fresh=False)
-
-        with pytest.raises(ExchangeFailed) as caught:
-            over(peer.url, reads(peer.url), kept_put)
-        assert caught.value.kind is FailureKind.RESET
-        assert peer.seen() == [(0, "GET /read"), (0, "PUT /renew")]
+        assert peer.seen() == [(0, "GET /read"), *seen]
 
 
 @pytest.mark.parametrize("script", [[READ, CLOSE], [READ, RESET], [READ, send(b"HTTP/1.1"), CLOSE]])
@@ -581,30 +541,6 @@ async def test_close_ends_exchanges_connections_and_connects() -> None:
         assert harness.descriptors() == before
         failure = await failure_of(waiting)
         assert str(failure) == f"the connection to 127.0.0.1:{peer.port} was closed on this side"
-
-
-def test_the_transport_starts_no_thread() -> None:
-    """The kernel counts one thread in a process that uses all of the transport, look-ups included."""
-    program = """
-import asyncio, json, os, sys
-import requests
-from supervisor.core.settings import Tls
-from supervisor.adapters.transport import Endpoint, Transport
-async def main(url):
-    it = Transport(Endpoint.of(url, Tls()))
-    it.prepare()
-    for fresh in (False, True):
-        request = requests.Request("GET", url).prepare()
-        assert (await it.exchange(request, timeout_s=100.0, fresh=fresh)).content == b"one"
-    print(json.dumps(len(os.listdir("/proc/self/task"))))
-    await it.close()
-asyncio.run(main(sys.argv[1]))
-"""
-    with Peer(SERVES) as peer:
-        command = [sys.executable, "-c", program, f"http://localhost:{peer.port}"]
-        ended = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert json.loads(ended.stdout) == 1
 
 
 async def test_a_connection_whose_peer_half_closes_and_reads_on_is_closed_once() -> None:
