@@ -6,15 +6,15 @@ import os
 import re
 import subprocess
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.support.captured import captured
-from tests.support.configured import loaded
-from tests.support.consul import BINARY, Agent
+from tests.support.consul import BINARY, HOST, Agent, free_ports
 from tests.support.guarded import EACH_WAY, MASTER, Guarded, guarded_agent
 from tests.support.pages import TOOLS as PAGE
 from tests.support.pages import Shown
@@ -62,10 +62,77 @@ def test_the_condition_is_a_command_that_is_true_on_the_leader_alone(
     assert found == [["consul-supervisor holds db"]] * 3
 
 
+def with_wan(datacenter: str) -> dict[str, object]:
+    """Return the settings of a server which those of other datacenters may join."""
+    return {"datacenter": datacenter, "ports": {"serf_wan": free_ports(1)[0]}}
+
+
+@pytest.fixture
+def third(tmp_path: Path) -> Iterator[Agent]:
+    """Return a server of the datacenter that decides."""
+    with Agent(tmp_path / "third", config=with_wan("third")) as running:
+        yield running
+
+
+@pytest.fixture
+def east(tmp_path: Path, third: Agent) -> Iterator[Agent]:
+    """Return a server of a site, which the third datacenter knows over the WAN."""
+    with Agent(tmp_path / "east", config=with_wan("east")) as running:
+        (itself,) = running.call("GET", "/agent/members?wan=1").json()
+        joined = third.call("PUT", f"/agent/join/{HOST}:{itself['Port']}?wan=1")
+        assert joined.status == 200, joined.text
+        yield running
+
+
 @SHOWN.by(PAGE, "One leader for two datacenters", "yaml")
-def test_the_file_of_a_site_loads_without_a_warning(shown: str, tmp_path: Path) -> None:
-    """An election by a client agent is tried by all tests with ``either_agent``."""
-    assert loaded(tmp_path, shown).warnings == ()
+def test_a_third_datacenter_decides_between_two_sites_and_a_site_observes_it(
+    shown: str, third: Agent, east: Agent, tmp_path: Path, unique: str
+) -> None:
+    told = tmp_path / "told"
+
+    def site(name: str, **consul: str) -> Supervisor:
+        script = tmp_path / f"site-{name}"
+        script.write_text(f"#!/bin/sh\necho {name} $1 >>{told}\n")
+        script.chmod(0o755)
+        config = yaml.safe_load(shown.replace("/usr/local/sbin/site", str(script)))
+        config["elections"]["site"] |= {"key": unique, "value": name}
+        return Supervisor(tmp_path / name, {**config, "consul": consul})
+
+    with ExitStack() as ends:
+        one, two = (
+            ends.enter_context(
+                Agent(tmp_path / f"client-{number}", servers=third, config={"datacenter": "third"})
+            )
+            for number in (1, 2)
+        )
+        first, second = site("first", address=one.url), site("second", address=two.url)
+        for each in (first, second):
+            ends.enter_context(closing(each))
+        first.start()
+        first.wait_line("role", role="holding")
+        second.start()
+        until(lambda: len(third.sessions()) == 2, "the second site waits")
+        entry = third.kv_get(unique)
+        assert entry is not None and entry["Session"] and east.kv_get(unique) is None
+        far = {"consul": {"address": east.url, "datacenter": "third"}}
+        watching = {"shell": f"echo $CONSUL_SUPERVISOR_LEADER >>{tmp_path}/seen"}
+        item = {"key": unique, "contend": False, "on_change": [watching]}
+        observer = ends.enter_context(
+            closing(Supervisor(tmp_path / "observer", {**far, "elections": {"site": item}}))
+        )
+        observer.start()
+        until(lambda: lines(tmp_path / "seen") == ["first"], "the observer sees who leads")
+        assert first.stop() == 0
+        until(lambda: lines(tmp_path / "seen")[-1] == "second", "the observer sees the hand-over")
+        second.wait_line("role", role="holding")
+        assert second.stop() == 0 and observer.stop() == 0
+    assert lines(told) == [
+        *("first activate", "first deactivate", "second activate", "second deactivate"),
+    ]
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
 
 
 def signed(folder: Path, claims: dict[str, object]) -> tuple[str, str]:
