@@ -1,6 +1,6 @@
 #!/bin/sh
-# Install the programs of Debian's packages that `make test-programs` runs beside ours: a browser, a load
-# balancer, Prometheus and Alertmanager, shells with their completion, readers of man pages, clocks that are off.
+# Install the programs of Debian's packages that `make test-programs` runs beside ours: a browser, a load balancer,
+# Prometheus and Alertmanager, shells with their completion, readers of man pages, clocks that are off, Puppet.
 exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/chromium chromium
 /usr/sbin/haproxy haproxy
@@ -14,4 +14,5 @@ exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/man man-db
 /usr/bin/mandoc mandoc
 /usr/bin/faketime faketime
+/usr/bin/puppet puppet-agent
 END
