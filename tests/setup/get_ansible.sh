@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 wanted="ansible-core>=2.16 ansible-lint>=24"
 venv=.cache/ansible
-if [ -x "$venv/bin/ansible-lint" ] && [ "$(cat "$venv/made-of" 2>/dev/null)" = "$wanted" ]; then
+if [ -e "$venv/home" ] && [ "$(cat "$venv/made-of" 2>/dev/null)" = "$wanted" ]; then
     exit 0
 fi
 rm -rf "$venv"
@@ -15,4 +15,13 @@ rm -rf "$venv"
     echo "cannot install Ansible (see above): pip needs a package index" >&2
     exit 1
 }
+# ansible-test makes a venv for each of its tests, and would download what installs pip there. The pip of this venv will do.
+site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+version=$(sed -n "s/.* pip='\([0-9.]*\)'.*/\1/p" "$site/ansible_test/_internal/python_requirements.py" | tr . _)
+cache=$venv/home/.ansible/test/cache
+mkdir -p "$cache"
+cat >"$cache/get_pip_$version.py" <<END
+import os, sysconfig
+os.symlink("$site/pip", sysconfig.get_path("purelib") + "/pip")
+END
 echo "$wanted" >"$venv/made-of"
