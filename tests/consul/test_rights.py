@@ -13,6 +13,7 @@ from pathlib import Path
 from socket import gethostname
 from urllib.parse import quote
 
+import pygohcl  # type: ignore[import-untyped]
 import pytest
 
 from supervisor.adapters.consul.endpoints import endpoint_of
@@ -340,9 +341,14 @@ def test_the_rules_for_terraform_are_accepted_and_its_module_reads_them(
     done = captured(["sh", "-euc", ours], cwd=tmp_path, env=environ)
     assert done.returncode == 0, done.stderr
     nodes = re.findall(r"node\d", typed.splitlines()[1])
-    assert (
-        f"toset({json.dumps(nodes)})" in module and 'file("${path.module}/rules/${each.key}.hcl")' in module
-    )
+    resources = pygohcl.loads(module)["resource"]
+    assert resources["consul_acl_policy"]["supervisor"] == {
+        "for_each": f"toset({json.dumps(nodes)})",
+        "name": "consul-supervisor-each.key",  # ${each.key}, as this parser tells it
+        "rules": 'file("${path.module}/rules/${each.key}.hcl")',
+    }
+    made = {"for_each": "consul_acl_policy.supervisor", "policies": ["each.value.name"]}
+    assert resources["consul_acl_token"]["supervisor"] == made
     for node in nodes:
         rules = (tmp_path / "rules" / f"{node}.hcl").read_text()
         assert f'session "{node}" {{ policy = "write" }}' in rules
