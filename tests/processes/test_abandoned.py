@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,34 +57,19 @@ def gone(child: subprocess.Popen[bytes]) -> bool:
 HOOK = "trap '' TERM; touch $READY; sleep 300 & wait; sleep 300"
 
 
-def test_a_group_that_ignores_term_is_ended(
+def test_a_group_that_ignores_term_is_ended_and_no_other(
     children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
 ) -> None:
-    child, group = begin(children, HOOK, mark, tmp_path)
-    assert kill_abandoned([group], [], within_s=WITHIN_S) == []
-    assert gone(child)
+    """It is known by its transition, or by the time of its start, without which its number proves nothing."""
+    marked, group = begin(children, HOOK, mark, tmp_path)
+    plain, by_time = begin(children, HOOK, "", tmp_path)
+    other, reused = begin(children, HOOK, f"{mark}-failure", tmp_path)
+    by_time = replace(by_time, transition="nobody-s")
+    reused = replace(reused, transition="nobody-s", started=reused.started - 1)
+    groups = [group, by_time, reused]
+    assert kill_abandoned(groups, [mark, "nobody-s"], within_s=WITHIN_S) == []
+    assert gone(marked) and gone(plain) and not gone(other)
     assert find_abandoned([mark]) == ()
-
-
-def test_a_group_is_recognized_by_its_start_time_without_a_transition(
-    children: list[subprocess.Popen[bytes]], tmp_path: Path
-) -> None:
-    child, group = begin(children, HOOK, "", tmp_path)
-    assert (
-        kill_abandoned([Group(group.pgid, group.started, "nobody-s")], ["nobody-s"], within_s=WITHIN_S) == []
-    )
-    assert gone(child)
-
-
-def test_a_process_id_that_another_process_has_by_now_is_left_alone(
-    children: list[subprocess.Popen[bytes]], tmp_path: Path
-) -> None:
-    child, group = begin(children, HOOK, "", tmp_path)
-    assert (
-        kill_abandoned([Group(group.pgid, group.started - 1, "nobody-s")], ["nobody-s"], within_s=WITHIN_S)
-        == []
-    )
-    assert not gone(child)
 
 
 def test_a_process_that_left_the_group_is_recognized_by_its_transition(
@@ -102,14 +88,6 @@ def test_a_process_that_left_the_group_is_recognized_by_its_transition(
     assert left.transition == mark
     assert kill_abandoned([], [mark], within_s=WITHIN_S) == []
     assert find_abandoned([mark]) == ()
-
-
-def test_a_process_of_another_transition_is_left_alone(
-    children: list[subprocess.Popen[bytes]], mark: str, tmp_path: Path
-) -> None:
-    child, _ = begin(children, HOOK, f"{mark}-failure", tmp_path)
-    assert kill_abandoned([], [mark], within_s=WITHIN_S) == []
-    assert not gone(child)
 
 
 def test_the_daemon_and_its_parent_are_never_ended(tmp_path: Path, mark: str) -> None:

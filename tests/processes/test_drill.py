@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.captured import captured
 from tests.support.examples import CONFIGURATIONS, VARIABLES
-from tests.support.supervisor import PATIENCE_S, left_behind, until
+from tests.support.supervisor import PATIENCE_S, command, left_behind, until
 
 COMMAND = [sys.executable, "-m", "supervisor", "drill"]
 FAST = ["--speed", "1000"]
@@ -133,21 +133,17 @@ def test_an_observer_is_drilled_without_consul_and_leaves_nothing(folder: Path, 
     assert left_behind(folder) == []
 
 
-def test_a_name_that_the_file_lacks_is_wrong_usage(folder: Path, tmp_path: Path) -> None:
-    file = written(tmp_path, OBSERVER)
-    done = drill(folder, file, "ap")
+def test_what_cannot_be_drilled_is_refused(tmp_path: Path) -> None:
+    """A name that the file lacks, a bad file, and what is no number from 1."""
+    file = str(written(tmp_path, OBSERVER))
+    done = command("drill", file, "ap")
     assert (done.returncode, done.stdout) == (2, "")
     assert f"cannot find election or semaphore ap in {file}: it has app, did you mean app?\n" in done.stderr
-
-
-def test_a_bad_file_is_not_drilled(folder: Path, tmp_path: Path) -> None:
-    done = drill(folder, written(tmp_path, "elections: {app: {keey: a}}"))
+    for speed in ("0", "fast", "99999"):
+        assert command("drill", file, "--speed", speed).returncode == 2
+    written(tmp_path, "elections: {app: {keey: a}}")
+    done = command("drill", file)
     assert (done.returncode, done.stdout) == (78, "")
-
-
-@pytest.mark.parametrize("speed", ["0", "fast", "99999"])
-def test_a_speed_is_a_number_from_1(folder: Path, tmp_path: Path, speed: str) -> None:
-    assert drill(folder, written(tmp_path, OBSERVER), "--speed", speed).returncode == 2
 
 
 @pytest.mark.long
@@ -207,8 +203,8 @@ def test_an_interrupted_drill_leaves_nothing(
 ) -> None:
     """In the fifth play a supervisor has crashed."""
     file = written(tmp_path, "elections: {app: {run: {exec: [a]}, on_lose: [{exec: [a]}]}}")
-    command = [*COMMAND, str(file), *FAST]
-    with subprocess.Popen(command, env=environment(folder), stderr=subprocess.PIPE, text=True) as running:
+    argv = [*COMMAND, str(file), *FAST]
+    with subprocess.Popen(argv, env=environment(folder), stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         assert any(play in line for line in running.stderr)
         running.send_signal(number)
