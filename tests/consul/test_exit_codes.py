@@ -275,7 +275,7 @@ def test_a_bug_is_70_with_its_trace() -> None:
     """The fault is injected into the one place that every unforeseen exception reaches."""
     code = (
         "import sys; from supervisor.commands import cli; sys.argv[1:] = ['schema'];"
-        "cli._function = lambda command: 1 / 0; sys.exit(cli.main())"
+        "cli.import_module = lambda name: 1 / 0; sys.exit(cli.main())"
     )
     done = captured([COMMAND[0], "-c", code], cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S)
     assert done.returncode == 70 and done.stdout == ""
