@@ -4,10 +4,11 @@
 
 With ``--minutes=N`` none begins after that time. Those whose lines a commit of the last day wrote come first,
 then the rest, which begins elsewhere on each day.
-The mutants are data, in mutants.toml beside this file. Each is applied to a copy of the tree, never to the
-tree itself. The test that the entry names runs first. When that test passes, or none is named, all tests run
-until the first that fails, the quick ones first, and those marked long only when all others pass; ``--write``
-then names that test in the entry. Exit 1: a mutant survives, or an ``old`` is not found exactly once.
+The mutants are data, in mutants.toml beside this file, each below the name of its source file. Each is
+applied to a copy of the tree, never to the tree itself. The test that the entry names runs first. When that
+test passes, or none is named, all tests run until the first that fails, the quick ones first, and those
+marked long only when all others pass; ``--write`` then names that test in the entry. Exit 1: a mutant
+survives, or an ``old`` is not found exactly once.
 """
 
 import json
@@ -71,7 +72,8 @@ def main() -> int:
     """Run the mutants, print the table, and return the exit code."""
     words = [word for word in sys.argv[1:] if not word.startswith("--")]
     minutes = [float(word.removeprefix(MINUTES)) for word in sys.argv if word.startswith(MINUTES)]
-    mutants = [Mutant(**each) for each in tomllib.loads(DATA.read_text())["mutant"]]
+    of_files = tomllib.loads(DATA.read_text())
+    mutants = [Mutant(file=file, **each) for file, entries in of_files.items() for each in entries]
     mutants = [mutant for mutant in mutants if not words or any(word in mutant.why for word in words)]
     wrong = [mutant for mutant in mutants if source(ROOT, mutant).count(mutant.old) != 1]
     for mutant in wrong:
