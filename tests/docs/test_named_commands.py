@@ -12,7 +12,6 @@ from tests.support.supervisor import command
 
 @functools.cache
 def helps() -> dict[str, str]:
-    """Return the --help of each command."""
     names = re.findall(r"^    ([a-z-]+)(?:  |$)", command("--help").stdout, re.MULTILINE)
     return {one: command(one, "--help").stdout for one in names}
 

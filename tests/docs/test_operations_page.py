@@ -101,7 +101,6 @@ class Nodes:
             self.first.wait_line("role", item="app", role="holding")
 
     def here(self, text: str) -> str:
-        """Return the text with the places of this test."""
         for shown, meant in self._where.items():
             text = text.replace(shown, meant)
         return text

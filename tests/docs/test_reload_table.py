@@ -48,7 +48,6 @@ def of_hook(**changes: Any) -> dict[str, Any]:
 
 
 def elections(**named: Any) -> dict[str, Any]:
-    """Return the file with these elections."""
     return {**BEFORE, "elections": named}
 
 
@@ -131,12 +130,10 @@ def items_of(folder: Path, file: dict[str, Any]) -> dict[str, ItemSettings]:
 
 
 def codes(text: str) -> list[str]:
-    """Return the keys that a text names."""
     return re.findall(r"`([\w.]+)`", text)
 
 
 def holders(items: dict[str, ItemSettings]) -> Iterator[Contender]:
-    """Return each contender as a holder."""
     tenure = holding().contender.tenure
     assert tenure is not None and tenure.believes
     for settings in items.values():

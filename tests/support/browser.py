@@ -159,11 +159,9 @@ class Browser:
         return until(lambda: self.run(script), f"{script}\n{self.text()}", within_s)
 
     def text(self) -> str:
-        """Return the text that a reader sees."""
         return str(self.run("document.body.innerText"))
 
     def press(self, key: str, *, shift: bool = False) -> None:
-        """Press a key of the keyboard, or a letter."""
         code, number, text = KEYS.get(key, (f"Key{key.upper()}", ord(key[0].upper()), key))
         said = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": SHIFT if shift else 0}
         self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **said)

@@ -43,7 +43,6 @@ class Answer:
     text: str
 
     def json(self) -> Any:
-        """Return the body, decoded."""
         return json.loads(self.text)
 
 
@@ -193,7 +192,6 @@ class Agent(Client):
 
     @property
     def log(self) -> str:
-        """The text at ``log_path``."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     @property

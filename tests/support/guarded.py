@@ -89,7 +89,6 @@ class Guarded(Agent):
         assert self.call("PUT", f"/acl/policy/{made.policy}", body).status == 200
 
     def forget(self, made: Made) -> None:
-        """Delete this token."""
         assert self.call("DELETE", f"/acl/token/{made.accessor}").status == 200
 
     def sessions_rule(self) -> str:

@@ -23,14 +23,11 @@ class Written:
 
     @property
     def text(self) -> str:
-        """All that was written."""
         fd = self._file.fileno()
         return os.pread(fd, os.fstat(fd).st_size, 0).decode()
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return all lines, decoded."""
         return [json.loads(line) for line in self.text.splitlines()]
 
     def events(self) -> list[str]:
-        """Return the names of all lines."""
         return [line["event"] for line in self.lines()]

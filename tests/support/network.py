@@ -128,7 +128,6 @@ class Network:
         self._exits.close()
 
     def plug(self, name: str, address: str) -> Machine:
-        """Make a machine with this address and plug it in."""
         machine, cable = self._machine(name), f"to-{name}"
         self.machines[name] = machine
         peer = ["type", "veth", "peer", "name", "eth0", "netns", str(machine.pid)]
@@ -140,7 +139,6 @@ class Network:
         return machine
 
     def unplug(self, machine: Machine) -> None:
-        """Pull the cable of this machine."""
         self._switch.run("ip", "link", "set", f"to-{machine.name}", "down")
 
     def part(self, *machines: Machine, parted: bool = True) -> None:

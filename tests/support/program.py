@@ -36,7 +36,6 @@ class Program:
         self.kill()
 
     def start(self) -> None:
-        """Start the program."""
         assert not self.running, f"{self._argv} is running"
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
@@ -56,7 +55,6 @@ class Program:
 
     @property
     def log(self) -> str:
-        """All that it has written."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def kill(self) -> None:

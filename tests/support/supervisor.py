@@ -117,7 +117,6 @@ class Supervisor:
         return self._process.pid
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the supervisor a signal."""
         assert self.running, f"the supervisor has ended:\n{self.log_tail()}"
         os.kill(self.pid, number)
 

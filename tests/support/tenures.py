@@ -53,7 +53,6 @@ class Record:
 
     @property
     def when(self) -> "Moment":
-        """The moment of this line."""
         return Moment(self.at, self.line)
 
 

@@ -76,7 +76,6 @@ class Children:
             )
 
     def kill(self, child: Child) -> None:
-        """Kill the child at once."""
         if child.alive:
             child.alive = child.ok = False
             self.alive.remove(child)

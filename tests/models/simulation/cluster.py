@@ -141,5 +141,4 @@ class Cluster:
             self._settle()
 
     def note(self, words: str) -> None:
-        """Add a row to the table."""
         self._trace.note(self._schedule.now, "consul", words)

@@ -67,7 +67,6 @@ class Disk:
             self._open_journal().group_began(ITEM, group)
 
     def group_ended(self, group: Group) -> None:
-        """Record that a group is gone."""
         with self._room():
             self._open_journal().group_ended(ITEM, group)
 

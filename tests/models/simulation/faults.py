@@ -101,7 +101,6 @@ class Faults:
         }
 
     def plan(self, faults: tuple[Fault, ...]) -> None:
-        """Schedule each fault of the plan."""
         for fault in faults:
             self._schedule.at(fault.at, self._come, fault, random.Random(fault.dice))
 

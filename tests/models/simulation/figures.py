@@ -34,7 +34,6 @@ class Figures(Judge):
 
     @property
     def counts(self) -> Counter[str]:
-        """The counts of this world."""
         if self._slots is None:
             return self._counts
         pruned, freed = len(self._slots.prunings), len(self._slots.unguarded)
@@ -42,25 +41,20 @@ class Figures(Judge):
         return Counter({SEMAPHORES + name: count for name, count in counts.items()})
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """Count how the tenures before ended, by the records."""
         context = child.started.context
         if context.event == "acquire" and context.previous is not None:
             self._counts[f"tenure before: {context.previous.end}"] += 1
 
     def fault(self, kind: str) -> None:
-        """Count a fault."""
         self._counts[f"fault: {kind}"] += 1
 
     def saw(self, machine: Machine, event: Event) -> None:
-        """Count a step."""
         self._counts[TURNS] += 1
 
     def died(self, machine: Machine, why: str) -> None:
-        """Count a death by a fault or by the watchdog."""
         self._counts[f"crash: {why}"] += 1
 
     def did(self, machine: Machine, action: Action) -> None:
-        """Count the changes of roles."""
         if not isinstance(action, RoleChanged):
             return
         if action.role is Role.HOLDING:

@@ -126,7 +126,6 @@ class LoseForEveryAcquire(Judge):
         self._crashed[machine.name] = True
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """Receive the begin of a hook or run child."""
         name, context = machine.name, child.started.context
         if not machine.in_force.on_lose:
             return
@@ -159,7 +158,6 @@ class LoseForEveryAcquire(Judge):
             self._crashed[name] = False
 
     def saw(self, machine: Machine, event: Event) -> None:
-        """Receive the end of the last hook, after which nothing is owed any more."""
         match event:
             case RecordWritten(ok=False) if machine.name in self._began:
                 self._unwritten[machine.name] = self._began[machine.name]
@@ -172,7 +170,6 @@ class OneHookAtATime(Judge):
     """No two of the hooks of a tenure, and no hook beside the run child: leftovers count."""
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """Check that a child of a tenure begins alone."""
         alive = [other for other in machine.children.alive if other.in_tenure]
         names = " and ".join(_name_of(other.started) for other in alive)
         self.require(not child.in_tenure or len(alive) == 1, f"{machine.name}: {names} run at once")
@@ -197,7 +194,6 @@ class WritesGoForward(Judge):
         self._reached: dict[str, int] = {}
 
     def did(self, machine: Machine, action: Action) -> None:
-        """Receive a write that was sent."""
         rank = self._RANK.get(type(action))
         if rank is None:
             return
@@ -213,7 +209,6 @@ class NoReleaseWhileActing(Judge):
     """The lock is released only when on_lose has ended everything that this node does as holder."""
 
     def did(self, machine: Machine, action: Action) -> None:
-        """Receive a release or destroy that was sent."""
         if isinstance(action, Return) and action.session == machine.application.session:
             up = machine.application.up or any(child.acts for child in machine.children.alive)
             self.require(not up, f"{machine.name} gives {short(action.session)} back while it acts")
@@ -227,7 +222,6 @@ class Gentle(Judge):
         self.most = 0
 
     def did(self, machine: Machine, action: Action) -> None:
-        """Receive a request that was sent."""
         if not isinstance(action, Request):
             return
         now = machine.schedule.now
@@ -248,7 +242,6 @@ class TokensGrow(Judge):
         self._highest = 0
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """Receive the token of a hook of on_acquire or of the run child."""
         context = child.started.context
         if not child.acts:
             return
@@ -273,7 +266,6 @@ class BeliefHasRoom(Judge):
         self._contact: dict[tuple[str, str], float] = {}  # by node and session, in the node's time
 
     def saw(self, machine: Machine, event: Event) -> None:
-        """Receive an answer of Consul."""
         match event:
             case Answered(Acquire() as request, Won()):
                 self._met(machine, request.session, request.at)
@@ -295,7 +287,6 @@ class BeliefHasRoom(Judge):
         self._contact[machine.name, session] = max(known, at)
 
     def look(self, machine: Machine) -> None:
-        """Check the belief after a step."""
         supervisor = machine.supervisor
         if supervisor is None:
             return
@@ -307,7 +298,6 @@ class BeliefHasRoom(Judge):
             self.require(supervisor.now() < ends_at, f"{machine.name} believes after contact + room")
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """Check the begin of a hook or child of a tenure."""
         context, supervisor = child.started.context, machine.supervisor
         if supervisor is None or not child.acts:
             return
@@ -328,12 +318,10 @@ class FollowsOrders(Judge):
         self._withheld: dict[str, object] = {}  # by machine, the process that knows of the order
 
     def saw(self, machine: Machine, event: Event) -> None:
-        """Note what an order says."""
         if isinstance(event, OrderSeen):
             self._withheld[machine.name] = machine.supervisor if event.withheld else None
 
     def did(self, machine: Machine, action: Action) -> None:
-        """Check a try."""
         withheld = isinstance(action, Try) and machine.supervisor is self._withheld.get(machine.name)
         self.require(not withheld, f"{machine.name} tries against an order")
 
@@ -342,14 +330,12 @@ class OnRecordFirst(Judge):
     """No try with a session, and no hook of a tenure, that a crash would forget: by the disk's bytes."""
 
     def did(self, machine: Machine, action: Action) -> None:
-        """Receive an acquire that was sent."""
         if isinstance(action, Try):
             recorded = machine.disk.recorded()
             known = recorded is not None and recorded.state.session == action.session
             self.require(known, f"{machine.name} acquires with a session that is not on record")
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """Receive the begin of a hook or child of a tenure."""
         context = child.started.context
         if not child.acts:
             return

@@ -44,7 +44,6 @@ class Clock:
         self._zero = -BOOTED_S
 
     def boot(self, now: float) -> None:
-        """Begin again, as at a boot."""
         self._zero = now - BOOTED_S
 
     def local(self, now: float) -> float:
@@ -132,7 +131,6 @@ class Machine:
         return self.schedule.now < self.application.answerable_until
 
     def has(self, condition: str) -> bool:
-        """Return whether the machine has this condition now."""
         return self.conditions.get(condition, 0.0) > self.schedule.now
 
     def suffer(self, condition: str, for_s: float) -> None:
@@ -141,7 +139,6 @@ class Machine:
         self.conditions[condition] = until
 
     def note(self, words: str) -> None:
-        """Add a row to the table."""
         self.trace.note(self.schedule.now, self.name, words)
 
     # --- processes ---------------------------------------------------------------------------------

@@ -94,7 +94,6 @@ def judges_of_kind(machines: Sequence[Machine], cluster: Cluster, *, fenced: boo
 
 
 def at_the_end(machines: Sequence[Machine], cluster: Cluster, lose: LoseForEveryAcquire) -> AtTheEnd:
-    """Return the judge of the end."""
     if cluster.slots is None:
         return OneHolderAtTheEnd(machines, lose, cluster.model.store)
     return EverySlotAtTheEnd(machines, lose, cluster.slots)

@@ -30,7 +30,6 @@ class LimitKept(Judge):
         self._seen = 0
 
     def did(self, machine: Machine, action: Action) -> None:
-        """Receive an acquire that was sent."""
         if isinstance(action, JoinSemaphore | TakeSlot) and action.slot_record is not None:
             settings = machine.in_force
             assert isinstance(settings, SemaphoreSettings)
@@ -94,7 +93,6 @@ class TokensOfSlots(Judge):
         self._of: dict[str, int] = {}
 
     def spawned(self, machine: Machine, child: Child) -> None:
-        """Receive the token of a hook of on_acquire or of the run child."""
         context = child.started.context
         if not child.acts:
             return

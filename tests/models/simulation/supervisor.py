@@ -96,7 +96,6 @@ class Supervisor:
 
     @property
     def contender(self) -> Contender:
-        """The one election or semaphore as it is now."""
         return self.driver.contenders.by_name[ITEM]
 
     # --- events -------------------------------------------------------------------------------------
@@ -120,7 +119,6 @@ class Supervisor:
             machine.exited()
 
     def stop(self) -> None:
-        """Receive SIGTERM."""
         self.stopping = True
         self.deliver(StopAsked())
 
@@ -132,7 +130,6 @@ class Supervisor:
             call()
 
     def child_ended(self, child: Child) -> None:
-        """Receive the end of a child of this process."""
         if self.still:
             self._backlog.append(partial(self.child_ended, child))
         elif not self.dead:
@@ -171,7 +168,6 @@ class Supervisor:
         self._carry(start, self._spawn)
 
     def start_run(self, start: StartRun) -> None:
-        """Start the run child."""
         self._carry(start, self._spawn)
 
     def kill_hook(self, kill: KillHook) -> None:
@@ -183,7 +179,6 @@ class Supervisor:
         self._carry(stop, lambda stop: self._terminate(stop.started, stop.started.run.stop_timeout_s))
 
     def write_record(self, write: WriteRecord) -> str:
-        """Write a line of the journal."""
         machine = self._machine
         if machine.doom == Doom(label_of(write), "within"):
             machine.disk.die_in(write, after=machine.dice.random() < 0.5)

@@ -24,7 +24,6 @@ class Row:
     done: tuple[a.Action, ...] = ()
 
     def text(self) -> str:
-        """Return one line of the table."""
         what = self.what if isinstance(self.what, str) else words.short(self.what)
         done = ", ".join(_done(each) for each in self.done if not isinstance(each, a.PrepareWrite))
         return f"{self.at:9.3f}  {self.who:6}  {what:58}  {done}".rstrip()

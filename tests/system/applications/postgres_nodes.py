@@ -101,7 +101,6 @@ class Connection:
         return head[:1], self._stream.read(length - 4)
 
     def close(self) -> None:
-        """Close the session."""
         self._stream.close()
         self._socket.close()
 
@@ -254,7 +253,6 @@ class Reaper:
         self._process = subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL)
 
     def close(self) -> None:
-        """End this process, because the test has ended the nodes itself."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 

@@ -80,7 +80,6 @@ class CronNode:
         self.end()
 
     def end(self) -> None:
-        """End everything on the node."""
         end_all(self._folder)
 
 

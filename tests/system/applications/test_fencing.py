@@ -56,7 +56,6 @@ class Store(ThreadingHTTPServer):
         return f'"v{self.version}"'
 
     def keep(self, content: bytes, token: str) -> None:
-        """Replace the object."""
         self.content, self.token, self.version = content, token, self.version + 1
 
 

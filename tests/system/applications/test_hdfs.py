@@ -148,7 +148,6 @@ class Cluster:
         (self._folder / what).touch()
 
     def marked(self, what: str) -> bool:
-        """Return whether this mark exists."""
         return (self._folder / what).exists()
 
     def state(self, name: str) -> str:

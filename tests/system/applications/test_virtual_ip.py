@@ -138,13 +138,11 @@ class VirtualAddress:
         return self._place(name).read_text()
 
     def close(self) -> None:
-        """End everything that runs on the machines."""
         self._exits.close()
 
 
 @pytest.fixture
 def network() -> Iterator[Network]:
-    """Yield an empty network."""
     with Network() as made:
         yield made
 

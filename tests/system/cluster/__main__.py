@@ -28,7 +28,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def add_options(parser: argparse.ArgumentParser, faults: int) -> None:
-    """Add the options of a campaign."""
     chosen = random.SystemRandom().randrange(10_000)
     parser.add_argument(
         "--faults", type=int, default=faults, metavar="N", help=f"how many (default {faults})"

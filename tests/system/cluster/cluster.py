@@ -81,8 +81,6 @@ class Cluster:
         )
 
     def leading_server(self) -> ConsulNode:
-        """Return the leading server."""
-
         def leading() -> ConsulNode | None:
             address = self.server.leader_address
             return next((server for server in self.servers.values() if server.address == address), None)

@@ -39,7 +39,6 @@ class Gap:
 
     @property
     def length_s(self) -> float:
-        """The length of the gap."""
         return self.end - self.begin
 
 

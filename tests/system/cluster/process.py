@@ -23,7 +23,6 @@ class Process(Program):
         return None if self._process is None else self._process.poll()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process."""
         assert self._process is not None and self.running, "it is running"
         os.kill(self._process.pid, number)
 

@@ -98,5 +98,4 @@ class Verdict:
 
 
 def shown(cells: Sequence[str]) -> str:
-    """Return one line of the table."""
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()

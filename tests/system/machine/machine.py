@@ -251,7 +251,6 @@ class Machine:
             stopped |= others
 
     def resume(self) -> None:
-        """Have all of its processes go on."""
         leader = psutil.Process(self.leader)
         _signal({leader, *leader.children(recursive=True)}, signal.SIGCONT)
 

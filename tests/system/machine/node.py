@@ -133,7 +133,6 @@ class Node:
         return self.wait_holds()
 
     def stop(self) -> None:
-        """Stop the unit; return when it has ended."""
         self.machine.did(f"systemctl stop {UNIT}", within_s=180.0)
 
     def wait_holds(self) -> str:

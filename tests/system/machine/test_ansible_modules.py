@@ -58,7 +58,6 @@ class Nodes:
             (bin_ / program).chmod(0o755)
 
     def play(self, playbook: list[dict[str, Any]], *options: str) -> Played:
-        """Run this playbook."""
         hosts = {
             name: {
                 "ansible_connection": "local",

@@ -35,7 +35,6 @@ def never_two(trio: Trio) -> Iterator[None]:
 
 
 def others(trio: Trio, *left_out: str) -> list[str]:
-    """Return the other nodes, by their names."""
     return sorted(set(trio.machines) - {*left_out})
 
 

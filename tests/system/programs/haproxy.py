@@ -47,7 +47,6 @@ class HAProxy(Program):
         config.write_text(filled_in(EXAMPLE.read_text(), port, nodes, item, self._admin))
 
     def start(self) -> None:
-        """Start it, and return when it listens."""
         super().start()
         until(self._listens, f"HAProxy listens\n{self.log}")
 

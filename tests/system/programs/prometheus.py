@@ -93,7 +93,6 @@ class Prometheus(Program):
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
 
     def start(self) -> None:
-        """Start it, and return when it answers."""
         super().start()
         until(self._ready, "Prometheus is ready")
 

@@ -27,12 +27,10 @@ class Alertmanager(Program):
         (folder / "alertmanager.yml").write_text(ROUTE)
 
     def start(self) -> None:
-        """Start it, and return when it listens."""
         super().start()
         until(lambda: "Listening" in self.log, f"Alertmanager listens: {self.log}")
 
     def alerts(self) -> list[dict[str, Any]]:
-        """Return the alerts that go on."""
         with urllib.request.urlopen(f"{self.url}api/v2/alerts", timeout=PATIENCE_S) as answer:
             found: list[dict[str, Any]] = json.load(answer)
         return found

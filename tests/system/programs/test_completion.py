@@ -81,7 +81,6 @@ class User(Terminal):
         return until(shown, f"{wanted} in {self.shown(since)!r}")
 
     def wait_for_shown(self, text: str, since: int) -> None:
-        """Wait until the text is on the screen."""
         until(lambda: text in self.shown(since), f"{text!r} in {self.text[-2000:]!r}")
 
     def shown(self, since: int) -> str:

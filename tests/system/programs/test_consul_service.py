@@ -32,7 +32,6 @@ class Catalog:
         self._apart = apart
 
     def passing(self, service: str) -> set[str]:
-        """Return the nodes on which the service is healthy."""
         return self._listed(f"/health/service/{service}?passing")
 
     def known(self, service: str) -> set[str]:

@@ -28,12 +28,10 @@ class Series:
 
     @property
     def second(self) -> float:
-        """The median of the second third."""
         return statistics.median(self._third(1))
 
     @property
     def last(self) -> float:
-        """The median of the last third."""
         return statistics.median(self._third(2))
 
     @property

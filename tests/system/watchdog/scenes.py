@@ -144,7 +144,6 @@ SCENES = (
 
 
 def run(scene: Scene, lab: Lab) -> Verdict:
-    """Play the scene, and judge it."""
     with lab.duel() as duel:
         duel.begin(scene.settings(duel.key))
         scene.play(duel)

@@ -47,7 +47,6 @@ def daemon() -> Iterator[CannedDaemon]:
 
 @pytest.fixture
 def fleet_daemon(daemon: CannedDaemon) -> CannedDaemon:
-    """Return that daemon as a part of a fleet."""
     said(daemon)["consul"]["fleet"] = "consul-supervisor"
     daemon.fleet = fleet()
     return daemon
