@@ -1,4 +1,4 @@
-"""Every answer of Consul to every request has a defined outcome."""
+"""Every answer of Consul to every request has a defined outcome, and the core goes on after each of them."""
 
 import json
 from typing import get_args

@@ -7,6 +7,7 @@ import pytest
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.lease import lease_of
+from supervisor.core.lock.election import ElectionLock
 from tests.unit.core import play as p
 
 DELAY_S = 2.0
@@ -44,6 +45,17 @@ def test_a_preferred_node_that_takes_the_key_ends_the_wait() -> None:
     assert tried_at(play) == []
 
 
+def test_each_time_that_the_key_is_free_it_waits_anew() -> None:
+    play = p.behind(acquire_delay_s=DELAY_S)
+    play.does(1.0, p.WATCH, FREE_AGAIN, "watch 12")
+    play.does(2.9, "read")
+    play.does(2.95, p.WATCH, replace(p.RIVAL, index=13, modify_index=13, lock_index=4), "watch 13")
+    play.does(3.5, p.WATCH, replace(FREE_AGAIN, index=14, modify_index=14, lock_index=4), "watch 14")
+    lock = play.contender.lock
+    assert isinstance(lock, ElectionLock)
+    assert lock.try_at >= 3.5 + DELAY_S
+
+
 def test_after_a_crash_the_delay_comes_on_top_of_the_lock_delay() -> None:
     play = p.behind(acquire_delay_s=DELAY_S)
     play.does(1.0, p.WATCH, FREE_AGAIN, "watch 12")
@@ -62,6 +74,13 @@ def test_a_node_that_starts_leaves_it_as_well() -> None:
     assert tried_at(play) == [pytest.approx(0.1 + DELAY_S)]
 
 
+def test_a_key_that_has_been_free_for_longer_is_tried_for_at_once() -> None:
+    play = p.beginning(acquire_delay_s=DELAY_S)
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(5.0, p.CREATE, o.Created("s"), "read")
+    play.does(5.1, p.READ, p.FREE, "acquire s")
+
+
 @pytest.mark.parametrize(("delay_s", "tries_at"), [(0.0, 1.0), (5.0, 5.2)])
 def test_another_acquire_delay_of_the_file_counts_at_once(delay_s: float, tries_at: float) -> None:
     play = p.waiting(acquire_delay_s=DELAY_S)
@@ -78,11 +97,21 @@ def test_a_holder_goes_on_with_another_acquire_delay() -> None:
     assert play.contender.settings == p.contender(acquire_delay_s=DELAY_S)
 
 
+def test_a_change_while_another_holds_counts_for_the_next_free_key() -> None:
+    play = p.behind(acquire_delay_s=DELAY_S)
+    play.happens(0.5, e.SettingsChanged("n", p.contender(acquire_delay_s=0.0)))
+    play.does(1.0, p.WATCH, FREE_AGAIN, "acquire s, watch 12")
+
+
 def test_the_failover_time_counts_it() -> None:
     usual, delayed = p.contender(), p.contender(acquire_delay_s=DELAY_S)
     assert lease_of(usual).failover_s == 2 * 9.0 + 30.0
     assert lease_of(delayed).failover_s == 2 * 9.0 + 30.0 + DELAY_S
     assert replace(lease_of(delayed), acquire_delay_s=0.0) == lease_of(usual), "it is no part of the lease"
+
+
+def test_the_lock_delay_of_the_holder_is_asked_for_as_always() -> None:
+    assert p.behind(acquire_delay_s=DELAY_S).times(p.INFO) == [0.2]
 
 
 def test_a_key_is_tried_for_only_in_the_state_that_the_settings_name() -> None:

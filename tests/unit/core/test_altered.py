@@ -11,7 +11,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.machines.session import ALTERED_RETRY_S
-from supervisor.core.settings import SessionSettings
+from supervisor.core.settings import SemaphoreSettings, SessionSettings
 from tests.unit.core import play as p
 
 ALTERED = o.SessionAltered("lock-delay 15 s instead of 30 s")
@@ -94,6 +94,26 @@ def test_an_altered_session_that_is_shown_as_the_holder_begins_no_tenure() -> No
     play = unverified()
     play.does(0.3, p.WATCH, replace(p.OURS, session="s"), "destroy s, watch 7")
     assert not play.times(a.StartHook)
+
+
+def test_the_verification_of_a_session_does_not_move_the_next_renewal() -> None:
+    play = unverified()
+    play.does(0.2, p.RENEW, o.SessionAlive(), "acquire s")
+    play.on(0.3, p.ACQUIRE, o.LostRace())
+    assert play.contender.session.renew.due_at == pytest.approx(0.1 + 4.5)
+
+
+def test_a_contender_for_a_slot_does_not_join_the_line_with_an_altered_session() -> None:
+    settings = SemaphoreSettings(
+        "n", "p/.lock", b"{}", SessionSettings("ours", 9.0, 30.0, "delete"), on_lose=(p.DOWN,), limit=1
+    )
+    play = p.Play(settings)
+    play.verifies = False
+    play.does(0.0, "create, watch 0 consistently")
+    play.on(0.1, p.CREATE, o.Created("s"))
+    play.on(0.1, r.WatchSlots, o.SlotsView(5))
+    play.does(0.2, p.RENEW, ALTERED, "destroy s")
+    assert not play.times(r.JoinSemaphore)
 
 
 def test_a_holder_whose_session_was_altered_runs_on_lose_before_the_release() -> None:

@@ -11,7 +11,7 @@ from supervisor.core import outcomes as o
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX, ElectionLock
-from tests.unit.core.play import ACQUIRE, OURS, READ, RIVAL, WATCH, WON, Play, behind
+from tests.unit.core.play import ACQUIRE, CREATE, INFO, OURS, READ, RIVAL, WATCH, WON, Play, behind, contender
 
 OTHER = o.KeyView(9000, "other", b"them", 3, 9000, 4)
 GUARD_S = 15.002  # the lock-delay of ``behind``'s rival, and Consul's slack
@@ -80,6 +80,12 @@ def test_a_contender_that_never_lost_a_race_tries_at_once() -> None:
     play.does(1.0, WATCH, free, watched_by_us(free))
 
 
+def test_a_contender_whose_hash_is_below_its_attempt_probability_tries_at_once() -> None:
+    play = one_of_many(0.25, 0.2, 0.25)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched_by_us(free))
+
+
 def test_a_contender_whose_hash_is_above_its_attempt_probability_backs_off_for_milliseconds() -> None:
     play = one_of_many(0.25, 0.45, 0.55)
     free, lagged_s = freed(play), lag_s(play)
@@ -87,6 +93,15 @@ def test_a_contender_whose_hash_is_above_its_attempt_probability_backs_off_for_m
     assert play.deadline == pytest.approx(1.0 + wait_s(play))
     assert 0.013 < lagged_s + wait_s(play) < 0.017
     play.does(play.deadline, "acquire s")
+
+
+def test_a_key_that_a_rival_takes_during_the_back_off_is_not_tried_for() -> None:
+    play = one_of_many(0.25, 0.45, 0.55)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched(free))
+    play.does(1.005, WATCH, OTHER, f"{watched(OTHER)}, info other")
+    play.passes(9.0)
+    assert play.times(ACQUIRE) == []
 
 
 def test_the_hash_is_another_each_time_that_the_key_is_free() -> None:
@@ -99,6 +114,18 @@ def test_the_hash_is_another_each_time_that_the_key_is_free() -> None:
     free = freed(play)
     play.does(2.0, WATCH, free, watched(free))
     assert 2.0 < play.deadline < 2.02
+
+
+def test_a_contender_whose_session_comes_late_does_not_back_off() -> None:
+    """When the session comes, the key has been free for longer than any back-off."""
+    play, rival = Play(contender()), held(0.9)
+    play.contender = with_attempt_probability(play, backoff.ATTEMPT_PROBABILITY_MIN)
+    play.does(0.0, "create, watch 0 consistently")
+    play.does(0.1, WATCH, rival, f"{watched(rival)}, info rival")
+    play.does(0.15, INFO, o.SessionInfo(15.0), "")
+    free = freed(play)
+    play.does(0.2, WATCH, free, watched(free))
+    play.does(0.4, CREATE, o.Created("s"), "acquire s")
 
 
 def test_a_contender_that_will_back_off_delays_its_watch_by_less_than_its_back_off() -> None:
@@ -146,8 +173,32 @@ def test_a_rival_that_is_first_during_the_back_off_decreases_the_attempt_probabi
     assert attempt_probability(play) == 0.0625
 
 
+def test_a_rival_that_rewrites_its_value_decreases_the_attempt_probability_once() -> None:
+    play = one_of_many(0.25, 0.5)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched(free))
+    play.does(1.005, WATCH, OTHER, f"{watched(OTHER)}, info other")
+    rewritten = replace(OTHER, index=9001, modify_index=9001)
+    play.does(1.02, WATCH, rewritten, watched(rewritten))
+    assert attempt_probability(play) == 0.0625
+
+
+def test_a_release_that_was_not_seen_keeps_the_attempt_probability() -> None:
+    play = one_of_many(0.25, 0.5)
+    play.does(1.0, WATCH, OTHER, f"{watched(OTHER)}, info other")
+    assert attempt_probability(play) == 0.25
+
+
 def test_the_attempt_probability_has_a_minimum() -> None:
     assert backoff.decrease(backoff.ATTEMPT_PROBABILITY_MIN) == backoff.ATTEMPT_PROBABILITY_MIN
+
+
+def test_an_attempt_that_the_lock_delay_refuses_is_no_lost_race() -> None:
+    play = behind()
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched_by_us(free))
+    play.does(1.01, ACQUIRE, o.LockDelayed(), "")
+    assert attempt_probability(play) == 1.0
 
 
 @pytest.mark.parametrize(("ok", "after"), [(True, 1.0), (False, 0.0625)], ids=["held", "failed"])
@@ -164,6 +215,15 @@ def test_a_tenure_resets_the_attempt_probability_unless_on_acquire_failed(ok: bo
 
 
 # --- while a lock-delay may last -------------------------------------------------------------------------
+
+
+def test_a_contender_with_the_lowest_attempt_probability_tries_when_its_back_off_ends() -> None:
+    play = one_of_many(backoff.ATTEMPT_PROBABILITY_MIN, 0.9)
+    free = freed(play)
+    play.does(1.0, WATCH, free, watched(free))
+    assert play.contender.lock.opens_at == 1.0 - LAG_S_MAX
+    assert 0.08 - LAG_S_MAX < wait_s(play) < backoff.BACKOFF_MAX_S - LAG_S_MAX
+    play.does(play.deadline, "acquire s")
 
 
 def test_after_a_refusal_the_next_attempt_waits_for_lock_delay_and_back_off() -> None:
@@ -224,3 +284,8 @@ def test_hashes_are_spread_evenly_over_contenders_and_over_indexes() -> None:
     for hashes in (of_spreads, of_indexes):
         for tenth in range(10):
             assert 300 < sum(tenth / 10 <= each < (tenth + 1) / 10 for each in hashes) < 500
+
+
+def test_the_longest_back_off_is_that_of_the_lowest_attempt_probability() -> None:
+    assert backoff.backoff_s(backoff.ATTEMPT_PROBABILITY_MIN, 1.0) == pytest.approx(backoff.BACKOFF_MAX_S)
+    assert backoff.BACKOFF_MAX_S < 0.1 < 1.2 * backoff.BACKOFF_MAX_S

@@ -8,6 +8,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.contender.lifecycle import REJOIN_DELAY_MAX_S
+from supervisor.core.outcomes import Refused
 from tests.unit.core import play as p
 
 
@@ -56,6 +57,13 @@ def test_a_waiting_retry_of_on_change_sets_no_deadline_during_a_stop() -> None:
     for second in range(1, 4):
         play.happens(0.6 + second, e.Tick())
         assert play.deadline > 0.6 + second
+
+
+def test_a_release_that_consul_refuses_for_good_is_followed_by_the_destroy() -> None:
+    play = p.holding(on_lose=())
+    play.happens(1.0, e.StopAsked())
+    play.does(1.1, p.RELEASE, Refused("413"), "")
+    play.does(1.4, "destroy s")
 
 
 def test_without_a_ttl_an_unanswered_create_is_not_repeated_at_once() -> None:

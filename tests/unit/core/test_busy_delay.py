@@ -86,12 +86,28 @@ def test_a_race_that_was_lost_no_longer_counts() -> None:
     assert node.tried() == ["one", "two"]
 
 
+def test_each_lock_that_is_held_counts() -> None:
+    node = leading(item("two"), item("three"))
+    node.waits("two", p.FREE)
+    node.does(e.Tick(), node.lock("two").try_at)
+    node.answers("two", p.ACQUIRE, p.WON, 1.2)
+    node.waits("three", p.FREE, 1.2)
+    assert 1.2 + BUSY_S < node.lock("three").try_at <= 1.2 + 2 * BUSY_S
+
+
 @pytest.mark.parametrize(("groups", "counts"), [(("a", "a"), 1), (("a", "b"), 0), (("a", ""), 1)])
 def test_with_a_group_its_locks_alone_count(groups: tuple[str, str], counts: int) -> None:
     first, second = groups
     node = leading(item("two", group=second), group=first)
     node.waits("two", p.FREE)
     assert node.lock("two").held == counts
+
+
+def test_a_lock_changes_its_group_with_the_file() -> None:
+    node = leading(item("two", group="b"), group="a")
+    node.does(e.SettingsChanged("one", item("one", group="b")), 0.3)
+    node.waits("two", p.FREE, 0.4)
+    assert node.lock("two").held == 1
 
 
 def test_a_slot_counts_as_well() -> None:
@@ -106,3 +122,9 @@ def test_the_target_of_a_hand_over_does_not_wait() -> None:
     assert node.tried() == ["one", "two"]
     lock = node.lock("two")
     assert lock.beside(5, "s-two").try_at == lock.try_at < lock.beside(5, "another").try_at
+
+
+def test_without_a_busy_delay_nothing_waits() -> None:
+    node = leading(item("two", busy_delay_s=0.0))
+    node.waits("two", p.FREE)
+    assert node.tried() == ["one", "two"] and node.lock("two").held == 0

@@ -81,6 +81,15 @@ def test_a_check_that_a_reload_adds_begins_at_once() -> None:
     assert healths.new_health(p.contender()).after(health).deadline == NEVER
 
 
+def test_a_check_gets_the_leader_that_was_observed_last() -> None:
+    play = checked()
+    result(play, 0.3, "", ok=True)
+    play.on(0.4, p.WATCH, p.RIVAL)
+    play.passes(5.0)
+    first, second = (x.context for _, x in play.log if isinstance(x, a.StartHook) and x.hook == CHECK.hook)
+    assert (first.leader, second.leader) == (None, b"them")
+
+
 def test_a_failure_restarts_the_count_of_successes() -> None:
     play = checked()
     result(play, 0.3, "", ok=True)
@@ -141,3 +150,8 @@ def test_an_adopted_holder_goes_on_before_its_check_has_risen() -> None:
     play.does(0.2, p.READ, p.OURS, "holding")
     result(play, 0.3, "", ok=False)
     assert play.role == "holding"
+
+
+def test_a_stop_ends_a_check_that_runs() -> None:
+    play = checked()
+    play.hears(0.5, e.StopAsked(), "kill check")

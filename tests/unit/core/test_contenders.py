@@ -12,7 +12,7 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contenders import Contenders, Successor
 from supervisor.core.machines.session import Stage
-from tests.unit.core.play import contender
+from tests.unit.core.play import RIVAL, contender, hook
 
 
 def node(*names: str, spread: float = 0.0, **more: Any) -> Contenders:
@@ -40,6 +40,48 @@ def test_an_answer_reaches_the_election_that_sent_the_request() -> None:
     assert both.by_name["one"] is untouched
 
 
+def test_the_end_of_a_hook_reaches_the_election_that_began_it() -> None:
+    both = node("one", "two", contend=False, on_acquire=(), on_lose=(), on_change=(hook("told"),))
+    begun = both.step(e.Tick(), 0.0)
+    started = [
+        action
+        for watch in begun
+        if isinstance(watch, req.WatchKey)
+        for action in both.step(e.Answered(watch, RIVAL), 0.1)
+        if isinstance(action, a.StartHook)
+    ]
+    both.step(e.HookEnded(started[1], ok=True), 0.2)
+    assert both.by_name["two"].change.idle and not both.by_name["one"].change.idle
+
+
+def has_session(both: Contenders, create: req.CreateSession, at: float) -> None:
+    """Answer that the session was created, and that it is as requested."""
+    for action in both.step(e.Answered(create, o.Created(f"s-{create.item}")), at):
+        if isinstance(action, req.RenewSession):
+            both.step(e.Answered(action, o.SessionAlive()), at)
+
+
+def test_a_tick_reaches_the_elections_whose_deadline_has_come() -> None:
+    """The sessions are created one second apart, and so are their renewals."""
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    for create, at in zip([r for r in begun if isinstance(r, req.CreateSession)], (0.0, 1.0), strict=True):
+        has_session(both, create, at)
+    assert both.deadline() == 4.5
+    assert names_of(both.step(e.Tick(), 4.5)) == ["one"]
+    assert both.deadline() == 5.5
+    assert names_of(both.step(e.Tick(), 5.5)) == ["two"]
+    assert both.deadline() == inf
+
+
+def test_a_late_tick_reaches_each_election_once() -> None:
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    for create in [r for r in begun if isinstance(r, req.CreateSession)]:
+        has_session(both, create, 0.1)
+    assert names_of(both.step(e.Tick(), 60.0)) == ["one", "two"]
+
+
 def test_a_deadline_that_moved_away_and_back_is_met() -> None:
     one = node("one", contend=False, on_acquire=(), on_lose=())
     watch = one.step(e.Tick(), 0.0)[0]
@@ -51,6 +93,17 @@ def test_a_deadline_that_moved_away_and_back_is_met() -> None:
     assert one.deadline() == inf
     one.step(e.Answered(again, o.Denied("")), 1.6)
     assert one.deadline() == 2.1
+
+
+def test_a_stop_reaches_all_elections_and_is_complete_when_all_have_stopped() -> None:
+    both = node("one", "two")
+    begun = both.step(e.Tick(), 0.0)
+    assert both.step(e.StopAsked(), 1.0) == []
+    creates = [r for r in begun if isinstance(r, req.CreateSession)]
+    both.step(e.Answered(creates[0], o.Unknown("")), 2.0)
+    assert not both.stopped
+    both.step(e.Answered(creates[1], o.Unknown("")), 2.1)
+    assert both.stopped and both.deadline() == inf
 
 
 def test_the_list_of_deadlines_does_not_grow_with_the_events() -> None:
@@ -70,6 +123,17 @@ def test_the_list_of_deadlines_does_not_grow_with_the_events() -> None:
             watch = one.step(e.Tick(), second + 0.5)[0]
             one.deadline()
         assert len(one._due) <= 2
+
+
+def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
+    retries = []
+    for spread in (0.0, 0.5):
+        one = node("one", spread=spread)
+        create = one.step(e.Tick(), 0.0)[0]
+        assert isinstance(create, req.CreateSession)
+        one.step(e.Answered(create, o.Unknown("")), 1.0)
+        retries.append(one.deadline())
+    assert retries == [1.5, 1.75]
 
 
 def test_a_successor_begins_when_its_predecessor_has_wound_up() -> None:

@@ -28,6 +28,15 @@ def test_a_free_key_is_acquired(free: o.KeyView) -> None:
     play.ends(1.0, "holding")
 
 
+def test_the_token_is_the_modify_index_and_the_contact_the_send_time_of_the_acquire() -> None:
+    play = p.acquiring()
+    context = play.last(a.StartHook).context
+    assert (context.fencing_token, context.session, context.lock_index) == (7, "s", 2)
+    assert (context.leader, context.rival_at) == (b"me", None)
+    assert play.contender.tenure is not None
+    assert play.contender.tenure.contact == 0.2
+
+
 NOTICE = "notice: the key belongs to another program and is left alone"
 
 
@@ -40,9 +49,30 @@ def test_a_key_of_another_program_is_left_alone_until_it_is_gone() -> None:
     assert play.contender.lock.opens_at == 6.0, "the back-off of every waiter begins now"
 
 
+def test_a_free_key_that_another_program_takes_before_the_session_exists_is_left_alone() -> None:
+    play = p.beginning()
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(0.2, p.WATCH, FOREIGN, f"watch 12, {NOTICE}")
+    play.does(0.3, p.CREATE, o.Created("s"), "")
+
+
+def test_a_read_that_shows_data_of_another_program_ends_the_attempts() -> None:
+    play = p.beginning()
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(1.1, p.CREATE, o.Created("s"), "read")
+    play.does(1.2, p.READ, FOREIGN, NOTICE)
+
+
 def test_a_key_that_a_rival_holds_is_a_lock_with_any_flags() -> None:
     play = p.beginning()
     play.does(0.1, p.WATCH, replace(FOREIGN, session="rival"), "watch 12, info rival")
+
+
+def test_a_holder_goes_on_when_a_put_changes_the_flags_of_its_key() -> None:
+    """A plain PUT changes the value and the flags of a key, and not its holder."""
+    play = p.holding()
+    play.does(3.0, p.WATCH, o.KeyView(9, "s", b"theirs", 3, 9, 0, foreign_flags=42), "watch 9 consistently")
+    assert play.role == "holding" and not play.contender.told_notice
 
 
 PUT = o.KeyView(9, "s", b"put", 3, 9, 0)
@@ -68,6 +98,16 @@ def test_a_value_that_another_program_writes_is_replaced_at_most_once_a_minute()
         for request in [each for each in play.under_way if isinstance(each, p.READ | p.RENEW)]:
             play.on(play.now, type(request), PUT if isinstance(request, p.READ) else o.SessionAlive())
     assert play.times(r.Rewrite) == [3.3, 3.4 + REPAIR_S] and play.role == "holding"
+
+
+def test_an_answer_that_began_before_the_repair_may_show_the_former_value() -> None:
+    play = p.holding()
+    play.does(3.2, "read")
+    play.on(3.3, p.WATCH, PUT)
+    play.on(3.4, r.Rewrite, o.Done())
+    play.on(3.5, p.READ, PUT)
+    play.passes(70.0)
+    assert not play.contender.told_notice and play.times(r.Rewrite) == [3.3]
 
 
 def test_a_repair_without_an_answer_is_repeated() -> None:
@@ -97,6 +137,26 @@ def test_a_key_that_may_be_a_lock_is_no_value(change: dict[str, Any]) -> None:
     assert NEVER_LOCKED.was_never_locked and not replace(NEVER_LOCKED, **change).was_never_locked
 
 
+def test_news_of_a_free_key_waits_for_the_session() -> None:
+    play = p.beginning()
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(1.0, p.CREATE, o.Created("s"), "acquire s")
+
+
+def test_news_older_than_a_second_is_read_again_before_an_attempt() -> None:
+    play = p.beginning()
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(1.1, p.CREATE, o.Created("s"), "read")
+    play.does(1.2, p.READ, p.FREE, "acquire s")
+
+
+def test_the_age_of_a_read_counts_from_its_request() -> None:
+    play = p.beginning()
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(1.1, p.CREATE, o.Created("s"), "read")
+    play.does(2.2, p.READ, p.FREE, "read")
+
+
 # --- refused -------------------------------------------------------------------------------------------
 
 
@@ -118,6 +178,31 @@ def test_the_next_attempt_comes_as_soon_as_the_lock_delay_ends() -> None:
     assert play.times(p.ACQUIRE) == [10.0, 25.002]
 
 
+def test_a_node_that_starts_within_a_lock_delay_tries_once_a_second() -> None:
+    """The node has not seen when the delay began, and must not wait for a whole one of its own."""
+    play = p.trying()
+    began_at = play.times(p.ACQUIRE)[0]
+    play.does(began_at + 0.01, p.ACQUIRE, o.LockDelayed(), "")
+    for _ in range(3):
+        play.does(play.deadline, "read")
+        play.does(play.now, p.READ, p.FREE, "")
+        play.does(play.deadline, "acquire s")
+        play.does(play.now + 0.01, p.ACQUIRE, o.LockDelayed(), "")
+    assert play.now < began_at + 4.0
+
+
+def test_after_the_lock_delay_the_attempt_is_repeated_once_a_second() -> None:
+    play = p.behind(ttl_s=None)
+    refused_at_10(play)
+    play.passes(25.0)
+    for _ in range(3):
+        play.does(play.deadline, "acquire s")
+        play.does(play.now + 0.01, p.ACQUIRE, o.LockDelayed(), "")
+        play.does(play.deadline, "read")
+        play.does(play.now, p.READ, FREE_AGAIN, "")
+    assert play.times(p.ACQUIRE) == pytest.approx([10.0, 25.002, 26.012, 27.022])
+
+
 @pytest.mark.parametrize("info", [o.SessionInfo(None), p.SILENCE], ids=["none", "silence"])
 def test_an_unknown_lock_delay_is_taken_to_be_our_own(info: o.Outcome) -> None:
     play = p.waiting()
@@ -128,6 +213,27 @@ def test_an_unknown_lock_delay_is_taken_to_be_our_own(info: o.Outcome) -> None:
     play.passes(30.5)
     assert play.times(p.READ) == []
     play.does(30.602, "read")
+
+
+def test_the_lock_delay_of_a_holder_is_requested_once() -> None:
+    play = p.behind()
+    play.does(1.0, p.WATCH, o.KeyView(10, "rival", b"new", 3, 10, 3), "watch 10")
+    play.does(2.0, p.WATCH, o.KeyView(11, "other", b"other", 3, 11, 4), "watch 11, info other")
+    play.does(2.1, p.INFO, p.FORBIDDEN, "")
+    play.does(2.6, "info other")
+
+
+def test_a_lost_race_is_followed_by_a_read_of_the_key() -> None:
+    play = p.trying()
+    play.does(0.3, p.ACQUIRE, o.LostRace(), "read")
+    play.does(0.4, p.READ, p.RIVAL, "info rival")
+    play.does(0.5, p.WATCH, p.RIVAL, "watch 9")
+
+
+def test_a_key_that_is_free_again_after_a_lost_race_is_tried_for() -> None:
+    play = p.trying()
+    play.does(0.3, p.ACQUIRE, o.LostRace(), "read")
+    play.does(0.4, p.READ, FREE_AGAIN, "acquire s")
 
 
 def test_a_key_that_is_shown_as_free_and_refused_is_tried_for_once_a_second() -> None:
@@ -192,6 +298,14 @@ def test_a_lock_won_by_a_node_that_may_no_longer_hold_is_released(why: str) -> N
     unwelcome(play, why)
     assert "release s" in p.Play.says(play.on(0.3, p.ACQUIRE, p.WON))
     assert "destroy s" in p.Play.says([*play.on(0.4, p.RELEASE, o.Done()), *play.happens(0.7, e.Tick())])
+    assert not play.times(a.StartHook)
+
+
+@pytest.mark.parametrize("why", UNWELCOME)
+def test_a_lock_won_late_by_a_node_that_may_no_longer_hold_is_released(why: str) -> None:
+    play = p.trying()
+    unwelcome(play, why)
+    assert "release s" in p.Play.says([*play.on(3.2, p.ACQUIRE, p.SILENCE), *play.on(3.3, p.WATCH, p.OURS)])
     assert not play.times(a.StartHook)
 
 
@@ -261,6 +375,21 @@ def test_a_watch_that_wakes_without_change_is_rearmed_five_times_then_once_a_sec
     play.does(4.3, p.WATCH, o.KeyView(11, "rival", b"new", 3, 10, 3), "watch 11")
 
 
+def test_a_watch_whose_wait_ran_out_is_rearmed_at_once() -> None:
+    play = p.behind()
+    for now in (31.0, 62.0, 93.0, 124.0, 155.0, 186.0, 217.0):
+        play.passes(now - 0.1)
+        play.does(now, p.WATCH, p.RIVAL, "watch 9")
+
+
+def test_a_watch_without_an_answer_begins_anew() -> None:
+    play = p.behind()
+    play.does(1.0, p.WATCH, p.SILENCE, "")
+    play.does(1.5, "watch 0 consistently")
+    play.does(1.6, p.WATCH, p.FORBIDDEN, "")
+    play.does(2.1, "watch 0 consistently")
+
+
 def test_an_index_that_fell_is_followed_by_a_consistent_watch() -> None:
     """The server lags behind, or its state was restored, so a consistent answer must decide."""
     play = p.behind()
@@ -276,3 +405,30 @@ def test_a_holders_watch_is_consistent_and_begins_at_the_index_of_the_tenure() -
 
 
 # --- stopping -----------------------------------------------------------------------------------------------
+
+
+def test_an_observer_has_no_session_and_stops_at_once() -> None:
+    play = p.Play(p.contender(contend=False, on_acquire=(), on_lose=()))
+    play.does(0.0, "watch 0 consistently")
+    play.does(0.1, p.WATCH, p.FREE, "watch 5")
+    play.does(0.2, p.WATCH, p.RIVAL, "watch 9")
+    assert play.role == "observer"
+    play.hears(1.0, e.StopAsked(), "stopped, finished")
+
+
+def test_a_contender_stopped_before_it_began_sends_nothing() -> None:
+    play = p.Play(p.contender())
+    play.hears(0.0, e.StopAsked(), "stopped, finished")
+
+
+def test_a_holder_stops_in_order() -> None:
+    play = p.holding()
+    play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.4, p.READ, p.OURS, "")
+    play.does(3.5, p.RENEW, o.SessionAlive(), "")
+    play.ends(4.0, "release s, waiting")
+    play.does(4.1, p.RELEASE, o.Done(), "")
+    play.passes(5.0)
+    assert play.role == "stopped" and play.last(a.Finished).clean

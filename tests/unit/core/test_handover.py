@@ -10,6 +10,7 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as req
 from supervisor.core.lock.handover import HANDOVER_S, hint_for, hinted_session
 from tests.unit.core import play as p
+from tests.unit.core.slot_play import holding as holding_a_slot
 
 TARGET = "target"
 DELAY_S = 2.0
@@ -21,6 +22,12 @@ def handed_over(to: str = TARGET) -> o.KeyView:
 
 
 # --- the hint ----------------------------------------------------------------------------------------
+
+
+def test_a_hint_names_its_target() -> None:
+    session = "0fb3cba9-26e7-4cbb-9b4b-6e1a3c5b2c11"
+    assert hinted_session(hint_for(session)) == session
+    assert hint_for("s") == b'{"consul-supervisor":{"handover_to":"s"}}'
 
 
 @pytest.mark.parametrize(
@@ -66,6 +73,10 @@ def test_the_release_leaves_the_hint_behind() -> None:
     assert play.prepared[-1].value == hint_for(TARGET)  # type: ignore[attr-defined]
 
 
+def test_without_a_target_the_release_leaves_the_value_as_it_is() -> None:
+    assert releasing(p.holding(), "").value == b"me"
+
+
 def test_a_release_without_an_answer_is_repeated_with_the_hint() -> None:
     play = p.holding()
     releasing(play, TARGET)
@@ -73,6 +84,25 @@ def test_a_release_without_an_answer_is_repeated_with_the_hint() -> None:
     play.passes(5.0)
     releases = [action for _, action in play.log if isinstance(action, req.Release)]
     assert [release.value for release in releases] == [hint_for(TARGET)] * 2
+
+
+def test_on_lose_runs_to_its_end_before_the_hint_is_written() -> None:
+    play = p.holding()
+    play.hears(2.0, e.StepDownAsked("n", 60.0, TARGET), "start down#1: step-down, losing")
+    assert play.times(p.RELEASE) == []
+
+
+def test_a_node_that_does_not_hold_takes_no_notice() -> None:
+    play = p.behind()
+    play.hears(1.0, e.StepDownAsked("n", 60.0, TARGET), "")
+    assert not play.contender.session.handover_to
+
+
+def test_a_later_session_hands_nothing_over() -> None:
+    play = p.holding()
+    releasing(play, TARGET, for_s=0.0)
+    play.passes(3.9)
+    assert play.contender.session.handover_to is None
 
 
 def test_a_hint_of_before_is_not_left_behind_again() -> None:
@@ -83,6 +113,15 @@ def test_a_hint_of_before_is_not_left_behind_again() -> None:
     play.on(1.2, p.ACQUIRE, p.SILENCE)
     release = play.last(p.RELEASE)
     assert isinstance(release, req.Release) and release.value == b"me"
+
+
+def test_a_slot_is_not_handed_over() -> None:
+    play = holding_a_slot()
+    before = play.contender.settings.value
+    play.happens(play.now, e.StepDownAsked("n", 60.0, TARGET))
+    play.passes(play.now + 5.0)
+    assert not any(hint_for(TARGET) == getattr(action, "value", b"") for _, action in play.log)
+    assert play.contender.settings.value == before
 
 
 # --- the others ------------------------------------------------------------------------------------------
@@ -106,6 +145,22 @@ def test_a_target_that_does_not_act_costs_ten_seconds() -> None:
     play.does(1.0 + HANDOVER_S, "acquire s")
 
 
+def test_the_time_counts_from_when_this_node_saw_the_key_free() -> None:
+    """Another hint on a free key prolongs nothing, even from another writer."""
+    play = p.behind()
+    play.does(1.0, p.WATCH, handed_over(), "watch 12")
+    later = replace(handed_over("other"), index=13, modify_index=13)
+    play.happens(9.0, e.Answered(play.pending(p.WATCH), later))
+    play.passes(1.0 + HANDOVER_S + 0.5)
+    assert play.times(p.ACQUIRE) == [pytest.approx(1.0 + HANDOVER_S)]
+
+
+def test_who_is_not_preferred_leaves_it_for_its_acquire_delay_after_that() -> None:
+    play = p.behind(acquire_delay_s=DELAY_S)
+    play.does(1.0, p.WATCH, handed_over(), "watch 12")
+    assert play.contender.lock.try_at == 1.0 + HANDOVER_S + DELAY_S
+
+
 def test_a_lock_delay_that_refuses_the_try_costs_no_second_time() -> None:
     play = p.behind()
     play.does(1.0, p.WATCH, handed_over(), "watch 12")
@@ -117,7 +172,46 @@ def test_a_lock_delay_that_refuses_the_try_costs_no_second_time() -> None:
     assert play.contender.lock.try_at == pytest.approx(1.0 + 15.0, abs=0.01)
 
 
+def test_a_node_that_starts_leaves_the_key_as_well() -> None:
+    """The node has no session yet, so the hint cannot name it."""
+    play = p.beginning()
+    play.does(0.1, p.WATCH, handed_over(), "watch 12")
+    play.does(0.2, p.CREATE, o.Created("s"), "")
+    play.passes(HANDOVER_S)
+    assert play.times(p.ACQUIRE) == []
+    play.passes(HANDOVER_S + 0.5)
+    assert play.times(p.ACQUIRE) == [pytest.approx(0.1 + HANDOVER_S)]
+
+
+def test_the_holder_that_handed_over_leaves_it_too_without_a_rest() -> None:
+    play = p.holding()
+    releasing(play, TARGET, for_s=0.0)
+    play.on(3.1, p.RELEASE, o.Done())
+    play.happens(3.2, e.Answered(play.pending(p.WATCH), handed_over()))
+    assert play.contender.lock.try_at == 3.2 + HANDOVER_S
+
+
+def test_a_key_that_is_gone_is_handed_over_to_nobody() -> None:
+    play = p.behind()
+    play.does(
+        1.0, p.WATCH, p.ABSENT if p.ABSENT.index > 9 else replace(p.ABSENT, index=12), "acquire s, watch 12"
+    )
+
+
+def test_a_hint_of_a_holder_is_its_value_and_nothing_else() -> None:
+    """While the key has a Session its value is the leader's, even when it looks like a hint."""
+    play = p.behind()
+    play.does(1.0, p.WATCH, replace(p.RIVAL, index=11, value=hint_for(TARGET)), "watch 11")
+    assert play.contender.lock.view is not None and play.contender.lock.view.leader == hint_for(TARGET)
+
+
 # --- the target --------------------------------------------------------------------------------------------
+
+
+def test_the_target_tries_at_once() -> None:
+    play = p.behind()
+    play.does(1.0, p.WATCH, handed_over("s"), "acquire s, watch 12")
+    play.does(1.1, p.ACQUIRE, p.WON, "start up#1: acquired, acquiring")
 
 
 def test_the_target_leaves_the_key_to_nobody() -> None:
@@ -126,6 +220,21 @@ def test_the_target_leaves_the_key_to_nobody() -> None:
     lock = replace(play.contender.lock, attempt_probability=1 / 256, hold_index=9)  # type: ignore[call-arg]
     play.contender = replace(play.contender, lock=lock)
     play.does(1.0, p.WATCH, handed_over("s"), "acquire s, watch 12")
+
+
+def test_a_hint_causes_no_try_of_a_node_that_may_not_try() -> None:
+    play = p.behind()
+    play.hears(0.5, e.PauseAsked("n"), "destroy s, paused")
+    play.does(1.0, p.WATCH, handed_over("s"), "watch 12")
+    play.passes(30.0)
+    assert play.times(p.ACQUIRE) == []
+
+
+def test_a_hint_causes_no_try_while_another_holds() -> None:
+    play = p.behind()
+    play.does(1.0, p.WATCH, replace(p.RIVAL, index=11, value=hint_for("s")), "watch 11")
+    play.passes(30.0)
+    assert play.times(p.ACQUIRE) == []
 
 
 def test_nobody_reads_the_hint_as_a_leader() -> None:
@@ -164,6 +273,13 @@ def test_resume_lets_a_manual_node_try_until_the_end_of_its_next_tenure() -> Non
     play.happens(3.0, e.StepDownAsked("n", 0.0))
     play.happens(3.1, e.HookEnded(play.last(a.StartHook), ok=True))
     assert play.contender.tenure is None and not play.contender.allowed
+
+
+def test_a_pause_takes_back_that_a_manual_node_may_try() -> None:
+    play = p.behind(manual=True)
+    play.happens(1.0, e.ResumeAsked("n"))
+    play.happens(1.1, e.PauseAsked("n"))
+    assert not play.contender.allowed and play.contender.paused
 
 
 def test_the_end_of_a_pause_allows_nothing_and_ends_no_rest() -> None:

@@ -23,6 +23,29 @@ def lose_context(play: p.Play) -> a.HookContext:
 # --- the cadence of news ----------------------------------------------------------------------------
 
 
+def test_a_holder_reads_the_key_once_in_an_interval() -> None:
+    play = p.holding()
+    play.passes(10.0)
+    assert play.times(p.READ) == pytest.approx([3.2, 6.2, 9.2])
+
+
+@pytest.mark.parametrize("outcome", [p.SILENCE, p.FORBIDDEN], ids=["silence", "403"])
+def test_a_failed_read_is_repeated_soon(outcome: o.Outcome) -> None:
+    play = p.holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.4, p.READ, outcome, "")
+    play.does(3.9, "read")
+
+
+def test_the_renewal_waits_for_no_read_and_the_read_for_no_renewal() -> None:
+    play = p.holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.4, p.READ, p.OURS, "")
+    play.does(6.2, "read")
+
+
 # --- silence ------------------------------------------------------------------------------------------
 
 
@@ -92,6 +115,14 @@ def test_an_answer_to_an_older_request_does_not_move_the_contact_back() -> None:
     assert play.role == "holding"
 
 
+def test_after_the_silence_the_lock_is_released_and_tried_for_again() -> None:
+    play = p.holding()
+    play.passes(CONTACT + p.ROOM_S, silent=True)
+    play.ends(24.0, "release s, waiting")
+    play.passes(30.0)
+    assert play.times(p.DESTROY) and play.last(p.ACQUIRE).at > 24.0
+
+
 # --- Consul says that the key is not ours -------------------------------------------------------------
 
 
@@ -134,6 +165,15 @@ def reported_reasons(play: p.Play) -> list[tuple[str, str]]:
     return told[told.index(("holding", "acquired")) + 1 :]
 
 
+def test_log_and_status_report_one_reason_for_a_loss() -> None:
+    """The role changes at once, and it is reported when its reason is known."""
+    play = p.holding()
+    play.does(2.0, p.WATCH, RELEASED, "renew s, watch 9 consistently")
+    assert (play.role, reported_reasons(play)) == ("losing", [])
+    play.on(2.1, p.RENEW, o.SessionGone())
+    assert reported_reasons(play) == [("losing", "session-invalidated")]
+
+
 def test_a_reason_learned_before_on_lose_begins_is_reported_again() -> None:
     """The run child takes its time to end, so on_lose begins later."""
     play = p.holding(run=p.RUN)
@@ -141,6 +181,13 @@ def test_a_reason_learned_before_on_lose_begins_is_reported_again() -> None:
     play.hears(2.3, e.Tick(), "losing")
     play.does(2.4, p.RENEW, o.SessionGone(), "losing")
     assert reported_reasons(play) == [("losing", "lock-gone"), ("losing", "session-invalidated")]
+
+
+@pytest.mark.parametrize("hooks", [{"on_acquire": (), "on_lose": ()}, {"on_lose": ()}], ids=["none", "up"])
+def test_a_loss_without_a_hook_reports_its_reason(hooks: dict[str, tuple[()]]) -> None:
+    play = p.holding(**hooks)
+    play.passes(p.LOCK_DELAY_S, silent=True)
+    assert reported_reasons(play) == [("losing", "lease-expired"), ("waiting", "")]
 
 
 def test_a_deleted_key_is_a_loss_and_a_rival_may_hold_at_once() -> None:
@@ -179,6 +226,24 @@ def test_a_key_that_was_acquired_again_in_between_is_a_loss(view: o.KeyView) -> 
     assert play.role == "losing"
 
 
+def test_a_plain_put_over_the_key_is_no_loss() -> None:
+    """A plain PUT sets LockIndex to 0, and the tenure goes on with its token."""
+    play = p.holding()
+    play.does(2.0, p.WATCH, PUT, f"rewrite s, watch 9 consistently, {OVERWRITTEN}")
+    play.does(3.2, "read")
+    play.does(3.3, p.READ, PUT, "renew s")
+    assert play.role == "holding"
+
+
+def test_a_read_overtaken_by_the_watch_of_a_plain_put_is_no_loss() -> None:
+    """The ModifyIndex decides which answer is older, and the larger LockIndex does not."""
+    play = p.holding()
+    play.does(3.2, "read")
+    play.does(3.25, p.WATCH, PUT, f"rewrite s, watch 9 consistently, {OVERWRITTEN}")
+    play.does(3.3, p.READ, p.OURS, "renew s")
+    assert play.role == "holding"
+
+
 def test_a_watch_overtaken_by_the_read_of_a_plain_put_is_no_loss() -> None:
     play = p.holding()
     play.does(3.2, "read")
@@ -212,6 +277,31 @@ def test_a_holder_whose_session_is_reported_dead_reads_the_key_before_it_gives_u
     assert play.role == "holding"
     play.does(3.9, "renew s")
     play.does(4.0, p.RENEW, o.SessionAlive(), "read")
+    assert play.role == "holding"
+
+
+def test_a_dead_session_is_a_loss_once_the_key_shows_it() -> None:
+    play = p.holding()
+    play.does(3.2, "read")
+    play.does(3.3, "renew s")
+    play.does(3.35, p.READ, p.OURS, "")
+    play.does(3.4, p.RENEW, o.SessionGone(), "read")
+    play.does(3.5, p.READ, RELEASED, "renew s")
+    play.does(3.6, p.RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
+    assert lose_context(play).rival_at == pytest.approx(3.2 + 30.0)
+    play.ends(5.0, "release s, waiting")
+    play.on(5.1, p.RELEASE, o.Done())
+    play.does(5.4, "destroy s")
+    play.does(5.5, p.DESTROY, o.Done(), "create")
+
+
+def test_a_renewal_without_a_usable_answer_is_no_loss() -> None:
+    play = p.holding()
+    for outcome in (p.SILENCE, p.FORBIDDEN):
+        play.passes(play.now + 2.0)
+        play.happens(max(play.deadline, play.now), e.Tick())
+        for request in [each for each in play.under_way if not isinstance(each, p.WATCH)]:
+            play.happens(play.now, e.Answered(request, outcome))
     assert play.role == "holding"
 
 

@@ -10,6 +10,7 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.settings import CandidateCheck
 from tests.unit.core import play as p
+from tests.unit.core import slot_play
 
 ASK = r.ReadMaintenance
 MAINTENANCE = CandidateCheck(None, interval_s=5.0, maintenance=True)
@@ -85,6 +86,17 @@ def test_an_adopted_holder_goes_on_until_an_answer_shows_the_mode() -> None:
     assert play.contender.tenure is not None and not play.contender.tenure.believes
 
 
+@pytest.mark.parametrize("outcome", [p.SILENCE, p.FORBIDDEN], ids=["silence", "403"])
+def test_without_an_answer_the_former_answer_stays_in_force(outcome: o.Outcome) -> None:
+    play = leading()
+    play.happens(5.0, e.Tick())
+    play.on(5.1, ASK, outcome)
+    assert play.role == "holding"
+    unfit = started()
+    unfit.on(0.3, ASK, outcome)
+    assert unfit.role == "ineligible" and unfit.times(p.ACQUIRE) == []
+
+
 @pytest.mark.parametrize(
     ("outcome", "again_at"), [(p.SILENCE, 0.8), (p.FORBIDDEN, 5.0), (OFF, 5.0), (ON, 5.0)]
 )
@@ -99,6 +111,27 @@ def test_the_request_is_repeated_after_an_interval_and_sooner_after_silence(
     assert late.contender.maintenance.read.deadline == 7.0 or late.times(ASK)[-1] == 7.0
 
 
+def test_without_the_setting_no_request_is_sent() -> None:
+    for settings in (p.contender(), p.contender(candidate_check=CandidateCheck(p.hook("check")))):
+        play = p.Play(settings)
+        play.happens(0.0, e.Tick())
+        assert play.times(ASK) == [] and play.contender.maintenance.is_fit
+
+
+def test_a_command_beside_the_maintenance_mode_must_succeed_as_well() -> None:
+    check = CandidateCheck(p.hook("check"), rise=1, fall=1, maintenance=True)
+    play = p.Play(p.contender(candidate_check=check))
+    play.happens(0.0, e.Tick())
+    play.on(0.2, p.WATCH, p.FREE)
+    play.on(0.3, ASK, OFF)
+    assert play.role == "ineligible"
+    assert "create" in p.Play.says(play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=True)))
+    other = p.Play(p.contender(candidate_check=check))
+    other.happens(0.0, e.Tick())
+    other.happens(0.1, e.HookEnded(other.last(a.StartHook), ok=True))
+    assert other.role == "ineligible"
+
+
 def test_a_reload_that_adds_the_setting_sends_a_request_at_once_and_a_holder_goes_on() -> None:
     play = p.Play(p.contender())
     play.happens(0.0, e.Tick())
@@ -108,6 +141,15 @@ def test_a_reload_that_adds_the_setting_sends_a_request_at_once_and_a_holder_goe
     play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=True))
     play.happens(1.0, e.SettingsChanged("n", p.contender(candidate_check=MAINTENANCE)))
     assert play.times(ASK) == [1.0] and play.role == "holding"
+
+
+def test_a_reload_that_removes_the_setting_makes_the_node_fit() -> None:
+    play = started()
+    play.on(0.3, ASK, ON)
+    said = p.Play.says(play.happens(1.0, e.SettingsChanged("n", p.contender())))
+    assert "no notice" in said and "waiting" in said
+    play.passes(20.0)
+    assert play.times(ASK) == [0.0]
 
 
 def test_a_reload_that_changes_the_times_keeps_what_is_known() -> None:
@@ -122,6 +164,13 @@ def test_a_reload_that_changes_the_times_keeps_what_is_known() -> None:
     assert fit.contender.maintenance.is_fit and fit.times(ASK) == [0.0]
 
 
+def test_an_answer_to_a_request_of_former_settings_changes_nothing() -> None:
+    play = started()
+    play.happens(0.3, e.SettingsChanged("n", p.contender()))
+    play.on(0.4, ASK, ON)
+    assert play.contender.maintenance.is_fit and play.role != "ineligible"
+
+
 def test_a_stop_sends_no_further_request() -> None:
     play = leading()
     play.happens(1.0, e.StopAsked())
@@ -129,3 +178,15 @@ def test_a_stop_sends_no_further_request() -> None:
     play.happens(6.0, e.HookEnded(play.last(a.StartHook), ok=True))
     play.passes(60.0)
     assert play.role == "stopped" and play.times(ASK) == [0.0]
+
+
+def test_a_contender_of_a_semaphore_leaves_the_line_in_maintenance() -> None:
+    play = p.Play(slot_play.semaphore(candidate_check=MAINTENANCE))
+    play.happens(0.0, e.Tick())
+    play.on(0.1, ASK, OFF)
+    play.on(0.1, p.CREATE, o.Created("s"))
+    full = slot_play.view("o1", "o2", "o3", at=slot_play.lock("o1", "o2", "o3"))
+    assert "enroll s" in p.Play.says(play.on(0.2, slot_play.WATCH, full))
+    play.on(0.3, slot_play.ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
+    play.happens(5.0, e.Tick())
+    assert "leave s" in p.Play.says(play.on(5.1, ASK, ON))

@@ -2,6 +2,8 @@
 
 from math import inf
 
+import pytest
+
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -33,6 +35,14 @@ def test_on_change_reports_the_state_at_the_start_once() -> None:
     assert told(play) == ("initial", b"them", None)
     play.ends(0.2, "")
     play.does(0.3, p.WATCH, p.RIVAL, "watch 9")
+
+
+@pytest.mark.parametrize("view", [p.FREE, o.KeyView(6)], ids=["free", "absent"])
+def test_a_free_key_at_the_start_has_no_leader(view: o.KeyView) -> None:
+    """A free key may still have the value of its last holder."""
+    play = observer()
+    play.on(0.1, p.WATCH, view)
+    assert told(play) == ("initial", None, None)
 
 
 def test_on_change_reports_another_leader_and_another_value() -> None:
@@ -68,6 +78,14 @@ def test_states_between_two_runs_of_on_change_are_skipped() -> None:
     assert told(play) == ("leader-changed", b"other", b"them")
 
 
+def test_a_leader_that_returns_before_the_hook_ends_is_no_change() -> None:
+    play = observer()
+    play.on(0.1, p.WATCH, p.RIVAL)
+    play.does(0.2, p.WATCH, BLANK, "watch 12")
+    play.does(0.3, p.WATCH, o.KeyView(13, "rival", b"them", 3, 13, 5), "watch 13")
+    play.ends(0.4, "")
+
+
 def test_all_hooks_of_on_change_run_and_a_failed_one_is_retried() -> None:
     play = observer(on_change=(p.hook("one", retries=1), p.hook("two")))
     play.on(0.1, p.WATCH, p.RIVAL)
@@ -82,6 +100,15 @@ def test_a_failed_on_change_is_not_retried_once_there_is_a_newer_change() -> Non
     play.on(0.1, p.WATCH, p.RIVAL)
     play.does(0.2, p.WATCH, OTHER, "watch 11")
     play.ends(0.3, "start one#1: leader-changed", ok=False)
+
+
+def test_each_change_has_a_transition_of_its_own() -> None:
+    play = observer()
+    play.on(0.1, p.WATCH, p.RIVAL)
+    play.ends(0.2, "")
+    play.on(0.3, p.WATCH, OTHER)
+    transitions = [start.context.transition for _, start in play.log if isinstance(start, a.StartHook)]
+    assert len(set(transitions)) == 2
 
 
 def test_silence_is_no_change() -> None:
@@ -125,3 +152,15 @@ def test_a_stop_kills_a_running_on_change_and_begins_no_other() -> None:
     play.hears(0.35, e.Tick(), "")
     play.ends(0.4, "stopped, finished", ok=False)
     assert play.deadline == inf
+
+
+def test_on_change_reports_a_value_that_another_program_put() -> None:
+    play = p.waiting(on_change=TOLD, on_acquire=(), on_lose=())
+    play.on(0.2, p.WATCH, p.FREE)
+    play.ends(0.25, "")
+    play.does(0.3, p.ACQUIRE, p.WON, "start told#1: leader-changed, holding")
+    play.ends(0.4, "")
+    play.does(0.5, p.WATCH, p.OURS, "watch 7 consistently")
+    play.does(3.2, "read")
+    begun = play.on(3.25, p.READ, o.KeyView(8, "s", b"put", 3, 8, 0))
+    assert "start told#1: value-changed" in p.Play.says(begun)

@@ -74,6 +74,18 @@ def test_recover_does_nothing_to_a_holder_that_is_not_stuck() -> None:
     assert play.role == "holding"
 
 
+def test_a_paused_contender_has_no_session_and_does_not_try() -> None:
+    """A session would have other nodes take it for a candidate, and hand over to it."""
+    play = p.waiting()
+    play.hears(0.15, e.PauseAsked("n"), "destroy s, paused")
+    play.does(0.2, p.WATCH, p.FREE, "watch 5")
+    play.does(0.25, p.DESTROY, o.Done(), "")
+    play.passes(20.0)
+    play.hears(20.0, e.ResumeAsked("n"), "create, waiting")
+    play.does(20.1, p.CREATE, o.Created("t"), "read")
+    play.does(20.2, p.READ, p.FREE, "acquire t")
+
+
 def test_a_pause_is_on_record_with_its_end() -> None:
     play = p.waiting()
     play.happens(0.15, e.PauseAsked("n", 5000.0))
@@ -82,6 +94,14 @@ def test_a_pause_is_on_record_with_its_end() -> None:
     assert (play.contender.record.paused, play.contender.record.pause_ends_at) == (True, None)
     play.happens(0.3, e.ResumeAsked("n"))
     assert (play.contender.record.paused, play.contender.record.pause_ends_at) == (False, None)
+
+
+def test_the_newest_contact_is_recorded() -> None:
+    """A process that starts while Consul is silent must believe no longer than the process before it."""
+    play = p.holding()
+    play.passes(10.0)
+    assert play.contender.tenure is not None
+    assert play.records[-1].contact == play.contender.tenure.contact > 5.0
 
 
 def test_a_session_that_is_not_recorded_does_not_try() -> None:
@@ -96,6 +116,15 @@ def test_a_session_that_is_not_recorded_does_not_try() -> None:
     assert len(play.times(p.ACQUIRE)) == 1
 
 
+def test_a_record_that_cannot_be_written_is_retried_each_second() -> None:
+    play = p.beginning()
+    play.disk_full = True
+    play.on(0.1, p.CREATE, o.Created("s"))
+    before = play.refused
+    play.passes(4.0)
+    assert 3 <= play.refused - before <= 4
+
+
 def test_a_tenure_that_cannot_be_recorded_is_released_without_a_hook() -> None:
     play = p.trying()
     play.disk_full = True
@@ -106,6 +135,12 @@ def test_a_tenure_that_cannot_be_recorded_is_released_without_a_hook() -> None:
     play.on(0.4, p.RELEASE, o.Done())
     play.on(1.0, p.DESTROY, o.Done()) if play.times(p.DESTROY) else play.passes(1.0)
     assert not [now for now in play.times(p.CREATE) if now > 0.0]
+
+
+def test_on_lose_runs_although_no_record_can_be_written() -> None:
+    play = p.holding()
+    play.disk_full = True
+    play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
 
 
 def test_the_release_waits_until_the_end_of_the_tenure_is_recorded() -> None:
@@ -146,6 +181,14 @@ def test_a_holder_is_adopted_without_a_hook_once_consul_confirms_session_and_key
     assert not play.times(a.StartHook)
 
 
+def test_an_adopted_tenure_whose_run_child_cannot_start_calls_for_on_lose() -> None:
+    """The process before has run on_acquire, so the application may be up."""
+    play = started(Point.HOLDING, run=p.RUN)
+    play.does(2.1, p.RENEW, o.SessionAlive(), "")
+    play.does(2.2, p.READ, p.OURS, "start run, holding")
+    play.hears(2.3, e.RunEnded(play.last(a.StartRun), began=False), "start down#1: run-exited, losing")
+
+
 # --- the file has changed between the crash and the start -------------------------------------------
 
 
@@ -170,6 +213,17 @@ def test_a_tenure_lost_before_its_adoption_uses_the_recorded_settings() -> None:
 def test_an_on_lose_that_a_crash_interrupted_uses_the_recorded_settings() -> None:
     play = restarted(Point.LOSING, OTHER)
     assert play.last(a.StartHook).hook.name == "down"
+
+
+def test_an_adopted_tenure_takes_and_records_the_settings_of_the_file() -> None:
+    play = restarted(Point.HOLDING, OTHER)
+    play.does(2.1, p.RENEW, o.SessionAlive(), "")
+    before = len(play.records)
+    play.does(2.2, p.READ, p.OURS, "start run, holding")
+    assert play.contender.settings == OTHER and play.contender.lease.lose_time_s == 6.0
+    assert len(play.records) > before
+    play.happens(2.3, e.RunEnded(play.last(a.StartRun)))
+    assert play.last(a.StartHook).hook.name == "other down"
 
 
 def test_new_settings_are_recorded_before_a_hook_of_theirs_begins() -> None:
@@ -217,6 +271,19 @@ def test_a_failed_check_that_the_file_has_dropped_ends_no_tenure() -> None:
     assert play.contender.health.fit and play.contender.health.idle
 
 
+def test_a_changed_check_does_not_begin_while_the_former_one_runs() -> None:
+    check, other = CandidateCheck(p.hook("check")), CandidateCheck(p.hook("check"), interval_s=9.0)
+    changed = p.contender(candidate_check=other)
+    play = p.Play(changed, record=left(Point.HOLDING), now=2.0, recorded=p.contender(candidate_check=check))
+    checking = next(each for each in play.happens(2.0, e.Tick()) if isinstance(each, a.StartHook))
+    play.on(2.1, p.RENEW, o.SessionAlive())
+    play.does(2.2, p.READ, p.OURS, "holding")
+    assert play.contender.settings == changed and play.contender.health.running == checking
+    play.hears(2.3, e.HookEnded(checking, ok=True), "")
+    play.passes(7.5)
+    assert len(play.times(a.StartHook)) == 2
+
+
 # --- an election that the file has dropped ----------------------------------------------------------
 
 
@@ -234,6 +301,14 @@ def test_a_process_that_goes_on_repeats_release_and_destroy_until_consul_answers
     assert len(play.times(p.RELEASE)) > 5 and play.role != "stopped"
     play.passes(31.0)
     assert play.role == "stopped" and play.times(p.DESTROY)
+
+
+def test_a_process_that_stops_does_not_repeat_release_and_destroy() -> None:
+    play = departing(Point.SESSION)
+    play.passes(30.0, silent=True)
+    play.happens(30.0, e.StopAsked())
+    play.passes(40.0, silent=True)
+    assert play.role == "stopped" and play.records[-1].session == "s"
 
 
 def test_a_session_that_cannot_be_released_is_over_after_its_ttl_and_lock_delay() -> None:
@@ -277,6 +352,13 @@ def test_a_renewal_or_a_read_alone_does_not_adopt() -> None:
     assert play.role == "acquiring"
 
 
+def test_an_adoption_starts_the_run_child_again() -> None:
+    play = started(Point.HOLDING, run=p.RUN)
+    play.on(2.1, p.RENEW, o.SessionAlive())
+    play.does(2.2, p.READ, p.OURS, "start run, holding")
+    assert play.last(a.StartRun).context.reason == "adopted"
+
+
 @pytest.mark.parametrize(("step", "on_adopt"), [(Point.TENURE, "none"), (Point.HOLDING, "acquire")])
 def test_an_adoption_runs_on_acquire_if_it_was_unfinished_or_on_adopt_says_so(
     step: Point, on_adopt: str
@@ -307,6 +389,18 @@ def test_silence_after_a_start_ends_belief_one_room_after_the_recorded_contact()
     assert play.times(a.StartHook) == [23.5]
 
 
+def test_a_record_whose_room_is_over_means_on_lose_at_once() -> None:
+    play = started(Point.HOLDING, at=23.5)
+    assert play.times(a.StartHook) == [23.5]
+
+
+def test_an_interrupted_on_lose_begins_again_with_its_reason() -> None:
+    play = started(Point.LOSING, reason=a.Reason.UNHEALTHY)
+    assert play.says([play.last(a.StartHook)]) == "start down#1: unhealthy"
+    assert play.last(a.StartHook).context.transition == "s-lose"
+    play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
+
+
 def test_a_recorded_session_without_a_tenure_is_released_and_destroyed() -> None:
     """The session's acquire may have been applied."""
     play = started(Point.SESSION)
@@ -314,6 +408,12 @@ def test_a_recorded_session_without_a_tenure_is_released_and_destroyed() -> None
     play.on(2.1, p.RELEASE, o.Done())
     play.passes(2.4)
     assert play.times(p.DESTROY)
+
+
+def test_a_stuck_tenure_stays_stuck_over_a_restart_and_keeps_its_session_alive() -> None:
+    play = started(Point.STUCK)
+    assert play.role == "stuck" and play.times(p.RENEW) == [2.0] and not play.times(a.StartHook)
+    play.hears(3.0, e.RecoverAsked("n"), "release s, waiting")
 
 
 @pytest.mark.parametrize("step", [Point.TENURE, Point.HOLDING, Point.STUCK])
@@ -324,6 +424,23 @@ def test_a_foreign_tenure_gets_its_on_lose_and_its_session_is_left_alone(step: P
     assert play.records[-1].foreign
     play.hears(2.1, e.HookEnded(start, ok=True), "create, waiting")
     assert not play.times(p.RELEASE) and not play.times(p.DESTROY) and not play.times(p.RENEW)
+
+
+def test_a_foreign_session_is_forgotten() -> None:
+    play = started(Point.SESSION, foreign=True)
+    assert play.times(p.CREATE) == [2.0] and not play.times(p.DESTROY)
+
+
+def test_an_election_that_the_file_has_dropped_is_wound_up_and_finished() -> None:
+    play = p.Play(p.contender())
+    born = new_contender(p.contender(), spread=0.0, instance="i", record=left(Point.HOLDING), now=2.0)
+    play.contender = depart(born, 2.0)
+    play.happens(2.0, e.Tick())
+    assert play.says([play.last(a.StartHook)]) == "start down#1: config-changed"
+    play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
+    play.does(2.2, p.RELEASE, o.Done(), "")
+    play.does(2.45, "destroy s")
+    play.does(2.5, p.DESTROY, o.Done(), "stopped, finished")
 
 
 # --- a stalled event loop --------------------------------------------------------------------------
@@ -341,3 +458,17 @@ def test_after_a_stall_the_lease_is_checked_first() -> None:
     play = p.holding()
     play.happens(24.0, e.Stalled(20.0))
     assert play.says([play.last(a.StartHook)]) == "start down#1: lease-expired"
+
+
+def test_after_a_stall_a_holder_reads_and_renews_at_once() -> None:
+    play = p.holding()
+    before = play.times(p.READ)
+    play.happens(5.0, e.Stalled(3.0))
+    assert play.times(p.READ) == [*before, 5.0] and play.times(p.RENEW)[-1] == 5.0
+
+
+def test_a_stall_during_on_acquire_holds_the_run_child_back() -> None:
+    play = p.acquiring(on_acquire=(p.contender().on_acquire[0],) * 1, run=p.RUN)
+    play.happens(3.0, e.Stalled(2.0))
+    play.hears(3.1, e.HookEnded(play.last(a.StartHook), ok=True), "")
+    play.does(3.2, p.READ, p.OURS, "start run, holding")

@@ -50,6 +50,14 @@ def changed(play: p.Play, **more: Any) -> e.SettingsChanged:
 # --- settings that a running item takes over ---------------------------------------------------
 
 
+def test_a_holder_applies_new_settings_once_they_are_recorded() -> None:
+    play = holder()
+    before = len(play.records)
+    play.happens(4.0, changed(play, on_lose=(NEW_DOWN,)))
+    assert play.contender.settings.on_lose == (NEW_DOWN,) and len(play.records) > before
+    assert "start new down#1" in p.Play.says(play.happens(5.0, e.StopAsked()))
+
+
 def test_new_settings_wait_until_a_retry_has_recorded_them() -> None:
     play = holder()
     play.disk_full = True
@@ -79,6 +87,54 @@ def test_a_loss_under_way_ends_with_the_settings_that_it_began_with() -> None:
     assert play.contender.settings.on_lose != (NEW_DOWN, NEW_DOWN)
     play.ends(4.0, "release s, resting")
     assert play.contender.settings.on_lose == (NEW_DOWN, NEW_DOWN)
+
+
+def test_an_on_acquire_under_way_ends_with_the_settings_that_it_began_with() -> None:
+    play = in_session(on_acquire=(p.hook("one"), p.hook("two")))
+    play.on(0.0, p.WATCH, replace(p.RIVAL, session="", index=5))
+    play.on(0.1, p.ACQUIRE, p.WON)
+    play.happens(0.2, changed(play, on_acquire=()))
+    assert "start two#1" in p.Play.says(play.happens(0.3, e.HookEnded(play.last(a.StartHook), ok=True)))
+    play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.passes(4.0)
+    assert play.contender.settings.on_acquire == ()
+
+
+def test_an_on_change_under_way_ends_with_the_settings_that_it_began_with() -> None:
+    """The rest of the hooks must not be looked up in a list that has become shorter."""
+    play = p.Play(contender(contend=False, on_acquire=(), on_lose=(), on_change=(p.hook("a"), p.hook("b"))))
+    play.happens(0.0, e.Tick())
+    play.on(0.1, p.WATCH, p.RIVAL)
+    play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.happens(0.3, changed(play, on_change=()))
+    play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=False))
+    assert play.contender.change.context is None
+    play.on(0.5, p.WATCH, replace(p.RIVAL, session="", index=10))
+    assert play.contender.change.context is None
+
+
+def test_former_settings_may_return_before_the_new_ones_were_in_force() -> None:
+    play = holder()
+    old = play.contender.settings
+    play.disk_full = True
+    play.happens(4.0, changed(play, on_lose=(NEW_DOWN,)))
+    play.happens(4.5, e.SettingsChanged("n", old))
+    play.disk_full = False
+    play.passes(9.0)
+    assert play.contender.settings == old and play.contender.next_settings is None
+
+
+def test_a_check_keeps_its_result_when_only_its_times_change() -> None:
+    check = CandidateCheck(p.hook("check"), 5.0)
+    play = p.Play(contender(candidate_check=check))
+    for now in (0.0, 5.0):
+        play.happens(now, e.Tick())
+        play.happens(now + 0.1, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert play.contender.health.fit
+    play.happens(6.0, changed(play, candidate_check=replace(check, interval_s=1.0, rise=3)))
+    assert play.contender.health.fit
+    play.happens(6.1, changed(play, candidate_check=CandidateCheck(replace(RUN_CHECK), 5.0)))
+    assert not play.contender.health.fit, "another check has no result yet"
 
 
 def test_a_running_check_does_not_count_for_the_check_that_replaces_it() -> None:
@@ -129,6 +185,28 @@ def test_a_refused_rewrite_is_followed_by_a_read_that_shows_the_loss() -> None:
     assert play.role == "losing"
 
 
+def test_a_holder_does_not_overwrite_a_value_that_another_program_put() -> None:
+    play = holder()
+    play.on(4.0, p.WATCH, replace(p.OURS, index=50, value=b"put over", lock_index=0, modify_index=50))
+    play.passes(20.0)
+    assert not [x for _, x in play.log if isinstance(x, r.Rewrite)]
+
+
+def test_a_waiter_tries_with_the_new_value() -> None:
+    play = in_session()
+    play.on(0.1, p.WATCH, p.RIVAL)
+    play.happens(1.0, changed(play, value=b"new"))
+    play.on(2.0, p.WATCH, replace(p.RIVAL, session="", index=12))
+    assert play.last(p.ACQUIRE).value == b"new"
+
+
+def test_a_win_with_the_old_value_is_followed_by_a_write_of_the_new_one() -> None:
+    play = in_session()
+    play.on(0.0, p.WATCH, replace(p.RIVAL, session="", index=5))
+    play.happens(0.05, changed(play, value=b"new"))
+    assert "rewrite s" in p.Play.says(play.on(0.1, p.ACQUIRE, p.WON))
+
+
 def test_a_waiter_for_a_slot_keeps_its_place_in_line_with_a_new_value() -> None:
     play = in_line(view("o1", "o2", at=lock("o1", limit=1)), limit=1)
     play.on(0.4, WATCH_SLOTS, view("o1", "o2", "s", at=lock("o1", limit=1)))
@@ -166,6 +244,16 @@ def test_a_value_that_returns_after_a_crash_during_the_rewrite_is_written_again(
     assert play.last(REWRITE).value == b"me"
 
 
+def test_an_unchanged_value_is_not_written_after_a_crash() -> None:
+    held = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, contact=1.0, leader=b"me")
+    play = p.Play(contender(), record=held, now=2.0, recorded=contender())
+    play.happens(2.0, e.Tick())
+    play.on(2.1, p.RENEW, o.SessionAlive())
+    play.on(2.2, p.READ, p.OURS)
+    play.passes(20.0)
+    assert not play.times(REWRITE)
+
+
 # --- stepping down -----------------------------------------------------------------------------
 
 
@@ -188,6 +276,11 @@ def test_on_lose_gets_the_reason_of_a_step_down_also_after_a_crash() -> None:
     assert start.context.note == record.note == "kernel update"
     again = tenure_from(record, 4.0)
     assert again is not None and again.note == "kernel update"
+
+
+def test_a_loss_without_a_command_has_no_note() -> None:
+    begun = holder().happens(3.0, e.StopAsked())
+    assert [action.context.note for action in begun if isinstance(action, a.StartHook)] == [""]
 
 
 def test_a_holder_that_steps_down_rests_after_the_release() -> None:
@@ -232,6 +325,34 @@ def test_a_resume_during_a_step_down_leaves_no_rest() -> None:
     assert play.role == "acquiring"
 
 
+def test_a_rest_that_a_resume_has_ended_does_not_follow_the_next_tenure() -> None:
+    """The next tenure may end for another reason, and only a step-down is followed by a rest."""
+    play = resting()
+    play.happens(7.0, e.ResumeAsked("n"))
+    play.passes(20.0)
+    assert play.contender.rest_s == 0.0 and play.contender.rests_until < 20.0
+
+
+def test_a_resume_ends_pause_and_rest() -> None:
+    """A drain has this order: pause, step down, resume."""
+    play = holder()
+    play.happens(2.9, e.PauseAsked("n"))
+    play.happens(3.0, e.StepDownAsked("n", 60.0))
+    play.ends(5.0, "release s, paused")
+    play.on(5.1, p.RELEASE, o.Done())
+    play.passes(7.0)
+    assert play.says(play.happens(7.0, e.ResumeAsked("n"))) == "create, waiting"
+
+
+def test_a_pause_hides_the_rest_and_does_not_end_it() -> None:
+    play = resting()
+    play.hears(7.0, e.PauseAsked("n"), "paused")
+    play.passes(70.0)
+    assert play.role == "paused"
+    play.happens(70.0, e.ResumeAsked("n"))
+    assert play.role == "waiting"
+
+
 def test_a_resume_does_not_shorten_the_delay_after_the_exit_of_the_run_child() -> None:
     play = holder(run=p.RUN, rejoin_delay_s=30.0)
     play.happens(3.0, e.RunEnded(play.last(a.StartRun)))
@@ -241,6 +362,19 @@ def test_a_resume_does_not_shorten_the_delay_after_the_exit_of_the_run_child() -
     play.hears(7.0, e.ResumeAsked("n"), "")
     play.passes(34.9)
     assert play.contender.session.id == ""
+
+
+def test_an_unfit_node_that_rests_is_ineligible() -> None:
+    play = resting()
+    play.contender = replace(play.contender, health=replace(play.contender.health, fit=False))
+    play.hears(7.0, e.Tick(), "ineligible")
+
+
+def test_a_step_down_does_nothing_to_a_waiter() -> None:
+    play = in_session()
+    before = play.contender
+    play.happens(1.0, e.StepDownAsked("n", 60.0))
+    assert play.contender == before
 
 
 def test_new_settings_of_a_waiter_are_recorded_with_its_session() -> None:
@@ -319,6 +453,17 @@ def test_a_renamed_item_begins_when_the_former_one_has_ended() -> None:
         else:
             begun = made.step(e.Tick(), 6.0)
     assert list(made.by_name) == ["m"] and not made.not_begun
+
+
+def test_a_paused_item_stays_paused_under_another_key() -> None:
+    made = Contenders([holder().contender])
+    settings = made.by_name["n"].settings
+    ended(made, made.step(e.PauseAsked("n", 5000.0), 3.0), 3.0)
+    begun = made.step(loaded(replace(settings, key="other")), 3.5)
+    assert made.by_name["n"].paused and not made.not_begun["n"].paused
+    ended(made, begun, 4.0)
+    ended(made, made.step(e.Tick(), 5.0), 5.0)
+    assert made.by_name["n"].settings.key == "other" and made.by_name["n"].paused_until == 5000.0
 
 
 def test_a_change_of_key_role_or_session_restarts_an_item_without_a_session() -> None:
@@ -432,6 +577,13 @@ def test_no_successor_begins_after_a_stop() -> None:
     ended(made, begun, 4.0)
     ended(made, made.step(e.Tick(), 5.0), 5.0)
     assert list(made.by_name) == ["n"] and made.stopped
+
+
+def test_a_stop_applies_to_departing_items() -> None:
+    made = Contenders([holder().contender])
+    made.step(loaded(), 3.0)
+    made.step(e.StopAsked(), 3.1)
+    assert not made.by_name["n"].departing and not made.stopped
 
 
 # --- slots -------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """``service``: the lane that names this node in Consul while it holds."""
 
+from dataclasses import replace
+
 import pytest
 
 from supervisor.core import actions as a
@@ -14,6 +16,7 @@ from tests.unit.core import play as p
 SERVICE = ServiceSettings("consul-supervisor:host:n", "leader", 5432)
 TTL_S = TTL_INTERVALS * lease_of(p.contender()).interval_s
 LOOK, REGISTER, PASS, DEREGISTER = r.ReadService, r.RegisterService, r.PassService, r.DeregisterService
+RECORD = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
 
 
 def holding(found: o.Instance = o.Instance.ABSENT) -> p.Play:
@@ -51,6 +54,21 @@ def lost(play: p.Play, now: float) -> None:
     assert p.Play.says(play.happens(now, e.StepDownAsked("n", 60.0))).startswith("read service, start down")
 
 
+def test_the_check_lasts_for_three_intervals() -> None:
+    play = named()
+    request = play.pending(REGISTER)
+    assert isinstance(request, REGISTER)
+    assert (request.service, request.ttl_s, request.passing) == (SERVICE, TTL_S, True)
+
+
+def test_each_contact_lets_the_check_pass() -> None:
+    play = named()
+    for _ in range(3):
+        assert "pass service" in p.Play.says(contact(play))
+        play.on(play.now, PASS, o.Done())
+    assert len(play.times(REGISTER)) == 1
+
+
 def test_the_check_passes_without_a_contact_as_long_as_the_node_believes() -> None:
     play = named()
     while not play.times(PASS):
@@ -66,6 +84,14 @@ def test_the_name_goes_first_of_all_and_is_looked_for_twice_more() -> None:
     play.on(2.2, DEREGISTER, o.Done())
     play.passes(2.2 + AGAIN_S)
     assert play.times(LOOK)[-1] == 2.2 + AGAIN_S
+
+
+def test_a_name_that_was_being_registered_goes_with_the_answer() -> None:
+    play = holding()
+    play.on(1.1, LOOK, o.Instance.ABSENT)
+    assert "service" not in p.Play.says(play.happens(1.2, e.StepDownAsked("n", 5.0)))
+    assert p.Play.says(play.on(1.3, REGISTER, o.Done())) == "read service"
+    assert p.Play.says(play.on(1.4, LOOK, o.Instance.OURS)) == "deregister service"
 
 
 @pytest.mark.parametrize("outcome", [p.SILENCE, o.Failed("500")], ids=["silence", "500"])
@@ -109,6 +135,21 @@ def test_an_id_that_another_program_takes_over_is_noticed_and_left_alone() -> No
     assert play.times(DEREGISTER) == []
 
 
+@pytest.mark.parametrize("outcome", [p.FORBIDDEN, o.Refused("400")], ids=["403", "400"])
+def test_a_registration_that_is_refused_was_not_made(outcome: o.Outcome) -> None:
+    play = holding()
+    play.on(1.1, LOOK, o.Instance.ABSENT)
+    play.on(1.2, REGISTER, outcome)
+    assert "read service" in p.Play.says(contact(play))
+
+
+def test_an_instance_that_the_agent_has_lost_is_registered_again() -> None:
+    play = named()
+    contact(play)
+    assert p.Play.says(play.on(play.now, PASS, o.Instance.UNKNOWN)) == "read service"
+    assert p.Play.says(play.on(play.now, LOOK, o.Instance.ABSENT)) == "register service"
+
+
 def test_an_instance_of_another_program_is_left_alone_and_reported() -> None:
     play = holding()
     (notice,) = play.on(1.1, LOOK, o.Instance.FOREIGN)
@@ -118,6 +159,14 @@ def test_an_instance_of_another_program_is_left_alone_and_reported() -> None:
     assert len(play.times(REGISTER)) == 1
 
 
+def test_at_a_loss_an_instance_of_another_program_is_left_alone() -> None:
+    play = holding()
+    play.on(1.1, LOOK, o.Instance.FOREIGN)
+    play.happens(2.0, e.StepDownAsked("n", 60.0))
+    play.passes(30.0)
+    assert play.times(DEREGISTER) == []
+
+
 def test_what_an_earlier_life_left_is_removed() -> None:
     play = p.Play(p.contender(service=SERVICE))
     play.happens(0.0, e.Tick())
@@ -125,3 +174,58 @@ def test_what_an_earlier_life_left_is_removed() -> None:
     assert p.Play.says(play.on(0.2, DEREGISTER, p.FORBIDDEN)) == ""
     play.passes(0.2 + AGAIN_S)
     assert play.times(LOOK)[-1] == 0.2 + AGAIN_S
+
+
+def test_an_adopted_tenure_takes_the_instance_over() -> None:
+    settings = p.contender(service=SERVICE)
+    play = p.Play(settings, RECORD, recorded=settings)
+    play.happens(0.0, e.Tick())
+    assert play.times(LOOK) == [] and play.deadline > 0.0
+    play.on(0.1, r.RenewSession, o.SessionAlive())
+    play.on(0.1, p.READ, p.OURS)
+    assert play.role == "holding" and play.times(LOOK) == [0.1]
+    assert p.Play.says(play.on(0.2, LOOK, o.Instance.OURS)) == "register service"
+
+
+def test_a_tenure_that_is_not_adopted_ends_with_its_name() -> None:
+    settings = p.contender(service=SERVICE)
+    play = p.Play(settings, RECORD, recorded=settings)
+    play.happens(0.0, e.Tick())
+    assert "read service" in p.Play.says(play.happens(0.1, e.StopAsked()))
+    assert p.Play.says(play.on(0.2, LOOK, o.Instance.OURS)) == "deregister service"
+
+
+def test_a_reload_changes_the_instance() -> None:
+    play = named()
+    moved = replace(SERVICE, port=6432)
+    play.happens(2.0, e.SettingsChanged("n", p.contender(service=moved)))
+    play.on(2.0, LOOK, o.Instance.OURS)
+    request = play.last(REGISTER)
+    assert play.times(REGISTER)[-1] == 2.0 and request.service == moved
+    play.on(2.1, REGISTER, o.Done())
+    play.happens(3.0, e.SettingsChanged("n", p.contender()))
+    play.on(3.0, LOOK, o.Instance.OURS)
+    assert play.times(DEREGISTER) == [3.0] and play.role == "holding"
+
+
+def test_without_the_setting_no_request_is_sent() -> None:
+    play = p.Play(p.contender())
+    play.happens(0.0, e.Tick())
+    play.passes(60.0)
+    assert not any(isinstance(action, r.ServiceRequest) for _, action in play.log)
+
+
+def test_a_rate_limit_on_the_service_delays_nothing_else() -> None:
+    play = p.Play(p.contender(service=SERVICE))
+    play.happens(0.0, e.Tick())
+    play.on(0.1, LOOK, o.Throttled("429"))
+    assert play.contender.throttle.pause_s(0.5) == 0.0
+
+
+def test_the_stop_waits_for_no_answer_about_the_service() -> None:
+    play = named()
+    play.happens(2.0, e.StopAsked())
+    play.happens(2.1, e.HookEnded(play.last(a.StartHook), ok=True))
+    play.under_way.remove(play.pending(LOOK))
+    play.passes(3.0)
+    assert play.role == "stopped" and play.times(DEREGISTER) == []

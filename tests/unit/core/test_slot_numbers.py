@@ -8,6 +8,7 @@ from supervisor.core import requests as r
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.machines.record import tenure_from
 from tests.unit.core import slot_play as s
+from tests.unit.core.play import SILENCE
 
 
 def taken_beside(numbers: dict[str, int | None], **more: int) -> int | None:
@@ -50,6 +51,25 @@ def test_the_number_of_a_vanished_holder_stays_with_its_slot_for_the_prune_delay
     assert dict(play.last(s.TAKE).slot_record.numbers) == {"o2": 1, "o3": 2, "s": 0}
 
 
+def test_the_hooks_of_a_tenure_get_its_number_whatever_the_record_says_later() -> None:
+    play = s.holding()
+    assert play.last(a.StartHook).context.slot == 0
+    play.on(2.0, s.WATCH, s.view("s", at=s.lock("s", index=70), index=70))
+    play.on(3.0, s.WATCH, s.view("s", at=s.lock("s", index=71, numbers={"s": 2}), index=71))
+    play.happens(4.0, e.StopAsked())
+    assert (play.last(a.StartHook).context.event, play.last(a.StartHook).context.slot) == ("lose", 0)
+
+
+def test_an_attempt_without_an_answer_has_the_number_that_a_read_shows() -> None:
+    play = s.full()
+    play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2")))
+    play.on(4.0, s.TAKE, SILENCE)
+    shown = s.view("o1", "o2", "s", at=s.lock("o1", "o2", "s", index=66, numbers={"s": 1}))
+    play.on(4.1, s.WATCH, shown)
+    play.on(4.2, s.READ, shown)
+    assert play.last(a.StartHook).context.slot == 1
+
+
 def test_who_leaves_takes_its_number_along_and_leaves_the_others_theirs() -> None:
     play = s.holding()
     numbers = {"s": 0, "o1": 1}
@@ -67,3 +87,9 @@ def test_a_process_that_adopts_a_tenure_keeps_its_number() -> None:
     assert tenure is not None and tenure.slot == 0
     adopting = new_contender(s.semaphore(), spread=0.0, instance="2", record=record, now=5.0)
     assert adopting.record.slot == 0
+
+
+def test_a_tenure_of_an_older_release_has_no_number() -> None:
+    record = a.Record(a.Point.HOLDING, "p/.lock", "s", 61, 50, 1, 4.0, leader=b"me")
+    tenure = tenure_from(record, 5.0)
+    assert tenure is not None and tenure.slot is None

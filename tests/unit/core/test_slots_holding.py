@@ -8,8 +8,9 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core.lock.slots import LOCK
+from supervisor.core.machines.record import is_adoptable
 from tests.unit.core import slot_play as s
-from tests.unit.core.play import RENEW, Play
+from tests.unit.core.play import RENEW, SILENCE, Play
 
 
 def loses(play: Play) -> str:
@@ -85,6 +86,15 @@ def test_a_contender_key_that_was_created_again_is_a_loss() -> None:
     assert loses(play) == "key-deleted 28"
 
 
+def test_a_contender_key_that_was_deleted_is_a_loss_that_the_prune_delay_guards() -> None:
+    play = s.holding()
+    shown = o.SlotsView(70, s.lock("s", index=61))
+    assert "ask p/s" in Play.says(play.on(2.0, s.WATCH, shown))
+    play.on(2.1, s.ASK, s.GONE)
+    play.on(2.2, s.READ, shown)
+    assert loses(play) == "key-deleted 28"
+
+
 def test_a_list_that_hides_the_holders_key_is_no_loss_and_no_contact() -> None:
     play = s.holding()
     before = play.contender.tenure
@@ -112,6 +122,25 @@ def test_a_shorter_prune_delay_in_the_record_shortens_the_lease() -> None:
     assert play.contender.lease.lock_delay_s == 20.0
 
 
+def test_a_prune_delay_from_before_the_tenure_does_not_shorten_the_lease() -> None:
+    """The write that takes the slot brings the holder's own prune delay, and no rival waits before it."""
+    play = s.in_line(s.view("o1", at=s.lock(delay_s=0.001)))
+    play.happens(0.6, e.Tick())
+    assert play.last(s.TAKE).slot_record.prune_delay_s == 30.0
+    play.does(0.7, s.TAKE, s.TAKEN, "start up#1: acquired, acquiring")
+    assert play.contender.lease.lock_delay_s == 30.0
+
+
+def test_a_slot_shown_by_an_answer_older_than_the_room_begins_no_tenure() -> None:
+    play = s.full()
+    play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2")))
+    play.on(1.1, s.TAKE, SILENCE)
+    play.happens(max(play.now, play.deadline), e.Tick())
+    asked = play.last(s.READ).at
+    play.on(asked + 40.0, s.READ, s.view("o1", "o2", "s", at=s.lock("o1", "o2", "s", index=66), index=66))
+    assert play.last(s.READ).at == asked and play.contender.tenure is None
+
+
 def test_after_all_keys_are_deleted_a_waiter_that_saw_holders_waits_the_prune_delay() -> None:
     play = s.full()
     says = Play.says(play.on(1.0, s.WATCH, o.SlotsView(70)))
@@ -119,6 +148,13 @@ def test_after_all_keys_are_deleted_a_waiter_that_saw_holders_waits_the_prune_de
     play.on(1.1, s.ASK, s.GONE)
     play.on(1.2, s.ENROLL, o.SlotWritten(o.KeyIndexes(75, 75, 1), None))
     assert play.contender.lock.try_at == pytest.approx(31.0)
+
+
+def test_after_all_keys_are_deleted_a_lone_holder_has_lost() -> None:
+    play = s.holding()
+    assert "ask p/.lock" in Play.says(play.on(2.0, s.WATCH, o.SlotsView(70)))
+    play.on(2.1, s.ASK, s.GONE)
+    play.does(2.2, s.READ, o.SlotsView(70), "renew s")
 
 
 def test_a_watch_that_a_read_has_overtaken_is_no_news() -> None:
@@ -135,6 +171,24 @@ def test_a_watch_that_a_read_has_overtaken_is_no_news() -> None:
     assert play.last(s.WATCH).consistent
 
 
+def test_a_tenure_is_adopted_only_if_waiters_wait_as_long_as_its_lease_counts_on() -> None:
+    held = a.Record(a.Point.HOLDING, "p/.lock", "s")
+    assert is_adoptable(held, s.semaphore(), s.semaphore(limit=1))
+    assert is_adoptable(held, s.semaphore(), s.semaphore(prune_delay_s=20.0))
+    assert not is_adoptable(held, s.semaphore(), s.semaphore(prune_delay_s=40.0)), "our body says 30 s"
+
+
+def test_an_adopted_holder_counts_on_the_prune_delay_of_the_shared_record() -> None:
+    held = a.Record(a.Point.HOLDING, "p/.lock", "s", 61, 50, 1, contact=1.0, leader=b"me")
+    old, new = s.semaphore(), s.semaphore(on_adopt="acquire")
+    play = Play(new, record=held, now=2.0, recorded=old)
+    play.happens(2.0, e.Tick())
+    play.on(2.1, RENEW, o.SessionAlive())
+    shown = s.view("s", at=s.lock("s", index=61, delay_s=20.0), index=61)
+    assert "start up#1" in Play.says(play.on(2.2, s.WATCH, shown))
+    assert play.contender.settings == new and play.contender.lease.lock_delay_s == 20.0
+
+
 def test_only_the_read_of_a_holder_names_its_session() -> None:
     """Such an answer shows what a holder needs where the list below the prefix is too long to be read."""
     play = s.holding()
@@ -143,3 +197,17 @@ def test_only_the_read_of_a_holder_names_its_session() -> None:
     waits = s.full()
     waits.happens(1.0, e.Stalled(5.0))
     assert waits.last(s.READ).session == ""
+
+
+def test_a_holder_that_sees_only_its_own_keys_goes_on() -> None:
+    play = s.in_line(s.view("o1", "o2", at=s.lock("o1", "o2")))
+    play.on(0.4, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2", "s", index=61), index=61))
+    play.happens(1.5, e.Stalled(5.0))
+    told = Play.says(play.on(1.6, s.READ, s.view("s", at=s.lock("o1", "o2", "s", index=61), index=61)))
+    assert "ask p/o1" in told and play.contender.has_lock
+
+
+def test_a_value_that_another_program_has_put_into_our_contender_key_is_replaced() -> None:
+    play, shown = s.holding(), s.view("s", at=s.lock("s", index=61), index=70)
+    begun = play.on(2.0, s.WATCH, replace(shown, contenders=(replace(s.key("s"), value=b"put"),)))
+    assert "rewrite s" in Play.says(begun) and "written over" in play.contender.told_notice

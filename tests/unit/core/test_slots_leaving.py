@@ -45,6 +45,26 @@ def test_a_stop_sends_one_leave_without_the_record_to_a_silent_consul() -> None:
     assert play.role == "stopped"
 
 
+def test_a_waiter_that_stops_leaves_the_line() -> None:
+    play = full()
+    play.happens(1.0, e.StopAsked())
+    assert play.last(LEAVE).slot_record is None
+    play.on(1.1, LEAVE, o.Done())
+    play.happens(1.4, e.Tick())
+    play.does(1.5, DESTROY, o.Done(), "stopped, finished")
+
+
+def test_a_waiter_that_is_paused_leaves_the_line() -> None:
+    play = full()
+    assert "leave s" in Play.says(play.happens(1.0, e.PauseAsked("n")))
+    play.on(1.1, LEAVE, o.Done())
+    play.happens(1.4, e.Tick())
+    play.on(1.5, DESTROY, o.Done())
+    play.passes(10.0)
+    assert play.role == "paused" and not play.contender.session.id
+    assert "create" in Play.says(play.happens(10.0, e.ResumeAsked("n")))
+
+
 @pytest.mark.parametrize("asked", [e.PauseAsked("n"), e.StopAsked()])
 def test_a_slot_that_is_won_after_a_pause_or_a_stop_is_given_back(asked: e.Event) -> None:
     play = full()
@@ -60,3 +80,15 @@ def test_a_paused_waiter_reads_whether_its_last_attempt_won_before_it_leaves() -
     assert "leave" not in Play.says(play.on(4.0, TAKE, SILENCE))
     shown = view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66), index=66)
     assert "leave s as 3: o1 o2" in Play.says(play.on(4.1, READ, shown))
+
+
+def test_a_slot_that_a_late_write_takes_for_a_paused_contender_is_given_back() -> None:
+    play = full()
+    play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
+    play.on(4.0, TAKE, SILENCE)
+    play.under_way = [r for r in play.under_way if not isinstance(r, READ)]
+    shown = view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66), index=66)
+    play.happens(4.1, e.Answered(next(r for r in play.under_way if isinstance(r, WATCH)), shown))
+    play.happens(4.1, e.PauseAsked("n"))
+    told = Play.says(play.on(4.2, READ, shown))
+    assert "leave s as 3: o1 o2" in told

@@ -37,6 +37,18 @@ def test_an_empty_list_is_reported_once_a_read_confirms_that_the_record_is_gone(
     play.does(0.5, s.WATCH, replace(s.EMPTY, index=6), "watch 6")
 
 
+def test_a_list_that_hides_the_record_sets_a_notice_and_is_never_reported() -> None:
+    play = observer()
+    play.on(0.1, s.WATCH, s.EMPTY)
+    play.on(0.2, s.ASK, THERE)
+    play.on(0.3, s.READ, s.EMPTY)
+    assert not told(play) and ".lock: may the token read all of it?" in play.contender.told_notice
+    play.passes(20.0)
+    assert len(play.times(s.ASK)) == 1
+    play.on(21.0, s.WATCH, s.view("o1", at=s.lock("o1")))
+    assert told(play) == [("o1",)] and not play.contender.told_notice
+
+
 def test_an_observer_that_may_not_read_the_record_repeats_the_read_and_reports_nothing() -> None:
     play = observer()
     play.on(0.1, s.WATCH, s.EMPTY)
@@ -55,6 +67,30 @@ def test_a_list_older_than_the_record_is_read_again() -> None:
     assert told(play) == [("o1",)] and not play.contender.told_notice
 
 
+def test_a_holder_that_the_list_hides_has_not_left() -> None:
+    play = observer()
+    both = s.view("o1", "o2", at=s.lock("o1", "o2"))
+    play.on(0.1, s.WATCH, both)
+    play.ends(0.2, "")
+    play.on(0.3, s.WATCH, replace(both, index=61, contenders=(s.key("o1"),)))
+    assert play.last(s.ASK).key == "p/o2" and told(play) == [("o1", "o2")]
+    play.on(0.4, s.ASK, o.KeyView(61, "o2", b"me", 2, 2, 1))
+    play.on(0.5, s.READ, replace(both, index=61, contenders=(s.key("o1"),)))
+    assert told(play) == [("o1", "o2")] and "o2" in play.contender.told_notice
+
+
+def test_a_vanished_holder_is_reported_once_a_read_confirms_it() -> None:
+    play = observer()
+    both = s.view("o1", "o2", at=s.lock("o1", "o2"))
+    play.on(0.1, s.WATCH, both)
+    play.ends(0.2, "")
+    one = replace(both, index=61, contenders=(s.key("o1"),))
+    play.on(0.3, s.WATCH, one)
+    play.on(0.4, s.ASK, s.GONE)
+    play.on(0.5, s.READ, one)
+    assert told(play) == [("o1", "o2"), ("o1",)]
+
+
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_contender_reports_no_sooner_than_an_observer(paused: bool) -> None:
     play = Play(s.semaphore(on_change=(TOLD,)), record=replace(a.EMPTY_RECORD, paused=paused))
@@ -70,6 +106,14 @@ def test_a_contender_reports_no_sooner_than_an_observer(paused: bool) -> None:
     assert told(play) == [()]
 
 
+def test_a_contender_without_on_change_does_not_read_the_record_alone() -> None:
+    play = Play(s.semaphore())
+    play.happens(0.0, e.Tick())
+    play.on(0.05, CREATE, o.Created("s"))
+    play.on(0.1, s.WATCH, s.EMPTY)
+    assert not play.times(s.ASK)
+
+
 FILTERED = replace(s.EMPTY, filtered=True)
 
 
@@ -81,6 +125,18 @@ def test_a_filtered_list_without_the_record_is_never_reported_as_empty() -> None
     play.on(0.2, s.ASK, FORBIDDEN)
     assert not told(play) and "may not read" in play.contender.told_notice
     play.on(0.3, s.WATCH, s.view("o1", at=s.lock("o1")))
+    assert told(play) == [("o1",)] and not play.contender.told_notice
+
+
+def test_a_filtered_list_that_hides_no_holder_is_reported() -> None:
+    """A read of the record decides, and a list with all holders is enough."""
+    play = observer()
+    play.on(0.1, s.WATCH, FILTERED)
+    play.on(0.2, s.ASK, s.GONE)
+    play.on(0.3, s.READ, FILTERED)
+    assert told(play) == [()] and not play.contender.told_notice
+    play = observer()
+    play.on(0.1, s.WATCH, replace(s.view("o1", at=s.lock("o1")), filtered=True))
     assert told(play) == [("o1",)] and not play.contender.told_notice
 
 

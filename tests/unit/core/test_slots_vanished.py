@@ -5,6 +5,7 @@ import pytest
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
+from supervisor.core.lock.slots import LOCK
 from tests.unit.core import slot_play as s
 from tests.unit.core.play import RENEW, Play
 
@@ -45,6 +46,26 @@ def test_a_holder_that_was_only_hidden_is_read_again_when_something_changes() ->
     play.on(5.1, s.ASK, s.GONE)
     assert play.contender.lock.notice == ""
     assert play.contender.lock.try_at == pytest.approx(35.0)
+
+
+def test_a_newcomer_waits_the_prune_delay_of_a_holder_that_has_vanished() -> None:
+    """The newcomer joins the line at once, and a slot is free only later."""
+    play = s.waiting()
+    play.on(0.2, s.WATCH, s.view("o1", "o2", at=s.lock("o1", "o2", "o3")))
+    play.on(0.2, s.ASK, s.GONE)
+    play.on(0.3, s.ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
+    play.on(0.3, s.WATCH, WITHOUT_O3)
+    play.passes(29.0)
+    assert not play.times(s.TAKE)
+    assert play.contender.lock.try_at == pytest.approx(30.2)
+
+
+def test_a_newcomer_takes_the_slot_of_a_vanished_holder_after_the_prune_delay() -> None:
+    play = s.waiting()
+    play.on(0.2, s.WATCH, s.view("o1", "o2", at=s.lock("o1", "o2", "o3")))
+    play.on(0.25, s.ASK, s.GONE)
+    play.on(0.3, s.ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
+    assert taken_at(play) == pytest.approx(30.2, abs=0.01)
 
 
 def test_each_vanished_holder_has_a_prune_delay_of_its_own() -> None:
@@ -113,6 +134,14 @@ def test_a_new_holder_writes_the_longest_prune_delay_of_all_holders(
     assert (record.limit, record.holders, record.prune_delay_s) == (3, ("o1", "o2", "s"), written_s)
 
 
+def test_a_new_holder_keeps_the_recorded_prune_delay_of_a_vanished_holder() -> None:
+    """The body of the vanished holder is gone, and only the record still has its prune delay."""
+    play = s.full()
+    play.on(1.0, s.WATCH, s.view("o2", "s", at=s.lock("o1", "o2", delay_s=40.0)))
+    record = play.last(s.TAKE).slot_record
+    assert (record.limit, record.holders, record.prune_delay_s) == (3, ("o1", "o2", "s"), 40.0)
+
+
 def test_a_holder_that_a_single_read_still_shows_is_never_pruned() -> None:
     """An ACL may cut the list, so that a contender whose key is denied looks vanished."""
     play = s.full()
@@ -128,6 +157,14 @@ def test_a_holder_whose_key_may_not_be_read_is_never_pruned() -> None:
     play.on(1.1, s.ASK, o.Denied("Permission denied"))
     assert not play.contender.may_try
     assert "ask p/o3" in Play.says(play.happens(1.7, e.Tick()))
+
+
+def test_after_the_record_was_deleted_no_slot_is_free_for_the_prune_delay() -> None:
+    play = s.full()
+    gone = s.view("o1", "o2", "o3", "s", at=None)
+    assert f"ask p/{LOCK}" in Play.says(play.on(1.0, s.WATCH, gone))
+    play.on(1.0, s.ASK, s.GONE)
+    assert play.contender.lock.try_at == pytest.approx(31.0 + 3 * 0.2)
 
 
 @pytest.mark.parametrize(("seen", "opens_at"), [(True, 31.0), (False, 50.0)])
@@ -177,3 +214,8 @@ def comparisons(count: int) -> int:
     play.on(1.0, s.WATCH, s.view("s", at=s.lock(*names), index=70))
     play.on(1.1, s.ASK, s.GONE)
     return Name.compared
+
+
+def test_the_cost_of_vanished_holders_grows_in_proportion_to_their_number() -> None:
+    """A site that has lost its power leaves as many vanished holders as a semaphore may have."""
+    assert comparisons(2000) < 15 * comparisons(200)

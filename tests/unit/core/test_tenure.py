@@ -13,6 +13,23 @@ TWO_DOWN = (p.hook("down 1", 2.0), p.hook("down 2", 2.0))
 # --- on_acquire and run -------------------------------------------------------------------------------
 
 
+def test_hooks_run_one_after_the_other_then_the_run_child_starts() -> None:
+    play = p.acquiring(on_acquire=TWO_UP, run=p.RUN)
+    play.ends(1.0, "start up 2#1: acquired")
+    play.ends(2.0, "start run, holding")
+
+
+def test_without_hooks_a_winner_holds_at_once() -> None:
+    play = p.acquiring(on_acquire=(), on_lose=())
+    assert play.role == "holding"
+
+
+def test_on_acquire_stops_at_the_first_hook_that_fails() -> None:
+    play = p.acquiring(on_acquire=TWO_UP, run=p.RUN)
+    play.ends(1.0, "start down#1: acquire-failed, losing", ok=False)
+    play.ends(2.0, "release s, waiting")
+
+
 def test_a_failed_hook_is_retried_after_a_delay_that_doubles() -> None:
     play = p.acquiring(on_acquire=(p.hook("up", retries=2),))
     play.ends(1.0, "", ok=False)
@@ -43,6 +60,20 @@ def test_no_hook_and_no_run_child_begins_on_old_news(begins: str) -> None:
     play.does(7.3, p.READ, p.OURS, then[begins])
 
 
+def test_a_hook_that_began_calls_for_on_lose_even_if_it_failed_at_once() -> None:
+    play = p.acquiring()
+    play.hears(0.4, e.StopAsked(), "kill up, losing")
+    play.ends(0.5, "start down#1: shutdown", ok=False)
+
+
+def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
+    """The tenure was won on news too old to begin a hook with, and lost before newer news came."""
+    play = p.trying()
+    play.does(7.0, p.ACQUIRE, p.WON, "renew s, read, acquiring")
+    play.does(7.1, p.READ, p.RIVAL, "losing, release s, info rival, waiting")
+    assert play.times(a.StartHook) == []
+
+
 # --- what cannot be started -----------------------------------------------------------------------------
 
 
@@ -52,11 +83,30 @@ def test_a_tenure_whose_on_acquire_could_not_be_started_is_released_without_on_l
     assert play.records[-1].step is a.Point.SESSION
 
 
+def test_retries_that_could_not_be_started_do_not_call_for_on_lose() -> None:
+    play = p.acquiring(on_acquire=(p.hook("up", retries=1),))
+    play.ends(1.0, "", began=False)
+    play.does(2.0, "start up#2: acquired")
+    play.ends(2.5, "losing, release s, waiting", began=False)
+
+
 def test_on_lose_runs_when_an_earlier_attempt_of_on_acquire_began() -> None:
     play = p.acquiring(on_acquire=(p.hook("up", retries=1),))
     play.ends(1.0, "", ok=False)
     play.does(2.0, "start up#2: acquired")
     play.ends(2.5, "start down#1: acquire-failed, losing", began=False)
+
+
+def test_on_lose_runs_when_an_earlier_hook_of_on_acquire_began() -> None:
+    play = p.acquiring(on_acquire=TWO_UP)
+    play.ends(1.0, "start up 2#1: acquired")
+    play.ends(2.5, "start down#1: acquire-failed, losing", began=False)
+
+
+def test_a_loss_while_on_acquire_cannot_be_started_needs_no_on_lose() -> None:
+    play = p.acquiring()
+    play.hears(0.4, e.StopAsked(), "kill up, losing")
+    play.ends(0.5, "release s, waiting", began=False)
 
 
 def test_a_run_child_that_could_not_be_started_calls_for_on_lose_only_after_an_on_acquire() -> None:
@@ -75,6 +125,9 @@ def test_on_lose_may_begin_at_any_time_and_other_hooks_only_on_fresh_news() -> N
     assert play.last(a.StartHook).begin_by == float("inf")
 
 
+# --- losing ---------------------------------------------------------------------------------------------
+
+
 def test_losing_kills_on_acquire_then_runs_on_lose_then_releases() -> None:
     play = p.acquiring(on_acquire=TWO_UP, on_lose=TWO_DOWN, run=p.RUN)
     play.hears(1.0, e.StopAsked(), "kill up 1, losing")
@@ -90,7 +143,10 @@ def test_losing_stops_the_run_child_before_on_lose() -> None:
     play.ends(3.1, "release s, waiting")
 
 
-# --- losing ---------------------------------------------------------------------------------------------
+def test_the_exit_of_the_run_child_is_a_loss() -> None:
+    play = p.holding(run=p.RUN)
+    play.hears(2.0, e.RunEnded(play.last(a.StartRun)), "start down#1: run-exited, losing")
+    play.ends(2.1, "release s, waiting")
 
 
 def test_all_hooks_of_on_lose_run_though_one_fails() -> None:
@@ -98,6 +154,23 @@ def test_all_hooks_of_on_lose_run_though_one_fails() -> None:
     play.happens(2.0, e.StopAsked())
     play.ends(2.1, "start down 2#1: shutdown", ok=False)
     play.ends(2.2, "stopped, finished, not clean")
+
+
+def test_the_reason_of_the_first_loss_stays() -> None:
+    play = p.holding(on_lose=TWO_DOWN)
+    play.happens(2.0, e.StopAsked())
+    play.happens(2.1, e.Tick())
+    play.on(2.2, p.WATCH, p.RIVAL)
+    play.ends(2.3, "start down 2#1: shutdown")
+
+
+def test_on_lose_gets_the_time_from_which_a_rival_may_hold() -> None:
+    play = p.holding(on_lose=TWO_DOWN)
+    play.happens(2.0, e.StopAsked())
+    assert play.last(a.StartHook).context.rival_at == pytest.approx(1.0 * 0.2 + 30.0)
+    play.on(2.2, p.WATCH, p.RIVAL)
+    play.ends(2.3, "start down 2#1: shutdown")
+    assert play.last(a.StartHook).context.rival_at == 2.2
 
 
 # --- retries of on_lose ----------------------------------------------------------------------------------
@@ -123,7 +196,27 @@ def test_on_lose_is_not_retried_beside_a_rival() -> None:
     play.ends(2.2, "stuck", ok=False)
 
 
+def test_a_retry_that_waits_is_given_up_when_a_rival_appears() -> None:
+    play = p.holding(on_lose=(p.hook("down", retries=3),))
+    play.happens(2.0, e.StopAsked())
+    play.ends(2.2, "", ok=False)
+    play.does(
+        2.3, p.WATCH, p.RIVAL, "renew s, watch 9 consistently, info rival, stopped, finished, not clean"
+    )
+
+
 # --- when on_lose fails -------------------------------------------------------------------------------------
+
+
+def test_a_failed_on_lose_without_a_last_resort_is_stuck() -> None:
+    """While the session lives the lock is kept and renewed, and nothing else is done."""
+    play = p.holding(run=p.RUN)
+    play.hears(2.0, e.RunEnded(play.last(a.StartRun)), "start down#1: run-exited, losing")
+    play.ends(2.1, "stuck", ok=False)
+    play.passes(20.0)
+    assert play.times(p.RENEW) == pytest.approx([3.3, 6.3, 9.3, 12.3, 15.3, 18.3])
+    assert play.times(p.RELEASE) == []
+    play.hears(20.0, e.StopAsked(), "stopped, finished, not clean")
 
 
 def test_the_last_resort_runs_when_on_lose_failed() -> None:
@@ -142,4 +235,29 @@ def test_a_failed_last_resort_is_stuck() -> None:
     play.ends(2.2, "stopped, finished, not clean", ok=False)
 
 
+def test_the_last_resort_does_not_run_after_a_successful_on_lose() -> None:
+    play = p.holding(on_lose_failure=(p.hook("off"),))
+    play.happens(2.0, e.StopAsked())
+    play.ends(2.1, "release s, waiting")
+
+
 # --- the context of hooks -----------------------------------------------------------------------------
+
+
+def test_all_hooks_and_attempts_of_one_transition_have_its_name() -> None:
+    play = p.acquiring(on_acquire=(p.hook("up", retries=1),), on_lose=TWO_DOWN)
+    play.ends(0.4, "", ok=False)
+    play.does(1.4, "start up#2: acquired")
+    play.ends(1.5, "holding")
+    play.happens(2.0, e.StopAsked())
+    play.ends(2.1, "start down 2#1: shutdown")
+    transitions = [start.context.transition for _, start in play.log if isinstance(start, a.StartHook)]
+    assert transitions == ["s-acquire", "s-acquire", "s-lose", "s-lose"]
+
+
+def test_the_token_is_the_same_in_all_hooks_of_a_tenure() -> None:
+    play = p.holding()
+    play.on(1.5, p.WATCH, o.KeyView(9, "s", b"them", 3, 9, 0))
+    play.happens(2.0, e.StopAsked())
+    tokens = {start.context.fencing_token for _, start in play.log if isinstance(start, a.StartHook)}
+    assert tokens == {7}

@@ -46,6 +46,34 @@ def test_without_a_ttl_a_refused_create_waits_at_least_as_long_as_an_unanswered_
     assert min(waits) == pytest.approx(CREATE_WITHOUT_TTL_RETRY_S) and max(waits) > THROTTLED_S_MAX
 
 
+def test_a_refused_read_of_a_waiter_raises_the_level_of_reads() -> None:
+    play = p.waiting()
+    play.on(0.2, p.WATCH, FULL)
+    assert play.contender.throttle.reads == 1 and play.contender.patient_retry_s == RETRY_S + 0.5
+
+
+def test_an_answered_read_does_not_reset_the_level_of_writes() -> None:
+    """Consul counts reads and writes apart, so answered reads must not hurry refused attempts."""
+    play = p.trying()
+    for level in (1, 2, 3):
+        play.on(play.now, p.ACQUIRE, FULL)
+        assert play.contender.throttle.writes == level
+        while p.ACQUIRE not in map(type, play.under_way):
+            if p.READ in map(type, play.under_way):
+                play.on(play.now, p.READ, p.FREE)
+            else:
+                play.happens(play.deadline, e.Tick())
+    play.on(play.now, p.ACQUIRE, o.LostRace())
+    assert play.contender.throttle.writes == 0
+
+
+def test_silence_does_not_reset_a_level() -> None:
+    play = p.beginning()
+    play.on(0.1, p.CREATE, FULL)
+    play.on(0.1, p.WATCH, p.SILENCE)
+    assert play.contender.throttle.writes == 1
+
+
 def test_a_holder_that_is_refused_goes_on_reading_and_renewing_at_its_pace() -> None:
     """A refused request of a holder is repeated as soon as after any other failure."""
     play = p.holding()
@@ -81,6 +109,17 @@ def test_an_answered_read_of_a_holder_resets_the_level() -> None:
     assert throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), p.FREE, 0.5, holds=True).reads == 0
 
 
+def test_a_refused_release_does_not_wait_and_the_destroy_after_it_does() -> None:
+    play = p.holding()
+    play.happens(1.5, e.StepDownAsked("n", 60.0))
+    play.happens(1.6, e.HookEnded(play.last(a.StartHook), ok=True))
+    assert gaps(play, p.RELEASE, 3) == pytest.approx([RETRY_S] * 3)
+    play.on(play.now, p.RELEASE, o.Done())
+    while p.DESTROY not in map(type, play.under_way):
+        play.happens(play.deadline, e.Tick())
+    assert gaps(play, p.DESTROY, 3) == pytest.approx([RETRY_S + pause / 2 for pause in (1, 2, 4)])
+
+
 def test_a_release_does_not_wait_although_reads_were_refused() -> None:
     play = p.holding()
     play.contender = replace(play.contender, throttle=Throttle(reads=3))
@@ -105,6 +144,21 @@ def test_a_renewal_does_not_wait_although_reads_were_refused() -> None:
         play.happens(play.deadline, e.Tick())
     assert gaps(play, p.RENEW, 2) == pytest.approx([RETRY_S] * 2)
     assert play.contender.throttle == Throttle(reads=3), "a refused renewal does not count"
+
+
+def test_a_waiter_that_is_refused_goes_on_renewing_its_session() -> None:
+    play = p.waiting()
+    play.on(0.2, p.WATCH, p.RIVAL)
+    while p.RENEW not in map(type, play.under_way):
+        play.happens(play.deadline, e.Tick())
+    assert gaps(play, p.RENEW, 3) == pytest.approx([RETRY_S] * 3)
+
+
+def test_refused_contenders_do_not_retry_in_step() -> None:
+    throttle = p.waiting().contender.throttle
+    for _ in range(3):
+        throttle = throttle.count(r.ReadKey("n", 0.0, 1.0, "k"), FULL, 0.5, holds=False)
+    assert throttle.pause_s(0.0) == 2.0 and throttle.pause_s(0.99) == pytest.approx(5.96)
 
 
 def test_reads_of_a_waiter_that_run_out_of_time_become_rare_up_to_a_low_level() -> None:
@@ -153,3 +207,11 @@ def test_a_release_that_was_dropped_is_repeated_at_once_even_when_the_process_en
     while p.DESTROY not in map(type, play.under_way):
         play.happens(play.deadline, e.Tick())
     assert is_repeated_at_once(play, p.DESTROY)
+
+
+def test_an_attempt_that_was_dropped_is_repeated_after_a_read_at_once() -> None:
+    play = p.waiting()
+    play.does(0.2, p.WATCH, p.FREE, "acquire s, watch 5")
+    play.on(0.3, p.ACQUIRE, DROPPED)
+    play.on(0.3, p.READ, p.FREE)
+    assert p.ACQUIRE in map(type, play.under_way)

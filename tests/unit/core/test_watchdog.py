@@ -32,6 +32,11 @@ def test_a_rival_that_is_seen_late_in_a_loss_does_not_put_the_reset_off() -> Non
     assert replace(TENURE, taken_at=129.9).reset_by(LEASE) == TENURE.reset_by(LEASE)
 
 
+def test_a_session_that_ended_without_a_release_is_guarded_again() -> None:
+    again = replace(TENURE, taken_at=105.0).lock_delayed()
+    assert again.reset_by(LEASE) == TENURE.reset_by(LEASE)
+
+
 @pytest.mark.parametrize(
     ("device", "until", "now", "expected"),
     [
@@ -58,3 +63,7 @@ def test_what_is_due_for_a_device_follows_from_its_tenures_and_the_time(
 ) -> None:
     at, act = due(device, until, now)
     assert act is expected[1] and at == pytest.approx(expected[0])
+
+
+def test_only_an_open_device_fires() -> None:
+    assert (OPEN.fires_at, CLOSED.fires_at) == (110.0, NEVER)
