@@ -3,6 +3,7 @@
 They are scenes of elections, unless a folder or module has a ``scene_class`` of its own.
 """
 
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -66,3 +67,13 @@ def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guarded]
     """Return an agent of this test alone that denies by default."""
     with guarded_agent(tmp_path, request.param) as agent:
         yield agent
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a file system of 256 KiB for this test alone."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(path)], check=True)
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)

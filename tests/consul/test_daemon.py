@@ -1,6 +1,7 @@
 """The process itself: one thread, bounded resources, and an end in every case."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,13 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
 from tests.support.consul import Agent
 from tests.support.programs import BUGGY_DAEMON, run_program
 from tests.support.supervisor import COMMAND, PATIENCE_S, Supervisor, until
 
 BUG = 70
-ELECTIONS = WATCHES_MAX + 4  # more than may have a watch of their own
+ELECTIONS = 20
 STANDARD_SIGNALS = (1 << 31) - 1  # the C library's own signals, 32 and 33, cannot be set
 
 
@@ -46,7 +46,6 @@ def holding(node: Supervisor) -> int:
     return len(node.lines("role", role="holding"))
 
 
-@pytest.mark.long
 def test_many_elections_lead_and_stop_in_one_thread(
     node: Supervisor, shared_agent: Agent, unique: str
 ) -> None:
@@ -58,7 +57,6 @@ def test_many_elections_lead_and_stop_in_one_thread(
     node.assert_no_fault()
 
 
-@pytest.mark.long
 def test_descriptors_and_processes_do_not_grow_with_changes(
     node: Supervisor, shared_agent: Agent, unique: str
 ) -> None:
@@ -81,6 +79,30 @@ def test_descriptors_and_processes_do_not_grow_with_changes(
     node.assert_no_fault()
 
 
+@pytest.mark.long
+def test_a_signal_at_any_moment_of_the_start_ends_it_and_leaves_no_session(
+    shared_agent: Agent, unique: str, tmp_path: Path
+) -> None:
+    """The signal ends the process before the handler is set; afterwards the stop is in order."""
+    config = {
+        "consul": {"address": shared_agent.url},
+        "log": {"format": "json"},
+        "elections": {"app": {"key": f"{unique}/k", "session": {"name": unique, "lock_delay": "20s"}}},
+    }
+    for number in range(8):
+        node = Supervisor(tmp_path / f"node{number}", config)
+        node.start()
+        try:
+            if number:
+                node.wait_line("started")
+            node.signal(signal.SIGTERM)
+            assert node.wait() in ((0, -signal.SIGTERM) if number == 0 else (0,))
+        finally:
+            node.close()
+        node.assert_no_fault()
+        assert not [one for one in shared_agent.sessions() if one["Name"] == unique]
+
+
 DEAF = """
 import os, signal, sys
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1):
@@ -97,8 +119,9 @@ class StartedDeaf(Supervisor):
         return [sys.executable, "-c", DEAF, "/usr/bin/env", *super()._argv()]
 
 
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_signals_that_our_parent_ignored_reach_the_daemon_its_hooks_and_run(
-    shared_agent: Agent, unique: str, tmp_path: Path
+    shared_agent: Agent, unique: str, tmp_path: Path, stop: signal.Signals
 ) -> None:
     shown = "grep -E 'Sig(Ign|Blk)' /proc/self/status"
     app = {
@@ -121,10 +144,49 @@ def test_signals_that_our_parent_ignored_reach_the_daemon_its_hooks_and_run(
             assert [each & STANDARD_SIGNALS for each in sets] == [0, 0], file
         node.signal(signal.SIGHUP)
         node.wait_line("reloaded")
-        node.signal(signal.SIGINT)
+        node.signal(stop)
         assert node.wait() == 0
     finally:
         node.close()
+    node.assert_no_fault()
+
+
+class OnASlowDisk(Supervisor):
+    """A supervisor in a mount namespace where ``sync`` is the program ``slow`` of its folder."""
+
+    def _argv(self) -> list[str]:
+        slow = self.folder / "slow"
+        slow.write_text(f"#!/bin/sh\necho $$ >>'{self.folder}/syncing'\nexec sleep 600\n")
+        slow.chmod(0o755)
+        sync = os.path.realpath(shutil.which("sync", path=os.defpath) or "/bin/sync")
+        root = [] if os.geteuid() == 0 else ["--map-root-user"]
+        script = 'mount --bind "$0" "$1" && shift && exec "$@"'
+        return ["unshare", "--mount", *root, "sh", "-c", script, str(slow), sync, *super()._argv()]
+
+
+def test_a_disk_that_hangs_delays_neither_hooks_nor_the_end(
+    shared_agent: Agent, unique: str, tmp_path: Path
+) -> None:
+    app = {
+        "key": unique,
+        "session": {"lock_delay": "20s"},
+        "on_lose": [{"shell": f"echo >'{tmp_path}/lost'"}],
+    }
+    config = {"consul": {"address": shared_agent.url}, "log": {"format": "json"}, "elections": {"app": app}}
+    node = OnASlowDisk(tmp_path / "node", config)
+    syncing = tmp_path / "node" / "syncing"
+    node.start()
+    try:
+        node.wait_line("role", role="holding")
+        until(lambda: syncing.exists() and syncing.read_text().endswith("\n"), "a record is being synced")
+        assert node.stop() == 0
+        assert (tmp_path / "lost").exists()
+        (pid,) = map(int, syncing.read_text().split())
+        assert psutil.pid_exists(pid), "one child, and nobody waits for it"
+    finally:
+        node.close()
+        for pid in map(int, syncing.read_text().split()):
+            os.kill(pid, signal.SIGKILL)
     node.assert_no_fault()
 
 

@@ -146,6 +146,11 @@ class Scene:
         supervisor.start()
         return supervisor
 
+    def records_in(self, disk: Path, node: str) -> None:
+        """Let a node that is yet to start write its records to this disk."""
+        folder = Supervisor(self.folder / node, {}).records
+        folder.symlink_to(disk)
+
     def leader(self, node: str, **how: Any) -> Supervisor:
         """Start a node alone, and return when it holds."""
         supervisor = self.node(node, **how)

@@ -1,18 +1,22 @@
-"""Ways to Consul: tokens that change, and an agent that is closed. TLS is in test_tls.py."""
+"""Ways to Consul: tokens that change, and a unix socket. TLS is in test_tls.py."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
+from tests.consul.elections.test_reload import reload
 from tests.support.consul import Agent
-from tests.support.guarded import Guarded, Made, write
-from tests.support.supervisor import until
-from tests.support.turns import first_now
+from tests.support.guarded import EACH_WAY, Guarded, Made, write
+from tests.support.supervisor import Supervisor, until
 
 ROOMY = {"lock_delay": "20s", "ttl": "5s"}
+
+
+EITHER_WAY = pytest.mark.parametrize("guarded", EACH_WAY, indirect=True)
 
 
 @pytest.fixture
@@ -33,9 +37,38 @@ def contender(guarded: Guarded, scene: Scene) -> Made:
     return guarded.token_of(write(scene.key) + guarded.sessions_rule())
 
 
+def renamed(file: Path, content: str) -> None:
+    """Replace the file by a rename, as a careful tool does."""
+    new = file.with_suffix(".new")
+    new.write_text(content)
+    new.rename(file)
+
+
+def written_over(file: Path, content: str) -> None:
+    """Write over the file, as ``cp`` does: the inode stays, and for a moment the file is empty."""
+    file.write_text(content)
+
+
+def linked(file: Path, content: str) -> None:
+    """Switch a symlink over, as tools that keep versions do."""
+    version = file.with_name(f"{file.name}-{len(list(file.parent.iterdir()))}")
+    version.write_text(content)
+    link = file.with_suffix(".link")
+    link.symlink_to(version)
+    os.replace(link, file)
+
+
+def assert_kept(a: Supervisor, scene: Scene, session: str) -> None:
+    """Check that there was one tenure from begin to end, and that no secret was logged."""
+    assert scene.session_of("a") == session
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("replace", [renamed, written_over, linked])
 def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
-    scene: Scene, guarded: Guarded, file: Path
+    scene: Scene, guarded: Guarded, file: Path, replace: Callable[[Path, str], None]
 ) -> None:
     """An operator deletes the old token as soon as the log says that the new one is in use.
 
@@ -46,8 +79,7 @@ def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
     file.write_text(first.secret)
     a = scene.leader("a", consul={"token_file": str(file)}, session=ROOMY)
     session = scene.session_of("a")
-    file.with_suffix(".new").write_text(f"{second.secret}\n")
-    file.with_suffix(".new").rename(file)  # as a careful tool does
+    replace(file, f"{second.secret}\n")
     assert str(file) in a.wait_line("token-renewed")["why"]
     guarded.forget(first)
     guarded.kv_put(scene.key, b"seen")
@@ -55,9 +87,7 @@ def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
     renewals = len(a.lines("request", kind="renew session"))
     until(lambda: len(a.lines("request", kind="renew session")) > renewals + 1, "renewals with the new one")
     assert not a.lines("consul-denied") and not a.lines("token-file")
-    assert scene.session_of("a") == session
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+    assert_kept(a, scene, session)
     assert not [made.secret for made in (first, second) if made.secret in a.log_text]
 
 
@@ -71,14 +101,34 @@ def test_a_token_file_that_is_corrected_is_used_without_a_restart(
     a.wait_line("role", role="holding")
 
 
+@pytest.mark.long
+@EITHER_WAY
+def test_a_value_that_may_not_be_rewritten_waits_for_the_right(
+    scene: Scene, guarded: Guarded, file: Path
+) -> None:
+    """A right to write is taken away from a leader whose file then gets another value."""
+    scene.restarts = True
+    made = contender(guarded, scene)
+    file.write_text(made.secret)
+    token = {"token_file": str(file)}
+    a = scene.leader("a", consul=token, session=ROOMY)
+    session = scene.session_of("a")
+    guarded.change(made, f'key "{scene.key}" {{ policy = "read" }}\n' + guarded.sessions_rule())
+    a.rewrite(scene.config({scene.name: scene.item("a", value="another", session=ROOMY)}, token))
+    assert reload(a) == (0, [f"{scene.name}: changed"])
+    a.wait_line("exchange-failed", kind="rewrite")
+    assert f'needs key "{scene.key}" {{ policy = "write" }}' in a.wait_line("consul-denied")["why"]
+    guarded.change(made, write(scene.key) + guarded.sessions_rule())
+    until(lambda: (guarded.kv_get(scene.key) or {})["Value"] == b"another", "the new value stands")
+    assert_kept(a, scene, session)
+
+
 @pytest.mark.parametrize(
     ("blocks", "words", "remedy"),
-    first_now(
-        [
-            ({"allow_write_http_from": ["10.99.0.0/16"]}, "Access is restricted", "allow_write_http_from"),
-            ({"block_endpoints": ["/v1/session/"]}, "Endpoint is blocked", "block_endpoints"),
-        ]
-    ),
+    [
+        ({"allow_write_http_from": ["10.99.0.0/16"]}, "Access is restricted", "allow_write_http_from"),
+        ({"block_endpoints": ["/v1/session/"]}, "Endpoint is blocked", "block_endpoints"),
+    ],
 )
 def test_a_refusal_by_the_agents_own_configuration_names_that(
     tmp_path: Path, make_scene: MakeScene[Scene], blocks: dict[str, list[str]], words: str, remedy: str

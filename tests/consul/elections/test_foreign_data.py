@@ -1,14 +1,49 @@
 """An election takes a key with the flags of a lock or with none; other flags mark data of another program."""
 
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
 from tests.consul.elections.scene import Scene
 from tests.support.consul import BINARY
-from tests.support.supervisor import until
+from tests.support.supervisor import PATIENCE_S, until
+
+SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue
 
 LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue
 
 
 def consul_lock(scene: Scene, *arguments: str) -> list[str]:
     return [str(BINARY), "lock", f"-http-addr={scene.agent.host}:{scene.agent.port}", *arguments]
+
+
+def test_a_semaphore_that_is_in_use_is_left_alone(scene: Scene, tmp_path: Path) -> None:
+    scene.key = f"{scene.name}/.lock"
+    held = tmp_path / "held"
+    slot = consul_lock(scene, "-n=2", scene.name, f"touch {held}; exec sleep 600")
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(slot, stdout=log, stderr=log)
+    try:
+        until(held.exists, "consul lock has a slot")
+        before = scene.agent.kv_get(scene.key)
+        a = scene.node("a")
+        notice = a.wait_line("notice", item=scene.name)
+        assert "belongs to another program" in notice["why"] and str(SEMAPHORE_FLAGS) in notice["why"]
+        until(lambda: scene.session_of("a"), "it would contend")
+        assert scene.agent.kv_get(scene.key) == before
+        assert scene.calls("a") == []
+        process.terminate()
+        process.wait(PATIENCE_S)  # consul lock removes a semaphore without contenders
+        released = scene.agent.kv_get(scene.key)
+        if released is not None and released["Flags"] == SEMAPHORE_FLAGS:
+            assert json.loads(released["Value"])["Holders"] == {}
+            scene.agent.kv_delete(scene.key)
+        assert scene.wait_leader() == "a"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_a_value_in_a_key_that_was_never_locked_is_taken_with_a_notice_without_it(scene: Scene) -> None:
@@ -19,6 +54,7 @@ def test_a_value_in_a_key_that_was_never_locked_is_taken_with_a_notice_without_i
     assert "max=500" not in a.log_tail()
 
 
+@pytest.mark.long
 def test_data_of_another_program_is_left_alone_until_it_is_gone(scene: Scene) -> None:
     scene.agent.kv_put(scene.key, b"precious", flags=42)
     before = scene.agent.kv_get(scene.key)
@@ -31,8 +67,9 @@ def test_data_of_another_program_is_left_alone_until_it_is_gone(scene: Scene) ->
     a.wait_line("notice-over", item=scene.name)
 
 
-def test_a_key_with_the_flags_of_a_lock_is_taken(scene: Scene) -> None:
-    scene.agent.kv_put(scene.key, b"left by the last one", flags=LOCK_FLAGS)
+@pytest.mark.parametrize("flags", [0, LOCK_FLAGS])
+def test_a_key_with_the_flags_of_a_lock_or_none_is_taken(scene: Scene, flags: int) -> None:
+    scene.agent.kv_put(scene.key, b"left by the last one", flags=flags)
     scene.leader("a")
     entry = scene.agent.kv_get(scene.key)
     assert entry is not None and entry["Flags"] == LOCK_FLAGS

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.core.lock.handover import hinted_session
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_foreign_data import consul_lock
 from tests.consul.elections.test_operator import operate
 from tests.consul.elections.test_reload import item
-from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
+from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until
 
 
 def started(scene: Scene, *names: str) -> list[Supervisor]:
@@ -42,7 +43,6 @@ def step_down(scene: Scene, node: Supervisor, *words: str) -> tuple[int, str]:
     return done.returncode, line
 
 
-@pytest.mark.long
 def test_the_named_node_takes_over(scene: Scene) -> None:
     a, _, c = started(scene, "a", "b", "c")
     target = str(item(c)["session"])
@@ -53,6 +53,60 @@ def test_the_named_node_takes_over(scene: Scene) -> None:
     assert scene.calls("b") == [] and scene.calls("a") == ["acquire acquired", "lose step-down"]
     entry = scene.agent.kv_get(scene.key)
     assert entry is not None and entry["Value"] == b"c", "the next value replaces the hint"
+
+
+@pytest.mark.long
+def test_a_node_with_two_candidates_is_refused_and_nothing_changes(scene: Scene) -> None:
+    a, b = started(scene, "a", "b")
+    other = candidate(scene)
+    node = next(each["Node"] for each in scene.sessions())
+    code, line = step_down(scene, a, "--to", node)
+    assert code == 1 and f"cannot step-down {scene.name}: {node} has 2 candidates" in line
+    assert other in line and item(b)["session"] in line
+    code, line = step_down(scene, a, "--to", "no-such-node")
+    assert code == 1 and f"no-such-node is no candidate; there are {node} (" in line
+    code, line = step_down(scene, b, "--to", other)
+    assert code == 1 and "this node does not hold it" in line
+    assert scene.wait_leader() == "a" and scene.calls("a") == ["acquire acquired"]
+    scene.agent.session_destroy(other)
+
+
+@pytest.mark.long
+def test_a_target_is_named_as_its_node_in_consul_and_the_hint_has_no_session(scene: Scene) -> None:
+    """While the key is handed over it is free, and ``leader`` reports no leader."""
+    a, b = started(scene, "a", "b")
+    scene.agent.call("PUT", "/catalog/register", {"Node": scene.name, "Address": "192.0.2.9"})
+    target = candidate(scene, Node=scene.name)
+    socket = str(a.folder / "control.sock")
+    handing = subprocess.Popen(
+        [*COMMAND, "step-down", scene.name, "--to", scene.name.upper(), "--socket", socket],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=ENVIRON,
+    )
+    try:
+
+        def hint() -> bytes:
+            entry = scene.agent.kv_get(scene.key)
+            assert entry is not None
+            return b"" if entry["Session"] else bytes(entry["Value"])
+
+        assert hinted_session(until(hint, "the key is handed over")) == target
+        asked = command("leader", "--key", scene.key, environ={"CONSUL_HTTP_ADDR": scene.agent.url})
+        assert (asked.returncode, asked.stdout) == (1, "")
+        time.sleep(1.0)
+        assert scene.calls("b") == []
+        assert scene.agent.acquire(scene.key, target, b"the target")
+        output, _ = handing.communicate(timeout=PATIENCE_S)
+        assert handing.returncode == 0
+        assert output.startswith(f"{scene.name}: the target holds it, ")
+        assert item(b)["leader"] == "the target"
+    finally:
+        handing.kill()
+        handing.wait()
+        scene.agent.session_destroy(target)
+        scene.agent.call("PUT", "/catalog/deregister", {"Node": scene.name})
 
 
 @pytest.mark.long

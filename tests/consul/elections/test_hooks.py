@@ -1,11 +1,13 @@
 """The effects of hooks: failures, retries, the run child, and the order of it all."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.consul.elections.scene import Scene
-from tests.support.supervisor import until
+from tests.consul.elections.scene import TTL, Scene
+from tests.support.supervisor import command, until
+from tests.support.turns import first_now
 
 SLOW_TO_STOP = "trap 'sleep 0.3; exit 0' TERM; sleep 600 & wait"
 ROOM_FOR_RUN = {"lock_delay": "6s"}
@@ -59,6 +61,29 @@ def test_a_failed_on_lose_goes_to_the_last_resort_and_the_lock_is_free_after_it(
     scene.leader("b")
 
 
+@pytest.mark.long
+def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) -> None:
+    """on_lose has failed and no on_lose_failure is set, so only the end of the session frees the lock."""
+    a = scene.node(
+        "a",
+        on_acquire=[scene.hook("a", "acquire", "exit 1")],
+        on_lose=[scene.hook("a", "lose", "exit 1")],
+        session={"ttl": "1s"},
+    )
+    a.wait_line("role", role="stuck")
+    session = scene.session_of("a")
+    b = scene.waiter("b")
+    until(lambda: len(a.lines("request", kind="renew session")) > 8, "longer than the TTL has passed")
+    assert scene.session_of("a") == session
+    a.signal(signal.SIGTERM)
+    assert a.wait() == 1
+    assert scene.calls("b") == []
+    scene.excuse("a")
+    assert a.lines("finished-stuck")
+    assert scene.wait_leader() == "b"
+    assert b.running
+
+
 def test_an_observer_has_no_session_and_runs_on_change_for_every_leader(scene: Scene) -> None:
     observer = {"key": scene.key, "contend": False, "on_change": [scene.hook("o", "change")]}
     scene.node("o", items={scene.name: observer})
@@ -69,6 +94,27 @@ def test_an_observer_has_no_session_and_runs_on_change_for_every_leader(scene: S
     until(lambda: scene.told("o") == ["initial", "leader-changed a", "leader-changed"], "nobody leads")
     assert not scene.sessions()
     assert scene.calls("o") == []
+
+
+@pytest.mark.parametrize("session", first_now([{"ttl": "none"}, {"ttl": TTL, "lock_delay": "0s"}]))
+def test_unusual_sessions_lead_and_hand_over(scene: Scene, session: dict[str, str]) -> None:
+    how = {"session": session, "accept_overlap": session["ttl"] != "none"}
+    a = scene.leader("a", **how)
+    scene.waiter("b", **how)
+    assert a.stop() == 0
+    assert scene.wait_leader() == "b"
+
+
+def test_a_lock_that_no_fit_node_takes_is_a_warning_with_the_cause(scene: Scene) -> None:
+    failing = {"shell": "echo replica is 40 s behind; exit 3", "interval": "1s", "rise": 1, "fall": 1}
+    a = scene.node("a", candidate_check=failing)
+    cause = "candidate_check failed: exit 3: replica is 40 s behind"
+    wanted = {
+        f"warning: {scene.name}: nobody leads",
+        f"warning: {scene.name}: not fit, so this node does not contend: {cause}",
+    }
+    status = ("status", "--socket", str(a.folder / "control.sock"))
+    until(lambda: wanted <= set(command(*status).stdout.splitlines()), "the command says so")
 
 
 @pytest.mark.long
@@ -92,7 +138,6 @@ def test_a_node_whose_check_fails_does_not_contend_and_a_holder_steps_down(scene
     assert len(a.lines("check-failed")) == 1
 
 
-@pytest.mark.long
 def test_what_a_hook_prints_at_once_follows_the_lines_that_name_the_hook(scene: Scene) -> None:
     """The log gets the steps of a hand-over a few milliseconds late, and all of them before the end."""
     prints = [{"exec": ["/bin/echo", "done"], "timeout": "500ms", "kill_after": "500ms"}]

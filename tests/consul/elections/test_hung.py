@@ -1,5 +1,6 @@
 """Paths on a file system that does not answer harm no other election and no start."""
 
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -162,3 +163,23 @@ def test_a_state_dir_that_hangs_delays_no_on_lose(scene: Scene) -> None:
         scene.agent.session_destroy(scene.session_of("a"))
         scene.wait(node="a", event="lose", stage="end")
         assert not a.lines("journal-failed")
+
+
+@pytest.mark.long
+def test_a_start_after_a_boot_whose_state_dir_hangs_ends_and_winds_up_when_the_disk_is_back(
+    scene: Scene,
+) -> None:
+    scene.restarts = True
+    a = scene.leader("a")
+    record = a.state_dir / f"{scene.name}.journal"
+    until(lambda: record.exists() and b'"step":"holding"' in record.read_bytes(), "the tenure is copied")
+    scene.kill("a")
+    shutil.rmtree(a.records)
+    with hung(a.state_dir):
+        a.start()
+        assert a.wait() == 1
+        assert "did not answer within 3 s; it belongs on a disk of this machine" in a.log_text
+    if session := scene.session_of("a"):  # else it has expired meanwhile
+        scene.agent.session_destroy(session)
+    a.start()
+    scene.wait(node="a", event="lose", stage="end")

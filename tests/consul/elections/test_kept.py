@@ -1,5 +1,6 @@
 """The daemon keeps for a later process what it has decided: its configuration, its pauses, its lock."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -21,8 +22,8 @@ from tests.consul.elections.test_accepted import HELD_AGAIN, holds_twice
 from tests.consul.elections.test_operator import operate
 from tests.consul.elections.test_unstartable import status
 from tests.support.captured import captured
-from tests.support.hung import hung, needs_root
-from tests.support.supervisor import Supervisor, command, until
+from tests.support.hung import frozen, hung, needs_root
+from tests.support.supervisor import COMMAND, ENVIRON, ROOT, Supervisor, command, until
 
 BROKEN = "elections: ["
 FORGETS = "a restart forgets it once this machine has booted: cannot copy the records to "
@@ -70,13 +71,89 @@ def reload_with(scene: Scene, a: Supervisor, *others: str, **consul: str) -> int
     return operate(a, "reload")[0]
 
 
-def test_a_refused_reload_is_not_kept(scene: Scene) -> None:
+@pytest.mark.parametrize("refused", [{"address": "http://127.0.0.1:1"}, {"token_file": "/nowhere/token"}])
+def test_a_refused_reload_is_not_kept(scene: Scene, refused: dict[str, str]) -> None:
     a = scene.leader("a")
     session = session_in_force(scene)
-    for refused in ({"address": "http://127.0.0.1:1"}, {"token_file": "/nowhere/token"}):
-        assert reload_with(scene, a, **refused) == 78
+    assert reload_with(scene, a, **refused) == 78
     restart_broken(scene, a)
     assert session_in_force(scene) == session and scene.calls("a") == ["acquire acquired"]
+
+
+def test_a_run_that_is_refused_keeps_nothing(scene: Scene, tmp_path: Path) -> None:
+    a = scene.leader("a")
+    session = session_in_force(scene)
+    other = tmp_path / "other.yaml"
+    other.write_text(json.dumps(scene.config({scene.name: scene.item("a", key=f"{scene.key}/other")})))
+    for path in (a.config_path, other):
+        environ = {**ENVIRON, "STATE_DIRECTORY": str(a.state_dir), "RUNTIME_DIRECTORY": str(tmp_path)}
+        argv = [*COMMAND, "run", str(path)]
+        refused = captured(argv, cwd=ROOT, env={**environ, "CONSUL_HTTP_ADDR": "http://127.0.0.1:1"})
+        assert refused.returncode == 1 and "another consul-supervisor is using it" in refused.stderr
+    restart_broken(scene, a)
+    assert session_in_force(scene) == session and scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+@needs_root
+def test_a_full_disk_is_said_and_keeps_no_outdated_configuration(scene: Scene, state_disk: Path) -> None:
+    a = scene.leader("a")
+    assert reload_with(scene, a, "second") == 0
+    until(lambda: a.lines("role", role="holding", item="second"), "it holds both")
+    until(lambda: b"second" in accepted_file(a).read_bytes(), "the configuration is kept")
+    with filled(state_disk):
+        assert reload_with(scene, a, *(f"large{number}" for number in range(50))) == 0
+        assert "No space left" in a.wait_line("copies-failed")["why"]
+        told = status(a)
+        assert told["healthy"] and "cannot copy the records to" in str(told["warnings"])
+        assert not accepted_file(a).exists()
+        restart_broken(scene, a)
+        assert not a.lines("role", role="holding", item="second")[1:]
+        assert scene.calls("a") == ["acquire acquired"]
+    until(accepted_file(a).exists, "the configuration is kept again")
+    until(lambda: not status(a)["warnings"], "the warning has ended")
+
+
+@pytest.mark.long
+@needs_root
+def test_the_newest_of_several_reloads_is_kept_after_a_freeze(scene: Scene, state_disk: Path) -> None:
+    a = scene.leader("a")
+    until(accepted_file(a).exists, "the configuration is kept")
+    with frozen(state_disk):
+        for number in range(3):
+            assert reload_with(scene, a, f"n{number}") == 0
+        assert sum(process.status() == "disk-sleep" for process in scene.processes()) <= 1
+        restart_broken(scene, a)
+        assert {item["name"] for item in status(a)["items"]} == {scene.name, "n2"}  # type: ignore[attr-defined]
+    on_disk = accepted_file(a)
+    until(lambda: on_disk.exists() and b'"n2"' in on_disk.read_bytes(), "the newest is on disk")
+
+
+def test_folders_that_are_missing_and_files_that_are_left_cost_no_copy(scene: Scene) -> None:
+    a = scene.nodes["a"] = Supervisor(scene.folder / "a", scene.config({scene.name: scene.item("a")}))
+    a.state_dir = scene.folder / "a" / "x" / "y"
+    refile(a, scene.config({scene.name: scene.item("a")}) | {"state_dir": str(a.state_dir)})
+    a.records.mkdir()
+    (a.records / "accepted.json.new").write_text("left")
+    a.start()
+    until(accepted_file(a).exists, "the configuration is kept")
+    assert json.loads(accepted_file(a).read_bytes())["path"] == str(a.config_path)
+
+
+@pytest.mark.parametrize("change", ["nested", "negative"])
+def test_a_changed_copy_counts_as_none(scene: Scene, change: str) -> None:
+    a = scene.leader("a")
+    until(accepted_file(a).exists, "the configuration is kept")
+    crash(scene, "a")
+    content = accepted_file(a).read_bytes()
+    forget_accepted(a)
+    negative = content.replace(b'"lock_delay_s": 45.0', b'"lock_delay_s": -45.0')
+    assert negative != content
+    accepted_file(a).write_bytes(b"[" * 200_000 if change == "nested" else negative)
+    a.config_path.write_text(BROKEN)
+    a.start()
+    assert a.wait() == 78
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
 
 
 class Clone(Supervisor):
@@ -86,7 +163,6 @@ class Clone(Supervisor):
         return ["unshare", "--uts", "sh", "-c", 'hostname clone && exec "$@"', "-", *super()._argv()]
 
 
-@pytest.mark.long
 @needs_root
 def test_a_clone_goes_by_no_copy(scene: Scene) -> None:
     a = scene.leader("a")
@@ -102,7 +178,6 @@ def test_a_clone_goes_by_no_copy(scene: Scene) -> None:
     assert clone.wait() == 78
 
 
-@pytest.mark.long
 @needs_root
 def test_a_pause_that_a_boot_would_forget_is_refused(scene: Scene, state_disk: Path) -> None:
     a = scene.leader("a")
@@ -126,22 +201,52 @@ def test_a_pause_that_a_boot_would_forget_is_refused(scene: Scene, state_disk: P
     assert status(a)["items"][0]["paused"]  # type: ignore[index]
 
 
+@needs_root
+def test_a_start_locks_its_state_dir_as_soon_as_the_disk_answers(scene: Scene, state_disk: Path) -> None:
+    a = scene.leader("a")
+    until(lambda: list(state_disk.glob("*.journal")), "the record is copied")
+    with frozen(state_disk):
+        crash(scene, "a")
+        a.start()
+        until(lambda: holds_twice(a), HELD_AGAIN)
+    until(lambda: (state_disk / "accepted.json").stat().st_mtime_ns, "the disk answers")
+    second = captured(
+        [*COMMAND, "run", str(a.config_path)],
+        cwd=ROOT,
+        env={**ENVIRON, "STATE_DIRECTORY": str(state_disk)},
+        timeout=30,
+    )
+    assert second.returncode == 1 and "another consul-supervisor is using it" in second.stderr
+    assert scene.calls("a") == ["acquire acquired"]
+
+
+FAULTS = ("absent", "empty", "two", "folder")
+
+
+def spoil(token: Path, how: str) -> None:
+    token.unlink()
+    if how == "folder":
+        token.mkdir()
+    elif how != "absent":
+        token.write_text("one\ntwo\n" if how == "two" else "")
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("how", ["absent", "two"])
+@pytest.mark.parametrize("how", FAULTS)
 def test_a_token_file_that_is_bad_at_a_restart_costs_nothing(scene: Scene, how: str) -> None:
     token = scene.folder / "token"
     scene.folder.mkdir(parents=True, exist_ok=True)
     token.write_text("any")
     a = scene.leader("a", consul={"token_file": str(token)})
     session = session_in_force(scene)
-    token.unlink()
-    if how == "two":
-        token.write_text("one\ntwo\n")
+    spoil(token, how)
     crash(scene, "a")
     a.start()
     until(lambda: holds_twice(a), HELD_AGAIN)
     assert session_in_force(scene) == session and not status(a)["healthy"]
     assert str(token) in a.wait_line("reload-refused")["why"]
+    if how == "folder":
+        token.rmdir()
     token.write_text("any")
     until(lambda: status(a)["healthy"], "it reads the file again by itself")
     assert scene.calls("a") == ["acquire acquired"]
@@ -160,6 +265,11 @@ def test_a_tenure_on_record_is_kept_without_a_token_even_if_no_configuration_is(
     assert "requests carry no token, because cannot read" in a.wait_line("reload-refused")["why"]
     token.write_text("any")
     until(lambda: status(a)["healthy"], "it reads the file again by itself")
+
+
+def test_a_first_start_with_a_bad_token_file_ends(scene: Scene) -> None:
+    a = scene.node("a", consul={"token_file": "/nowhere/token"})
+    assert a.wait() == 78
 
 
 @pytest.mark.long

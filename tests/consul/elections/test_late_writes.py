@@ -38,6 +38,16 @@ def holder(scene: Scene) -> str:
     return entry["Session"] if entry else ""
 
 
+def test_acquires_that_are_applied_long_after_their_deadline_are_one_tenure(scene: Scene) -> None:
+    rule = scene.proxy.hold("request", **LOCK)
+    a = start(scene)
+    rule.wait_caught(3)
+    assert scene.calls("a") == [] and holder(scene) == ""
+    rule.release()
+    a.wait_line("role", role="holding")
+    assert scene.calls("a") == ["acquire acquired"]
+
+
 def test_an_acquire_that_is_applied_between_release_and_destroy_is_refused(scene: Scene) -> None:
     """The key has changed since the acquire was decided on."""
     acquire = scene.proxy.hold("request", **LOCK, times=1)
@@ -95,6 +105,16 @@ def test_an_unanswered_release_is_repeated_and_its_late_twin_harms_no_holder(
     rule.release()
     assert holder(scene) == scene.session_of("b")
     assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
+
+
+def test_an_unanswered_destroy_is_repeated_until_it_is_answered(scene: Scene) -> None:
+    rule = scene.proxy.hold("request", **DESTROY)
+    lose_by_failing(scene, session={"ttl": "60s"})
+    rule.wait_caught(2)
+    assert scene.session_of("a")
+    assert len({exchange.target for exchange in rule.caught}) == 1
+    rule.release()
+    until(lambda: not scene.session_of("a"), "a's session is destroyed")
 
 
 def disown(scene: Scene, session: str) -> None:

@@ -62,3 +62,29 @@ def test_a_watch_that_ends_with_an_error_is_repeated_and_the_holder_goes_on(scen
     scene.agent.kv_put(scene.key, b"2")
     scene.wait_told("a", "value-changed 2")
     assert scene.calls("a") == ["acquire acquired"]
+
+
+@pytest.mark.long
+def test_an_agent_that_does_not_know_the_token_at_first_refuses_nothing_for_long(scene: Scene) -> None:
+    """A client agent remembers for 30 s that it did not find a token."""
+    rule = scene.proxy.answer("403 Forbidden", "ACL not found", "GET", "/v1/agent/checks", times=1)
+    check = {"maintenance": True, "interval": "1s"}
+    scene.node("a", consul={"address": scene.proxy.url}, candidate_check=check)
+    assert scene.wait_leader() == "a"
+    assert rule.caught and len(scene.nodes["a"].lines("consul-denied")) == 1
+
+
+@pytest.mark.long
+def test_a_longer_ttl_than_requested_is_no_other_session(scene: Scene) -> None:
+    """Consul may answer one under load."""
+    rule = scene.proxy.lie(lambda part: part.replace(b'5s"', b'9s"'), "PUT", "/session/renew")
+    leads(scene, session={"ttl": "5s"})
+    rule.wait_caught(2)
+    assert scene.calls("a") == ["acquire acquired"] and not scene.nodes["a"].lines("session-altered")
+
+
+@pytest.mark.long
+def test_a_key_that_consul_does_not_take_is_refused_in_its_words(scene: Scene) -> None:
+    scene.proxy.answer("400 Bad Request", "Invalid key in transaction: a b", "PUT", "/v1/txn")
+    a = scene.node("a", consul={"address": scene.proxy.url})
+    assert a.wait_line("consul-refused")["why"] == "400 Invalid key in transaction: a b"

@@ -1,8 +1,11 @@
 """What an operator orders for the whole fleet, followed by real daemons on a real Consul."""
 
 import json
+import random
+import signal
 import time
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -15,6 +18,7 @@ from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_events import status
 from tests.consul.elections.test_reload import reload
 from tests.support.guarded import Guarded, write
+from tests.support.patience import patient
 from tests.support.supervisor import Supervisor, command, until
 
 HOUR_S = 3600.0
@@ -140,7 +144,6 @@ def test_no_process_that_starts_tries_before_it_knows_the_orders(scene: Ordered)
     scene.wait_leader()
 
 
-@pytest.mark.long
 def test_any_node_steps_the_holder_down_and_no_other_tenure(scene: Ordered) -> None:
     a, b = scene.leader("a"), scene.waiter("b")
     first = scene.session_of("a")
@@ -158,6 +161,18 @@ def test_any_node_steps_the_holder_down_and_no_other_tenure(scene: Ordered) -> N
     time.sleep(1.0)
     assert scene.session_of("b") == second and len(b.lines("ordered")) == 0
     assert scene.tell(a, "step-down", "--to", "nobody")[0] == 1
+
+
+@pytest.mark.long
+def test_a_node_that_starts_before_consul_answers_knows_the_orders_first(scene: Ordered) -> None:
+    scene.put(scene.order())
+    scene.proxy.refuse()
+    a = scene.node("a", consul={"address": scene.proxy.url})
+    time.sleep(3.0)
+    scene.proxy.accept()
+    a.wait_line("ordered")
+    time.sleep(2.0)
+    assert not scene.records(hook="acquire")
 
 
 @pytest.mark.long
@@ -223,27 +238,99 @@ def test_a_reload_begins_and_ends_to_follow_orders(scene: Ordered) -> None:
 
 
 @pytest.mark.long
-def test_a_right_that_is_taken_away_ends_no_order(guarded: Guarded, make_scene: MakeScene[Ordered]) -> None:
-    """To a list it looks as if all orders were gone."""
+def test_without_the_right_elections_go_on_and_status_says_what_is_missing(
+    guarded: Guarded, make_scene: MakeScene[Ordered]
+) -> None:
+    """A right that is taken away looks to a list as if all orders were gone, and ends none."""
     with make_scene(guarded) as scene:
         rules = write(scene.key) + 'session_prefix "" { policy = "write" }'
-        rule = f'key_prefix "{scene.prefix}/orders/" {{ policy = "read" }}'
-        made = guarded.token_of(rules + rule)
+        made = guarded.token_of(rules)
         a = scene.node("a", consul={"address": guarded.url, "token": made.secret})
         scene.wait_leader()
+        rule = f'key_prefix "{scene.prefix}/orders/" {{ policy = "read" }}'
+        until(lambda: rule in " ".join(status(a)["warnings"]), "what is missing is told")
+        checked = command("check", str(a.config_path), "--connect", environ=a.places).stdout
+        assert f"give the token: {rule}" in checked, checked
+        code, _, error = scene.tell(a, "pause", "--everywhere")
+        assert code == 69 and f'key_prefix "{scene.prefix}/orders/"' in error, error
+        guarded.change(made, rules + rule)
         scene.put(scene.order())
         scene.wait_paused(a)
         guarded.change(made, rules)
         scene.agent.kv_put(f"{scene.prefix}/orders/other", b"")
-        until(lambda: rule in " ".join(status(a)["warnings"]), "what is missing is told")
+        until(lambda: rule in " ".join(status(a)["warnings"]), "what is missing is told again")
         assert scene.item_of(a)["paused_everywhere"]
         guarded.change(made, rules + rule)
         scene.agent.kv_delete(pause_key(scene.prefix, scene.name))
         until(lambda: not scene.item_of(a)["paused_everywhere"], "the end is seen")
 
 
+ORDERS = 20
+PAUSE_S = 3.0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_order_is_lost_or_applied_twice_while_nodes_are_killed_cut_off_and_stopped(
+    scene: Ordered, seed: int
+) -> None:
+    """Of three nodes one at a time has a fault, and b is behind a proxy that may fall silent."""
+    scene.lasting()
+    scene.restarts = True
+    dice = random.Random(seed)
+    for name in "abc":
+        scene.node(name, consul={"address": scene.proxy.url if name == "b" else scene.agent.url})
+    meant: dict[str, str] = {}  # by reason of a step-down, the session
+    paused: dict[str, float] = {}  # by reason of a pause, when it was ordered
+    for number in range(ORDERS):
+        why, session = f"order {number}", holder_of(scene)
+        if number % 2:
+            paused[why] = time.time()
+            scene.put(replace(scene.order(for_s=PAUSE_S), why=why))
+            befall(scene, dice)
+            time.sleep(PAUSE_S + 1.0)
+            continue
+        meant[why] = session
+        order = Order(scene.name, "ann@vm9", when(time.time()), why, for_s=1.0)
+        scene.agent.kv_put(step_down_key(scene.prefix, session), encoded(order))
+        befall(scene, dice)
+        until(partial(_has_gone, scene, session), f"{why}: the tenure of {session} ends")
+    holder_of(scene)
+    for node in scene.nodes.values():
+        told = {line["note"]: line for line in node.lines("ordered") if line["verb"] != "step-down"}
+        assert told.keys() == paused.keys(), "every node has seen every pause"
+        for line in node.lines("ordered"):
+            if line["note"] in paused:
+                late_s = datetime.fromisoformat(line["time"]).timestamp() - paused[line["note"]]
+                assert late_s < patient(PAUSE_S + 30.0), "a pause is not followed after its end"
+    losses = [line for node in scene.nodes.values() for line in node.lines("role", role="losing")]
+    for line in losses:
+        if line.get("note"):
+            assert line["session"] == meant[line["note"]], "no other tenure steps down"
+    notes = [line["note"] for line in losses if line.get("note")]
+    assert len(notes) == len(set(notes)) and len(notes) >= ORDERS // 4, notes
+
+
 def sessions_of(scene: Ordered) -> list[str]:
     return [str(one["ID"]) for one in scene.agent.sessions() if one["Name"] == scene.name]
+
+
+def befall(scene: Ordered, dice: random.Random) -> None:
+    """Kill, stop or cut off a node, and let it come back."""
+    name = dice.choice("abc")
+    node = scene.nodes[name]
+    match "silence" if name == "b" else dice.choice(("kill", "stop")):
+        case "kill":
+            time.sleep(dice.uniform(0.0, 0.5))
+            scene.kill(name)
+            node.start()
+        case "stop":
+            node.signal(signal.SIGSTOP)
+            time.sleep(dice.uniform(0.5, 1.5))
+            node.signal(signal.SIGCONT)
+        case _:
+            with scene.proxy.silence():
+                time.sleep(dice.uniform(0.5, 2.0))
 
 
 def holder_of(scene: Ordered) -> str:
@@ -254,3 +341,8 @@ def holder_of(scene: Ordered) -> str:
         return str((entry or {}).get("Session") or "")
 
     return until(session, "a node holds")
+
+
+def _has_gone(scene: Ordered, session: str) -> bool:
+    entry = scene.agent.kv_get(scene.key)
+    return (entry or {}).get("Session") != session

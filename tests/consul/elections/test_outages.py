@@ -87,6 +87,22 @@ def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene, j
     assert scene.calls("a") == ["acquire acquired"]
 
 
+def test_an_agent_that_is_frozen_two_intervals_longer_is_a_loss_in_time(own_scene: Scene) -> None:
+    """The freeze is as long as the room, so belief has ended; the judges of the scene see no overlap."""
+    scene = own_scene
+    scene.leader("a", session=QUICK)
+    scene.waiter("b", session=QUICK)
+    scene.agent.freeze()
+    time.sleep(QUICK_SILENCE_S + 2 * QUICK_INTERVAL_S)
+    ended = scene.wait(node="a", event="lose", stage="end")
+    scene.agent.thaw()
+    assert ended.reason == "lease-expired"
+    assert ended.time_left is not None and ended.time_left > 0
+    scene.agent.wait_ready()
+    scene.wait_leader()
+    until(lambda: scene.session_of("a"), "a has a new session")
+
+
 def test_without_a_ttl_silence_ends_belief_and_no_other_node_leads(own_scene: Scene) -> None:
     scene = own_scene
     scene.leader("a", session={"ttl": "none"})

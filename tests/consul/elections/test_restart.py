@@ -1,7 +1,9 @@
 """A restart with a changed file, with records that were changed by hand, and on a broken disk."""
 
 import fcntl
+import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from tests.consul.elections.crash import (
     crash,
     crash_and_forget,
+    flag_of,
     refile,
     session_in_force,
     spoil,
@@ -17,6 +20,7 @@ from tests.consul.elections.crash import (
 )
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_operator import operate
+from tests.support.hung import needs_root
 from tests.support.supervisor import Supervisor, until
 from tests.support.turns import first_now
 
@@ -60,7 +64,33 @@ def test_a_former_state_dir_that_is_still_in_use_is_tried_again(scene: Scene) ->
     assert not session_in_force(scene) and not state_of(a, scene.name)
 
 
+@pytest.mark.parametrize("other", first_now(["{1}/link", "{0}/"]))
+def test_another_spelling_of_the_same_state_dir_keeps_the_tenure(scene: Scene, other: str) -> None:
+    scene.lasting()
+    config = scene.config({scene.name: scene.election("a")})
+    a = scene.leader("a")
+    session = session_in_force(scene)
+    crash(scene, "a")
+    (scene.folder / "link").symlink_to(a.state_dir)
+    refile(a, {**config, "state_dir": other.format(a.state_dir, scene.folder)})
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it has adopted its tenure")
+    assert session_in_force(scene) == session
+    assert scene.calls("a") == ["acquire acquired"]
+    assert a.stop() == 0
+
+
 @pytest.mark.long
+def test_records_in_a_former_state_dir_are_wound_up_even_if_the_file_is_bad(scene: Scene) -> None:
+    a = scene.leader("a")
+    crash_and_forget(scene, "a")
+    a.config_path.write_text(f"state_dir: {scene.folder / 'elsewhere'}\nelections: twice\n")
+    a.start()
+    assert a.wait() == 78
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+    assert not session_in_force(scene) and not state_of(a, scene.name)
+
+
 def test_a_tenure_stuck_in_a_former_state_dir_needs_an_operator(scene: Scene) -> None:
     scene.restarts = True
     config = scene.config({scene.name: scene.election("a")})
@@ -131,6 +161,24 @@ def test_stuck_is_kept_over_a_change_of_the_session_until_recover(scene: Scene) 
 
 
 @pytest.mark.long
+def test_a_pause_during_the_wind_up_is_kept(scene: Scene) -> None:
+    flag = flag_of(scene)
+    slow = [scene.hook("a", "lose", f"while test -e {flag}; do sleep 0.05; done", timeout="9s")]
+    a = scene.leader("a", on_lose=slow, session={"lock_delay": "14s"})
+    crash(scene, "a")
+    scene.key = f"{scene.name}/other"
+    refile(a, scene.config({scene.name: scene.election("a")}))
+    a.start()
+    scene.wait(node="a", event="lose", stage="begin")
+    assert operate(a, "pause", scene.name) == (0, "")
+    flag.unlink()
+    a.wait_line("role", role="paused")
+    assert state_of(a, scene.name)["paused"] is True
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    scene.excuse("a")
+
+
+@pytest.mark.long
 def test_a_record_of_another_consul_is_reported(scene: Scene) -> None:
     scene.lasting()
     a = scene.leader("a", consul={"address": scene.proxy.url})
@@ -155,7 +203,7 @@ def handles_term(supervisor: Supervisor) -> bool:
     return any(mask >> (signal.SIGTERM - 1) & 1 for mask in masks)
 
 
-@pytest.mark.parametrize("after_s", first_now([0.0, 0.15]))
+@pytest.mark.parametrize("after_s", [0.0, 0.15])
 def test_a_stop_that_comes_while_the_supervisor_starts_is_in_order(scene: Scene, after_s: float) -> None:
     a = scene.leader("a")
     crash(scene, "a")
@@ -186,3 +234,36 @@ def test_a_hook_that_a_crash_left_running_is_ended_even_if_the_record_is_bad(sce
 
 
 # --- changed records and broken disks ---------------------------------------------------------------
+
+
+@pytest.mark.long
+@needs_root
+def test_a_disk_that_became_read_only_orphans_no_tenure(scene: Scene, disk: Path) -> None:
+    scene.lasting()
+    a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
+    crash(scene, "a")
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
+    assert "Read-only" in a.wait_line("copies-failed")["why"]
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
+@pytest.mark.long
+@needs_root
+def test_a_pause_that_cannot_be_recorded_is_reported_as_a_failure(scene: Scene, disk: Path) -> None:
+    scene.lasting()
+    scene.records_in(disk, "a")
+    a = scene.leader("a")
+    crash(scene, "a")
+    path = disk / f"{scene.name}.journal"
+    os.truncate(path, len(path.read_bytes().rstrip(b" ")) + 1)  # the space that the journal keeps free
+    with (disk / "filler").open("wb", 0) as file, pytest.raises(OSError):
+        while True:
+            file.write(b"x")
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
+    code, why = operate(a, "pause", scene.name)
+    assert code == 1 and "a restart forgets it" in why
+    (disk / "filler").unlink()

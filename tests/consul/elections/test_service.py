@@ -19,6 +19,7 @@ from tests.support.dns import addresses
 from tests.support.guarded import Guarded, Made, write
 from tests.support.proxy import Proxy, Rule
 from tests.support.supervisor import Supervisor, until
+from tests.support.turns import first_now
 
 NODES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3", "d": "10.0.0.4"}
 LASTING_TTL_S = 5.0  # three intervals with LASTING
@@ -229,6 +230,29 @@ def test_an_id_that_another_program_takes_over_is_left_alone_at_the_stop(named: 
 
 
 @pytest.mark.long
+def test_an_id_that_another_program_takes_over_is_reported(named: Named) -> None:
+    a = named.leader("a")
+    (theirs,) = named.ids("a")
+    agent = named.fleet.agent("a")
+    agent.call("PUT", "/agent/service/register", {"ID": theirs, "Name": "theirs", "Port": 1})
+    why = until(lambda: a.lines("notice"), "it is reported")[-1]["why"]
+    assert theirs in why and why in item(a)["warnings"]
+    agent.call("PUT", f"/agent/service/deregister/{theirs}")
+    named.wait([NODES["a"]])
+
+
+def test_two_elections_may_have_one_name(named: Named) -> None:
+    other = f"{named.scene.name}x"
+    items = {
+        named.scene.name: named.scene.item("a", service=named.settings("a")),
+        other: named.scene.item("a", key=f"{other}/leader", service=named.settings("a", address="10.0.0.8")),
+    }
+    named.scene.node("a", items=items, consul={"address": named.fleet.agent("a").url})
+    named.wait(sorted([NODES["a"], "10.0.0.8"]))
+    assert len(named.ids("a")) == 2
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("scene_class", [SlotScene], ids=["semaphore"])
 def test_each_holder_of_a_semaphore_is_named_and_a_waiter_is_not(named: Named) -> None:
     """Three hold and have an instance each, and the fourth has one only when a slot is free."""
@@ -305,8 +329,7 @@ def break_service(proxy: Proxy, fault: str) -> list[Rule]:
     return [proxy.answer(f"{fault} No", "Permission denied", path=path) for path in paths]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", first_now(FAULTS))
 def test_no_fault_of_the_service_reaches_the_lock(shared_fleet: Fleet, make_scene: Any, fault: str) -> None:
     """Every request about the service fails, and the lock is held, handed over and taken as always."""
     with make_scene(shared_fleet.agent("a")) as scene:

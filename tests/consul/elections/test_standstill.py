@@ -36,3 +36,19 @@ def test_a_holder_that_was_stopped_beyond_its_room_runs_on_lose_first(scene: Sce
         passes(9.0)
     scene.wait(node="a", event="lose", stage="end")
     assert scene.calls("a")[:2] == ["acquire acquired", "lose lease-expired"]
+
+
+@pytest.mark.long
+def test_nothing_follows_an_on_acquire_that_ended_during_a_stop_on_old_news(scene: Scene) -> None:
+    a = scene.node(
+        "a", on_acquire=[scene.hook("a", "acquire", "sleep 0.5"), scene.hook("a", "second")], **LONG
+    )
+    scene.wait(node="a", hook="acquire", stage="begin")
+    with stopped(a):
+        passes(2.6)
+    scene.wait(node="a", hook="second", stage="end")
+    resumed = a.wait_line("event-loop-stalled")["time"]
+    second = a.wait_line("hook-started", hook="on_acquire[1]")
+    assert len(a.lines("hook-started", hook="on_acquire[1]")) == 1
+    reads = [line["time"] for line in a.lines("request", kind="read key") if line["time"] >= resumed]
+    assert reads and reads[0] <= second["time"]

@@ -2,13 +2,16 @@
 
 import signal
 
+import pytest
+
 from tests.consul.elections.scene import Scene
 from tests.support.supervisor import assert_none_left
 
 
-def test_sigint_ends_the_supervisor_with_0_as_sigterm_does(scene: Scene) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_sigterm_and_sigint_end_the_supervisor_with_0(scene: Scene, number: signal.Signals) -> None:
     a = scene.leader("a")
-    a.signal(signal.SIGINT)
+    a.signal(number)
     assert a.wait() == 0
     assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
     assert not scene.sessions()
@@ -25,3 +28,15 @@ def test_a_second_signal_kills_running_hooks_and_exits_1(scene: Scene) -> None:
     assert not scene.records(event="lose", stage="end")
     assert_none_left(scene.processes)
     assert a.lines("interrupted") and a.lines("stopped", clean=False)
+
+
+def test_a_stop_among_thousands_of_reloads_takes_effect(scene: Scene) -> None:
+    a = scene.leader("a")
+    for number in range(5000):
+        a.signal(signal.SIGTERM if number == 2500 else signal.SIGHUP)
+        if not a.running:
+            break
+    assert a.wait() == 0
+    a.assert_no_fault()
+    assert "wakeup" not in a.log_text
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]

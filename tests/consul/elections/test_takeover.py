@@ -7,6 +7,7 @@ import pytest
 from tests.consul.elections.scene import LOCK_DELAY_S, Scene, boottime
 from tests.support.supervisor import until
 from tests.support.tenures import Record
+from tests.support.turns import first_now
 
 TICK_S = 0.01  # /proc/uptime is cut to this
 
@@ -83,6 +84,20 @@ def test_a_destroyed_session_is_a_loss_and_the_lock_delay_guards_the_key(scene: 
     assert scene.calls("a")[:2] == ["acquire acquired", "lose session-invalidated"]
 
 
+@pytest.mark.long
+def test_a_key_that_an_operator_releases_is_free_for_other_nodes_at_once(scene: Scene) -> None:
+    scene.three()
+    scene.overlap = True
+    session = scene.session_of("a")
+    assert scene.agent.release(scene.key, session, b"a")
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert (lost.reason, lost.session, lost.previous_leader) == ("released-by-operator", session, "a")
+    next_leader(scene, session)
+    assert scene.calls("a")[:2] == ["acquire acquired", "lose released-by-operator"]
+    told = scene.nodes["a"].lines("role", role="losing")
+    assert [(line["level"], line["reason"]) for line in told[:1]] == [("warning", "released-by-operator")]
+
+
 def shown(scene: Scene, value: str) -> dict[str, Any]:
     """Return the key if it has this value."""
     entry = scene.agent.kv_get(scene.key)
@@ -124,3 +139,26 @@ def test_a_critical_check_ends_the_session_and_keeps_the_node_out_until_it_passe
     began = next_leader(scene, session)
     assert scene.calls("a") == ["acquire acquired", "lose session-invalidated", "acquire acquired"]
     assert began.session != session
+
+
+@pytest.mark.parametrize("behavior", first_now(["delete", "release"]))
+def test_a_stop_keeps_value_and_flags_with_either_behavior(scene: Scene, behavior: str) -> None:
+    """Consul deletes a key only when the session ends while it holds, and the release comes before that."""
+    a = scene.leader("a", session={"behavior": behavior})
+    held = scene.agent.kv_get(scene.key)
+    assert a.stop() == 0
+    left = scene.agent.kv_get(scene.key)
+    assert held is not None and left is not None
+    assert (left["Session"], left["Value"], left["Flags"]) == ("", b"a", held["Flags"])
+
+
+@pytest.mark.long
+def test_with_behavior_delete_the_key_goes_with_its_destroyed_session(scene: Scene) -> None:
+    scene.three(session={"behavior": "delete"})
+    session = scene.session_of("a")
+    destroyed_at = boottime()
+    scene.agent.session_destroy(session)
+    lost = scene.wait(node="a", event="lose", stage="begin")
+    assert lost.reason in ("session-invalidated", "key-deleted")
+    began = next_leader(scene, session)
+    assert began.at >= destroyed_at + LOCK_DELAY_S - TICK_S

@@ -6,6 +6,7 @@ A node with a good certificate leads, and each fault is reported with the file, 
 import datetime
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -140,6 +141,34 @@ def test_a_node_with_a_certificate_leads_and_one_without_gets_the_remedy(
     assert a.running and not b.lines("role", role="holding")
 
 
+@pytest.mark.long
+def test_commands_that_query_consul_present_the_certificate(
+    tls_agent: TlsAgent, pki: Pki, tmp_path: Path, unique: str
+) -> None:
+    """The certificate comes from the file or from Consul's own variables."""
+    session = tls_agent.session_create(TTL="60s", LockDelay="0s")
+    assert tls_agent.acquire("app/leader", session, b"me")
+    assert leader_of(tmp_path, tls_agent.tls_url, pki.tls()) == (0, "me\n", "")
+    environ = {
+        "CONSUL_HTTP_ADDR": tls_agent.tls_url,
+        "CONSUL_CACERT": str(pki.path("ca.pem")),
+        "CONSUL_CLIENT_CERT": str(pki.path("client.pem")),
+        "CONSUL_CLIENT_KEY": str(pki.path("client.key")),
+    }
+    good = command("verify", "--key", "app/leader", "--session", session, environ=environ)
+    assert (good.returncode, good.stderr) == (0, "")
+    tls_agent.session_destroy(session)
+    assert tls_agent.kv_put(f"{unique}/.lock", b'{"Limit": 2, "Holders": {}}')
+    file = tmp_path / "semaphore.yaml"
+    item = {"prefix": unique, "limit": 2}
+    consul = {"address": tls_agent.tls_url, "tls": pki.tls()}
+    file.write_text(json.dumps({"consul": consul, "semaphores": {"app": item}}))
+    done = command("limit", "app", "3", "--config", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    entry = tls_agent.kv_get(f"{unique}/.lock")
+    assert entry is not None and json.loads(entry["Value"])["Limit"] == 3
+
+
 NO_CERT: dict[str, str | None] = {"cert_file": None, "key_file": None}
 WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "wrong authority": (
@@ -193,7 +222,6 @@ def test_each_fault_of_tls_is_reported_with_the_file_and_the_remedy(
         assert piece in error
 
 
-@pytest.mark.long
 def test_a_server_whose_certificate_has_expired_is_not_trusted(tmp_path: Path) -> None:
     pki = made_pki(tmp_path / "pki")
     pki.issue("server", "127.0.0.1", pki.authority, expired=True)
@@ -201,6 +229,27 @@ def test_a_server_whose_certificate_has_expired_is_not_trusted(tmp_path: Path) -
         code, _, error = leader_of(tmp_path, agent.tls_url, pki.tls())
     assert code == 69
     assert "its certificate is not trusted: certificate has expired; renew it on that side" in error
+
+
+def test_an_address_without_tls_is_reported_as_one(tls_agent: TlsAgent, pki: Pki, tmp_path: Path) -> None:
+    code, _, error = leader_of(tmp_path, f"https://127.0.0.1:{tls_agent.port}", pki.tls())
+    assert code == 69 and "it does not speak TLS there (http:// instead of https://?)" in error
+
+
+@pytest.mark.long
+def test_a_webhook_has_tls_of_its_own(scene: Scene, tls_agent: TlsAgent, pki: Pki, unique: str) -> None:
+    """The receiver is a Consul that requires a client certificate; the elections' Consul requires none."""
+    url = f"{tls_agent.tls_url}/v1/kv/{unique}/hook-"
+    hooks = [
+        {"name": "good", "webhook": f"{url}good", "method": "PUT", "tls": pki.tls()},
+        {"name": "bad", "webhook": f"{url}bad", "method": "PUT", "tls": pki.tls(ca_file="stranger-ca.pem")},
+    ]
+    a = scene.leader("a", on_change=hooks)
+    failed = a.wait_line("hook-failed", hook="bad")["detail"]
+    assert f"ca_file {pki.path('stranger-ca.pem')} must have the authority" in failed
+    good = tls_agent.kv_get(f"{unique}/hook-good")
+    assert good is not None and json.loads(good["Value"])["name"] == scene.name
+    assert tls_agent.kv_get(f"{unique}/hook-bad") is None
 
 
 @pytest.mark.long
@@ -235,3 +284,21 @@ def test_certificates_and_authorities_are_renewed_without_a_restart(
         assert scene.session_of("a") == session
         assert a.stop() == 0
         assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
+@pytest.mark.long
+def test_a_certificate_that_turns_bad_costs_no_leadership(
+    scene: Scene, tls_agent: TlsAgent, pki: Pki, tmp_path: Path
+) -> None:
+    """The last good certificate stays in use, and the fault is logged."""
+    for name in ("client.pem", "client.key"):
+        shutil.copy(pki.path(name), tmp_path / name)
+    tls = {**pki.tls(), "cert_file": str(tmp_path / "client.pem"), "key_file": str(tmp_path / "client.key")}
+    a = scene.leader("a", consul={"address": tls_agent.tls_url, "tls": tls})
+    (tmp_path / "client.pem").write_text("half of a file")
+    scene.waiter("b")
+    assert a.stop() == 0
+    scene.wait_leader(but="a")
+    told = a.lines("tls-files")[0]
+    assert told["level"] == "error" and str(tmp_path / "client.pem") in told["why"]
+    assert "the last good ones stay in use" in told["why"] and not a.lines("consul-silent")

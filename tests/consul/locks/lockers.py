@@ -169,6 +169,11 @@ class Lockers:
         """Return all processes that this test has started and that still run."""
         return processes_of(self._mark)
 
+    def assert_nothing_left_of(self, name: str) -> None:
+        """Check that the command of this name has ended."""
+        pids = [line.pid for line in self.lines(name)]
+        until(lambda: not any(map(is_alive, pids)), f"the command {name} has ended", within_s=5.0)
+
     def assert_nothing_left(self) -> None:
         """Check that neither a command nor a guard is left."""
         until(lambda: not self.left(), "the processes of the test have ended", within_s=5.0)

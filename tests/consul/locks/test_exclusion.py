@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.consul.locks.lockers import SLEEP, Lockers
+from tests.consul.locks.lockers import SLEEP, Lockers, is_alive
 from tests.support.supervisor import Supervisor, until
 
 
 def test_commands_of_one_key_never_overlap(either_lockers: Lockers) -> None:
-    """Contention: five processes, each of which acts for a moment."""
+    """Contention: eight processes, each of which acts for a moment."""
     lockers = either_lockers
-    started = [lockers.start(name=f"n{number}", body="sleep 0.05") for number in range(5)]
-    assert [locker.wait() for locker in started] == [0] * 5
+    started = [lockers.start(name=f"n{number}", body="sleep 0.05") for number in range(8)]
+    assert [locker.wait() for locker in started] == [0] * 8
     assert_never_more_than(1, lockers)
-    assert Counter(line.what for line in lockers.lines()) == {"begin": 5, "end": 5}
+    assert Counter(line.what for line in lockers.lines()) == {"begin": 8, "end": 8}
     assert lockers.is_waiting(0)
 
 
@@ -37,6 +37,28 @@ def test_consul_lock_cannot_hold_beside_lock(lockers: Lockers) -> None:
     assert holder.wait() == 143 and theirs.wait() == 0
     (ours,), (begun,) = lockers.lines("a", "term"), lockers.lines("theirs", "begin")
     assert ours.at <= begun.at
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "goes_on"),
+    [
+        (signal.SIGKILL, -signal.SIGKILL, True),
+        (signal.SIGHUP, -signal.SIGHUP, True),
+        (signal.SIGUSR1, 0, False),
+    ],
+)
+def test_consul_lock_loses_signals_and_leaves_its_command(
+    lockers: Lockers, number: signal.Signals, code: int, goes_on: bool
+) -> None:
+    """These are facts of `consul lock` 1.8.7 that docs/comparison.md names."""
+    body = 'trap "note usr" USR1; until [ -e "$RECORDS.go" ]; do sleep 0.02; done'
+    theirs = lockers.consul_lock(prefix=lockers.prefix, body=body)
+    shell = lockers.wait_line("theirs", "begin").pid
+    theirs.signal(number)
+    if not goes_on:
+        Path(f"{lockers.records}.go").touch()
+    assert theirs.wait() == code
+    assert is_alive(shell) is goes_on and not lockers.lines("theirs", "usr")
 
 
 def test_lock_cannot_hold_beside_consul_lock(lockers: Lockers) -> None:

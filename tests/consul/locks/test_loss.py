@@ -1,11 +1,12 @@
 """A lost lock ends the command before a rival can hold."""
 
+import signal
 import time
 
 import pytest
 
 from tests.consul.locks.conftest import MakeLockers
-from tests.consul.locks.lockers import SHORT, SLEEP, Lockers, boottime, is_alive
+from tests.consul.locks.lockers import LOCK_DELAY_S, SHORT, SLEEP, Lockers, boottime, is_alive
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
 from tests.support.supervisor import until
@@ -17,11 +18,10 @@ SHORT_TERM = ("--ttl", "2s", "--lock-delay", "9s")  # room 3.5 s, and 5 s betwee
 
 def test_a_destroyed_session_ends_the_command_by_term(either_lockers: Lockers) -> None:
     lockers = either_lockers
-    holder = lockers.holder(*SHORT_TERM, body=f"trap 'note term; exit 0' TERM; note ready; {SLEEP}")
-    lockers.wait_line("a", "ready")
+    holder = lockers.holder(*SHORT_TERM)
     lockers.agent.session_destroy(lockers.session())
     code, _, error = holder.end()
-    assert code == 1, "an exit code of 0 is no success"
+    assert code == 1
     (why,) = [line for line in error.splitlines() if line.startswith("consul-supervisor: ")]
     assert why.endswith(f"lost {lockers.key} (session-invalidated): the command was ended: stopped")
     assert len(lockers.lines("a", "term")) == 1
@@ -40,6 +40,14 @@ def test_a_command_that_ignores_term_is_killed_before_a_rival_holds(lockers: Loc
     assert ended_at < lockers.wait_line("b", "begin").at
 
 
+def test_on_lost_kill_sends_no_term(lockers: Lockers) -> None:
+    holder = lockers.holder(*SHORT)
+    lockers.agent.session_destroy(lockers.session())
+    assert holder.wait() == 1
+    assert lockers.lines("a", "term") == lockers.lines("a", "end") == []
+    lockers.assert_nothing_left()
+
+
 @pytest.mark.parametrize("how", ["deleted", "released", "deleted and locked"])
 def test_a_key_that_is_taken_away_ends_the_command(lockers: Lockers, how: str) -> None:
     """Nothing keeps a rival out then, so the command ends as soon as Consul reports the change."""
@@ -53,8 +61,14 @@ def test_a_key_that_is_taken_away_ends_the_command(lockers: Lockers, how: str) -
     code, _, error = holder.end()
     reason = "released-by-operator" if how == "released" else "key-deleted"
     assert code == 1 and f"lost {key} ({reason})" in error
-    assert lockers.lines("a", "term") == lockers.lines("a", "end") == [], "--on-lost KILL sends no TERM"
     lockers.assert_nothing_left()
+
+
+def test_a_command_that_ends_with_0_after_a_loss_is_no_success(lockers: Lockers) -> None:
+    holder = lockers.holder(*SHORT_TERM, body=f"trap 'exit 0' TERM; note ready; {SLEEP}")
+    lockers.wait_line("a", "ready")
+    lockers.agent.session_destroy(lockers.session())
+    assert holder.wait() == 1
 
 
 def test_the_lock_is_renewed_for_longer_than_its_ttl(either_lockers: Lockers) -> None:
@@ -95,3 +109,14 @@ def test_a_silent_consul_ends_the_command_before_a_rival_can_hold(
     assert code == 1 and "(lease-expired)" in error
     assert "cannot release" in error and "free when the session expires" in error
     assert term.at < begun.at
+
+
+def test_after_a_kill_a_rival_waits_for_the_ttl_and_the_lock_delay(lockers: Lockers) -> None:
+    holder = lockers.holder(*SHORT)
+    lockers.start(*SHORT, name="b", body=SLEEP)
+    until(lambda: lockers.is_waiting(2), "a rival waits")
+    at = boottime()
+    holder.signal(signal.SIGKILL)
+    lockers.assert_nothing_left_of("a")
+    begun = lockers.wait_line("b", "begin")
+    assert begun.at - at >= LOCK_DELAY_S

@@ -40,6 +40,12 @@ def test_a_full_semaphore_ends_an_attempt_with_1(either_lockers: Lockers) -> Non
     until(lambda: len(lockers.agent.kv_list(f"{lockers.prefix}/")) == 3, "only the holders have a key")
 
 
+def test_a_record_of_another_program_is_reported_once(lockers: Lockers) -> None:
+    lockers.agent.kv_put(f"{lockers.prefix}/.lock", b"precious", flags=7)
+    code, _, error = lockers.start("-n", "3", "--wait", "0", key=lockers.prefix).end()
+    assert code == 78 and error.count("is left alone") == error.count("\n") == 1
+
+
 @pytest.mark.parametrize("how", ["session", "key", "record"])
 def test_a_lost_slot_ends_the_command(lockers: Lockers, how: str) -> None:
     holder = lockers.holder("-n", "2", *SHORT, key=lockers.prefix)
@@ -69,3 +75,8 @@ def test_consul_lock_with_n_counts_the_same_slots(lockers: Lockers) -> None:
     theirs.signal(signal.SIGTERM)
     assert ours.wait() == 143
     theirs.wait()
+
+
+def test_a_prefix_does_not_name_the_record(lockers: Lockers) -> None:
+    code, _, error = lockers.start("-n", "2", key=f"{lockers.prefix}/.lock").end()
+    assert code == 2 and "/.lock" in error

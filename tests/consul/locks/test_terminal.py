@@ -119,6 +119,14 @@ def test_ctrl_c_is_for_the_command(session: Session) -> None:
     assert session.lockers.session() == ""
 
 
+def test_ctrl_c_ends_a_command_that_does_not_catch_it(session: Session) -> None:
+    session.lock('echo ready""=1; exec sleep 600')
+    session.wait("ready=1")
+    session.press(CTRL_C)
+    session.wait("ended=130")
+    assert session.lockers.session() == ""
+
+
 def test_ctrl_c_ends_the_wait(session: Session) -> None:
     session.lockers.holder()
     session.lock("echo never", "--verbose")
@@ -224,6 +232,15 @@ def test_a_pager_has_the_terminal_while_the_command_runs(session: Session) -> No
     session.type("")
     session.wait("paged=300000")
     session.wait("ended=0")
+
+
+def test_a_signal_from_elsewhere_reaches_a_command_in_the_foreground(session: Session) -> None:
+    session.lock('trap "exit 6" USR1; echo lock""er=$PPID.; while :; do sleep 0.05; done')
+    session.wait("locker=")
+    until(lambda: "." in session.shown, "the process id is shown")
+    pid = session.shown.partition(".")[0]
+    os.kill(int(pid), signal.SIGUSR1)
+    session.wait("ended=6")
 
 
 def test_the_end_of_the_command_leaves_the_terminal_to_the_shell_that_has_it(session: Session) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.consul.locks.conftest import MakeLockers
-from tests.consul.locks.lockers import SLEEP, Lockers
+from tests.consul.locks.lockers import SHORT, SLEEP, Lockers
 from tests.support.consul import Agent, free_ports
 from tests.support.proxy import Proxy
 from tests.support.supervisor import until
@@ -21,6 +21,25 @@ def test_without_a_wait_a_lock_that_is_held_ends_with_1_in_silence(either_locker
     assert tried.end() == (1, "", "")
     assert either_lockers.lines("b") == []
     until(lambda: either_lockers.is_waiting(1), "the session of the one that gave up is gone")
+
+
+def test_verbose_names_the_holder(lockers: Lockers) -> None:
+    lockers.holder()
+    code, _, error = lockers.start("--wait", "0", "--verbose", name="b").end()
+    assert code == 1
+    assert f"cannot lock {lockers.key}: " in error and f"holds it with session {lockers.session()}" in error
+
+
+def test_without_a_wait_a_free_lock_is_taken(lockers: Lockers) -> None:
+    assert lockers.start("--wait", "0", argv=["true"]).end() == (0, "", "")
+    assert lockers.start("--wait", "0s", argv=["true"]).end() == (0, "", "")
+
+
+def test_without_a_wait_the_lock_delay_counts_as_held(lockers: Lockers) -> None:
+    holder = lockers.holder(*SHORT)
+    holder.signal(signal.SIGKILL)
+    lockers.agent.session_destroy(lockers.session())
+    assert lockers.start("--wait", "0", name="b").end() == (1, "", "")
 
 
 def test_a_wait_ends_with_1_when_its_time_is_over(lockers: Lockers) -> None:
@@ -77,15 +96,22 @@ def test_a_wait_goes_on_while_the_agent_has_to_register_its_node(lockers: Locker
             assert "`consul reload`" in error
 
 
+def test_a_first_write_that_is_lost_ends_no_attempt(lockers: Lockers) -> None:
+    with Proxy(lockers.agent.host, lockers.agent.port) as proxy:
+        rule = proxy.answer("500 Internal Server Error", "rpc error making call: EOF", "PUT", times=1)
+        tried = lockers.start("--wait", "0", argv=["true"], environ={"CONSUL_HTTP_ADDR": proxy.url})
+        assert tried.end() == (0, "", "") and rule.caught
+
+
+# --- faults -----------------------------------------------------------------------------------------------
+
+
 def test_a_missing_right_ends_with_78(tmp_path: Path, make_lockers: MakeLockers) -> None:
     with Agent(tmp_path / "guarded", config={"acl": {"enabled": True, "default_policy": "deny"}}) as agent:
         lockers = make_lockers(agent)
         code, _, error = lockers.start().end()
     assert code == 78 and f"cannot lock {lockers.key}: " in error and "403" in error
     assert lockers.lines() == []
-
-
-# --- faults -----------------------------------------------------------------------------------------------
 
 
 def test_a_key_of_another_program_is_left_alone(lockers: Lockers) -> None:

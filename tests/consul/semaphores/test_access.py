@@ -14,7 +14,7 @@ from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import boottime
 from tests.consul.semaphores.scene import PRUNE_DELAY_S, ROOM_S, SlotScene
 from tests.support.consul import WAYS
-from tests.support.guarded import Guarded, below, guarded_agent, write
+from tests.support.guarded import Guarded, below, deny, guarded_agent, write
 from tests.support.patience import patient
 from tests.support.supervisor import until
 
@@ -59,6 +59,27 @@ def nothing_happens(scene: SlotScene) -> None:
     assert scene.calls("a") == scene.calls("b") == ["acquire acquired"]
 
 
+@pytest.mark.parametrize("denied", ["all of it", "all but .lock", "all but .lock and what is beside it"])
+def test_a_node_that_may_not_stand_in_line_takes_no_slot(
+    scene: SlotScene, guarded: Guarded, denied: str
+) -> None:
+    two_hold(scene, guarded)
+    allowed = {
+        "all of it": "",
+        "all but .lock": write(scene.key),
+        "all but .lock and what is beside it": write(scene.key) + below(f"{scene.name}-other"),
+    }
+    made = guarded.token_of(may(guarded, allowed[denied]))
+    c = scene.node("c", consul={"token": made.secret})
+    c.wait_line("exchange-failed", kind="join semaphore")
+    assert c.wait_line("consul-denied")["level"] == "error"
+    nothing_happens(scene)
+    guarded.change(made, may(guarded, below(scene.name)))
+    until(lambda: scene.line() == ["c"], "once it may, it stands in line")
+    assert scene.nodes["b"].stop() == 0
+    scene.wait_holders("a", "c")
+
+
 def test_a_node_that_sees_only_itself_and_the_record_takes_no_unseen_slot(
     scene: SlotScene, guarded: Guarded
 ) -> None:
@@ -74,6 +95,16 @@ def test_a_node_that_sees_only_itself_and_the_record_takes_no_unseen_slot(
     assert scene.session_of("c") == session and scene.line() == ["c"]
     assert scene.nodes["a"].stop() == 0
     scene.wait_holders("b", "c")  # a has left, and the record shows that
+
+
+def test_a_node_that_does_not_see_the_record_of_an_empty_prefix_makes_none(
+    scene: SlotScene, guarded: Guarded
+) -> None:
+    secret = guarded.token_of(may(guarded, below(scene.name), deny(scene.key))).secret
+    c = scene.node("c", consul={"token": secret})
+    c.wait_line("exchange-failed", kind="join semaphore")
+    time.sleep(1.5)
+    assert scene.agent.kv_get(scene.key) is None and not scene.calls("c")
 
 
 def test_a_denied_holder_holds_for_the_rest_of_its_room_and_is_then_replaced(

@@ -3,16 +3,20 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.consul.semaphores.consul_lock import HOOK, Locker, tenures_of_all
-from tests.consul.semaphores.scene import SlotScene
+from tests.consul.semaphores.scene import FLAGS, SlotScene
+from tests.support.captured import captured
+from tests.support.consul import BINARY
 from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
 from tests.support.tenures import most_at_once
 
-TIMES = 20  # how often each kind must have begun beside the other kind
+# How often each kind must have begun beside the other kind.
+TIMES = (4, pytest.param(20, marks=pytest.mark.long))
 
 
 @contextmanager
@@ -34,7 +38,10 @@ def begun(scene: SlotScene, hook: str) -> int:
 
 
 @pytest.mark.long
-def test_never_more_than_three_hold_without_crashes_and_both_kinds_make_progress(scene: SlotScene) -> None:
+@pytest.mark.parametrize("times", TIMES)
+def test_never_more_than_three_hold_without_crashes_and_both_kinds_make_progress(
+    scene: SlotScene, times: int
+) -> None:
     """Four supervisors stop as soon as they hold, and start again, beside four consul locks."""
     scene.restarts = True
     scene.leaves = True
@@ -47,9 +54,9 @@ def test_never_more_than_three_hold_without_crashes_and_both_kinds_make_progress
                 if node in scene.nodes and scene.calls(node)[-1:] == ["acquire acquired"]:
                     assert scene.nodes[node].stop() == 0
                     scene.nodes[node].start()
-            return min(begun(scene, HOOK), begun(scene, "acquire")) >= TIMES
+            return min(begun(scene, HOOK), begun(scene, "acquire")) >= times
 
-        until(enough, f"both begin {TIMES} times", within_s=PATIENCE_S + 10 * TIMES)
+        until(enough, f"both begin {times} times", within_s=PATIENCE_S + 10 * times)
         until(lambda: len(scene.holders()) == 3, "all slots are taken")
         until(lambda: all(node in scene.line() + scene.holders() for node in "abcd"), "ours are all up")
         scene.stop()
@@ -70,6 +77,37 @@ def test_consul_lock_waits_while_we_have_all_slots_and_is_next_at_once(scene: Sl
         assert lost.at <= child.at + 0.02, locker.log
     assert most_at_once(tenures_of_all(scene.records(), scene.name)) == 3
     assert scene.lock()["Limit"] == 3
+
+
+@pytest.mark.long
+def test_our_waiters_are_next_after_consul_lock_has_had_all_slots(scene: SlotScene) -> None:
+    scene.leaves = True
+    done = scene.folder / "done"
+    with lockers(scene, 3, f"until test -e {done}; do sleep 0.1; done", again=False):
+        until(lambda: begun(scene, HOOK) == 3, "they hold")
+        entry = scene.agent.kv_get(scene.key)
+        assert entry is not None and entry["Flags"] == FLAGS
+        scene.waiter("a")
+        assert not scene.calls("a")
+        done.touch()
+        ended = scene.wait(hook=HOOK, stage="end")
+        assert scene.next_begin("a").at >= ended.at - 0.02
+    scene.wait_holders("a")
+    assert most_at_once(tenures_of_all(scene.records(), scene.name)) <= 3
+
+
+@pytest.mark.parametrize("limit", [2, 4])
+def test_consul_lock_refuses_another_limit_beside_our_record(
+    scene: SlotScene, limit: int, tmp_path: Path
+) -> None:
+    a = scene.holder("a")
+    scene.excuse("lock")  # the refused consul lock leaves its session and its contender key behind
+    address = f"-http-addr={scene.agent.host}:{scene.agent.port}"
+    command = [str(BINARY), "lock", address, f"-n={limit}", f"-name={scene.name}-lock", scene.name, "true"]
+    refused = captured(command, cwd=tmp_path)
+    assert refused.returncode == 1
+    assert f"semaphore limit conflict (lock: 3, local: {limit})" in refused.stderr
+    assert a.running and scene.holders() == ["a"]
 
 
 @pytest.mark.long

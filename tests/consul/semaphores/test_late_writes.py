@@ -16,6 +16,7 @@ pytestmark = pytest.mark.long  # `make test-long`: the tests wait for writes tha
 STEP: dict[str, Any] = {"method": "PUT", "path": "/txn"}
 IN_LINE: dict[str, Any] = {**STEP, "body": b'"lock"'}
 TAKE: dict[str, Any] = {**STEP, "body": b'"check-session"'}
+LEAVE: dict[str, Any] = {**STEP, "body": b'"delete"'}
 
 
 def start(scene: SlotScene, **changes: Any) -> Supervisor:
@@ -30,6 +31,18 @@ def in_line(scene: SlotScene, **changes: Any) -> Supervisor:
     a = start(scene, **changes)
     until(lambda: scene.line() == ["a"], "a waits")
     return a
+
+
+def test_a_late_acquire_of_a_slot_that_another_node_has_takes_nothing(scene: SlotScene) -> None:
+    in_line(scene)
+    rule = scene.proxy.hold("request", **TAKE)
+    assert scene.nodes["b"].stop() == 0
+    rule.wait_caught()
+    scene.holder("c")
+    rule.release()
+    assert scene.holders() == ["c"] and not scene.calls("a")
+    assert scene.nodes["c"].stop() == 0
+    scene.wait_holders("a")
 
 
 def test_a_late_acquire_of_a_node_that_has_stopped_takes_nothing(scene: SlotScene) -> None:
@@ -58,3 +71,24 @@ def test_a_late_first_write_of_a_node_that_has_stopped_takes_a_slot_for_no_node(
     destroyed_at = boottime()
     assert scene.next_begin("b").at >= destroyed_at + PRUNE_DELAY_S - 2 * 1.0 - TICK_S
     assert not scene.calls("a")
+
+
+def give_up(scene: SlotScene) -> Supervisor:
+    """Let node a take a slot, fail, and give the slot back while its process goes on."""
+    return start(scene, on_acquire=[scene.hook("a", "acquire", "exit 1")], rejoin_delay="1m")
+
+
+@pytest.mark.parametrize("stage", ["request", "answer"])
+def test_an_unanswered_leave_is_repeated_and_its_late_twin_harms_no_holder(
+    scene: SlotScene, stage: str
+) -> None:
+    scene.limit = 1
+    rule = scene.proxy.hold("request" if stage == "request" else "answer", **LEAVE, times=1)
+    give_up(scene)
+    rule.wait_caught()
+    scene.node("b")
+    scene.wait_holders("b")
+    until(lambda: not scene.sessions_of("a"), "a's session is destroyed")
+    rule.release()
+    assert scene.holders() == ["b"]
+    assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]

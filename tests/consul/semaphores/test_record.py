@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.consul.elections.scene import boottime
-from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, TICK_S, SlotScene
+from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, ROOM_S, TICK_S, SlotScene
 from tests.support.supervisor import until
 
 GARBAGE: dict[str, dict[str, Any]] = {
@@ -91,6 +91,20 @@ def test_a_deleted_record_is_a_loss_and_is_made_again_after_the_prune_delay(scen
 
 
 @pytest.mark.long
+def test_a_put_by_hand_that_leaves_no_flags_costs_no_node_its_slot(scene: SlotScene) -> None:
+    """`consul kv put` knows no flags, and the next write of a contender restores them."""
+    scene.full()
+    assert scene.put_lock(json.dumps({**scene.lock(), "Limit": 4}).encode(), flags=0)
+    time.sleep(ROOM_S)
+    assert sorted(scene.holders()) == ["a", "b", "c"]
+    assert not scene.records(event="lose")
+    assert scene.nodes["a"].stop() == 0
+    scene.wait_holders("b", "c", "d")
+    entry = scene.agent.kv_get(scene.key)
+    assert entry is not None and entry["Flags"] == FLAGS
+
+
+@pytest.mark.long
 def test_a_holder_by_the_requests_of_consuls_guide_counts(scene: SlotScene) -> None:
     """Consul's guide sets no flags, neither on the contender key nor on the record."""
     scene.limit = 1
@@ -132,6 +146,20 @@ def test_fields_of_other_programs_survive_our_writes(scene: SlotScene) -> None:
     scene.stop()
     lock = scene.lock()
     assert (lock["Ticket"], lock["note"], lock["Holders"]) == (ticket, "kept", {})
+
+
+@pytest.mark.long
+def test_a_list_of_holders_is_read_and_becomes_a_map(scene: SlotScene) -> None:
+    a, *_ = scene.full()
+    scene.edit(Holders=list(scene.lock()["Holders"]))
+    assert isinstance(scene.lock()["Holders"], list)
+    edited_at = boottime()
+    until(lambda: boottime() > edited_at + ROOM_S + 1, "the room of before the edit is over")
+    assert all(scene.calls(node) == ["acquire acquired"] for node in "abc") and not scene.calls("d")
+    assert a.stop() == 0
+    scene.wait_holders("b", "c", "d")
+    holders = scene.lock()["Holders"]
+    assert isinstance(holders, dict) and set(holders.values()) == {True}
 
 
 @pytest.mark.long

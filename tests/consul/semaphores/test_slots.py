@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from tests.consul.elections.scene import boottime
+from tests.consul.elections.test_operator import operate
 from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, TICK_S, SlotScene
 from tests.support.supervisor import until
 
@@ -63,6 +64,20 @@ def test_the_hooks_of_a_semaphore_get_its_facts(scene: SlotScene) -> None:
 
 
 @pytest.mark.long
+def test_on_change_has_the_holders_on_every_node(scene: SlotScene) -> None:
+    scene.holder("a")
+    b = scene.holder("b")
+    scene.holder("c")
+    d = scene.waiter("d")
+    until(lambda: scene.told_holders("d") == [("initial", ["a", "b", "c"])], "d knows who holds")
+    assert b.stop() == 0
+    for node in "acd":
+        until(lambda node=node: scene.told_holders(node)[-1][1] == ["a", "c", "d"], f"{node} knows")  # type: ignore[misc]
+    assert {reason for node in "acd" for reason, _ in scene.told_holders(node)[1:]} == {"leader-changed"}
+    assert d.running
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("behavior", ["delete", "release"])
 def test_the_slot_of_a_holder_that_vanished_is_free_after_the_prune_delay(
     scene: SlotScene, behavior: str
@@ -88,6 +103,32 @@ def test_the_slot_of_a_holder_that_vanished_is_free_after_the_prune_delay(
 
 @pytest.mark.long
 @pytest.mark.parametrize("lost", ["session", "contender key"])
+def test_a_holder_that_loses_by_an_operators_act_leaves_in_order(scene: SlotScene, lost: str) -> None:
+    """The slot stays taken until on_lose has ended, and is then given back at once."""
+    slow = [scene.hook("b", "lose", "sleep 0.4")]
+    scene.holder("a")
+    scene.holder("b", on_lose=slow)
+    scene.holder("c")
+    scene.waiter("d")
+    session = scene.session_of("b")
+    if lost == "session":
+        scene.agent.session_destroy(session)
+    else:
+        scene.agent.kv_delete(scene.contender_key("b"))
+    began = scene.wait(node="b", event="lose", stage="begin")
+    assert began.session == session
+    reasons = {"session": ("session-invalidated", "key-deleted"), "contender key": ("key-deleted",)}
+    assert began.reason in reasons[lost]
+    assert began.time_left is not None and 0 < began.time_left <= PRUNE_DELAY_S
+    ended = scene.wait(node="b", event="lose", stage="end")
+    taken = scene.next_begin("d")
+    assert ended.at <= taken.at + TICK_S
+    until(lambda: scene.line() == ["b"], "b stands in line again")
+    assert scene.calls("b") == ["acquire acquired", f"lose {began.reason}"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lost", ["session", "contender key"])
 def test_a_frozen_holder_that_loses_its_key_keeps_its_slot_for_the_prune_delay(
     scene: SlotScene, lost: str
 ) -> None:
@@ -105,3 +146,20 @@ def test_a_frozen_holder_that_loses_its_key_keeps_its_slot_for_the_prune_delay(
     c.signal(signal.SIGCONT)
     scene.wait(node="c", event="lose", stage="end")
     assert d.running
+
+
+@pytest.mark.long
+def test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again(scene: SlotScene) -> None:
+    a, _, _, d = scene.full()
+    scene.waiter("e")
+    key, session = scene.contender_key("d"), scene.session_of("d")
+    assert operate(d, "pause", scene.name) == (0, "")
+    scene.wait_gone(key, within_s=5)
+    until(lambda: session not in scene.sessions_of("d"), "its session is gone", within_s=5)
+    assert scene.line() == ["e"] and d.lines("role", role="paused")
+    assert a.stop() == 0
+    scene.wait_holders("b", "c", "e")
+    assert operate(d, "resume", scene.name) == (0, "")
+    until(lambda: scene.line() == ["d"], "d stands in line again", within_s=5)
+    assert scene.nodes["b"].stop() == 0
+    scene.wait_holders("c", "d", "e")
