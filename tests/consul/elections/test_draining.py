@@ -166,3 +166,14 @@ def test_a_manual_node_leads_by_an_operators_word_alone(scene: Scene) -> None:
     until(lambda: own(a)["role"] == "holding", "a holds")
     assert operate(a, "step-down", scene.name, "--to", str(to))[:3:2] == (0, "")
     scene.wait_leader(but="a")
+
+
+@pytest.mark.long
+def test_force_drains_the_last_node_and_says_that_nobody_took_over(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene))
+    code, _, error = operate(a, "drain", "--force")
+    assert code == 1 and "released, but nobody took over within 10 s" in error
+    code, _, error = operate(a, "undrain", "--wait", "0s")
+    assert code == 0 or f"not yet after 0 s: {scene.name} is " in error
+    assert operate(a, "undrain", "--wait", "30s", "--quiet")[0] == 0
+    scene.wait_leader()

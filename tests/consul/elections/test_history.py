@@ -1,6 +1,7 @@
 """Who led and why that changed, as any node tells it from Consul."""
 
 import json
+import signal
 import time
 from functools import partial
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from supervisor.daemon.fleet.history import EVERY_S
 from supervisor.reporting.control import OperatorCommand, Result, Verb
 from supervisor.reporting.control.fetch import ask
+from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_events import operate, status
 from tests.consul.elections.test_fence import lost_machine, with_fence
+from tests.support.guarded import Guarded, below, write
 from tests.support.supervisor import Supervisor, command, until
 
 WHY = "disk swap: ä"
@@ -112,6 +115,33 @@ def test_a_guard_s_end_is_told_with_the_end_of_the_machine_before(scene: Fleet) 
 
 
 @pytest.mark.long
+def test_a_broken_file_does_not_hide_the_history(scene: Fleet) -> None:
+    """The daemon and the command go on by the accepted configuration."""
+    scene.restarts = True
+    a = scene.led_by("a")
+    until(lambda: scene.ends(a) == [("a", None)], "it is told")
+    a.config_path.write_text("elections: 7")
+    code, out, error = scene.asked(a)
+    assert code == 0 and " a " in out and "has accepted last" in error
+    assert a.stop() == 0
+    a.start()
+    until(lambda: scene.ends(a) == [("a", None), ("a", "shutdown")], "the next one is told")
+    assert a.stop() == 0
+    scene.agent.kv_delete(scene.history_key)
+
+
+@pytest.mark.long
+def test_a_stuck_tenure_has_no_end(scene: Fleet) -> None:
+    a = scene.led_by("a", on_lose=[scene.hook("a", "lose", "exit 1")])
+    until(lambda: scene.ends(a) == [("a", None)], "it is told")
+    a.signal(signal.SIGTERM)
+    assert a.wait() == 1
+    scene.excuse("a")
+    assert scene.ends(a) == [("a", None)]
+    scene.agent.kv_delete(scene.history_key)
+
+
+@pytest.mark.long
 def test_what_flaps_is_told_whole_by_two_writers_in_few_writes(scene: Fleet) -> None:
     """Both nodes write after each hand-over, at the same time."""
     nodes = {"a": scene.led_by("a"), "b": scene.awaited_by("b")}
@@ -133,6 +163,34 @@ def test_what_flaps_is_told_whole_by_two_writers_in_few_writes(scene: Fleet) -> 
     assert [each["why"] for each in told] == ["shutdown", *["step-down"] * changes]
     assert len(written) <= 2 * (1 + lasted_s / EVERY_S) + 1
     scene.agent.kv_delete(scene.history_key)
+
+
+@pytest.mark.long
+def test_without_the_right_elections_go_on_and_status_says_what_is_missing(
+    guarded: Guarded, make_scene: MakeScene[Fleet]
+) -> None:
+    with make_scene(guarded) as scene:
+        own = write(scene.key) + guarded.sessions_rule() + 'service "consul-supervisor" { policy = "write" }'
+        made = guarded.token_of(own)
+        a = scene.led_by("a", consul={"token": made.secret})
+        rule = f'key_prefix "{scene.name}-fleet/history/" {{ policy = "write" }}'
+        assert rule in a.wait_line("history-failed", item=scene.name)["why"]
+        own += f'key_prefix "{scene.name}-fleet/orders/" {{ policy = "read" }}'
+        guarded.change(made, own)
+        a.wait_line("orders-recovered")
+        (warning,) = status(a)["warnings"]
+        assert warning.startswith(f"cannot write the history of {scene.name}: ") and rule in warning
+        assert status(a)["healthy"] and status(a)["items"][0]["holds"]
+        code, _, error = scene.asked(a)
+        assert code == 69 and f'key "{scene.history_key}"' in error
+        check = ("check", str(a.config_path), "--connect", "--json")
+        found = [one for one in json.loads(command(*check).stdout)["connect"] if one["what"] == "history"]
+        assert [(one["level"], one["remedy"]) for one in found] == [("warning", f"give the token: {rule}")]
+        guarded.change(made, own + below(f"{scene.name}-fleet/history"))
+        a.wait_line("history-recovered")
+        assert scene.ends(a) == [("a", None)] and status(a)["warnings"] == []
+        found = [one for one in json.loads(command(*check).stdout)["connect"] if one["what"] == "history"]
+        assert [one["level"] for one in found] == ["ok"]
 
 
 @pytest.mark.long

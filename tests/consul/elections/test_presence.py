@@ -23,6 +23,7 @@ from supervisor.reporting.telemetry.fleet import FleetReport
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_service import Fleet, fleet, shared_fleet
 from tests.support.consul import Agent
+from tests.support.guarded import Guarded, write
 from tests.support.supervisor import Supervisor, command, until
 
 __all__ = ["fleet", "shared_fleet"]  # fixtures
@@ -145,7 +146,6 @@ def test_a_node_that_was_killed_is_shown_as_silent(present: PresentScene, shared
     )
 
 
-@pytest.mark.long
 def test_a_node_that_is_not_healthy_is_shown_as_such(present: PresentScene, shared_fleet: Fleet) -> None:
     agent = shared_fleet.agent("a")
     failing = [present.hook("a", "lose", "exit 1")]
@@ -164,7 +164,21 @@ def test_a_node_that_is_not_healthy_is_shown_as_such(present: PresentScene, shar
     until(lambda: "is not healthy" not in present.members(a)[0], "its check passes")
 
 
-@pytest.mark.long
+def test_an_instance_of_another_program_is_left_alone(present: PresentScene, shared_fleet: Fleet) -> None:
+    agent, present.restarts = shared_fleet.agent("a"), True
+    a = present.at("a", agent)
+    present.wait_role(shared_fleet.server, "holding")
+    theirs = present.instances(shared_fleet.server)[0]["Service"]["ID"]
+    assert a.stop() == 0
+    agent.call("PUT", "/agent/service/register", {"ID": theirs, "Name": "theirs", "Port": 1})
+    a.start()
+    assert f"consul services deregister -id={theirs}" in a.wait_line("presence")["why"]
+    assert theirs in warnings(a)[0]
+    assert a.stop() == 0
+    assert agent.call("GET", f"/agent/service/{theirs}").json()["Service"] == "theirs"
+    agent.call("PUT", f"/agent/service/deregister/{theirs}")
+
+
 def test_a_reload_moves_the_instance(present: PresentScene, shared_fleet: Fleet) -> None:
     a = present.at("a", shared_fleet.agent("a"))
     present.wait_role(shared_fleet.server, "holding")
@@ -177,6 +191,44 @@ def test_a_reload_moves_the_instance(present: PresentScene, shared_fleet: Fleet)
     a.rewrite({name: section for name, section in config.items() if name != "fleet"})
     operate(a, "reload")
     until(lambda: not shared_fleet.server.call("GET", found).json(), "no instance is left")
+
+
+@pytest.mark.long
+def test_the_instance_comes_back_when_the_agent_has_lost_it(fleet: Fleet, make_scene: Any) -> None:
+    with make_scene(fleet.server) as scene:
+        agent = fleet.agent("a")
+        scene.at("a", agent, session={"ttl": "5s", "lock_delay": "20s"}, environ={})
+        scene.wait_role(fleet.server, "holding")
+        agent.kill()
+        for path in (agent.folder / "data" / "services", agent.folder / "data" / "checks"):
+            for file in path.rglob("*"):
+                file.unlink()
+        agent.start()
+        scene.wait_role(fleet.server, "holding", 0)
+        scene.wait_role(fleet.server, "holding", 1)
+        assert scene.calls("a") == ["acquire acquired"]
+
+
+def test_without_the_right_elections_go_on(guarded: Guarded, make_scene: Any) -> None:
+    with make_scene(guarded) as scene:
+        rules = write(scene.key) + 'session_prefix "" { policy = "write" }'
+        rules += 'key_prefix "consul-supervisor/history/" { policy = "write" }'
+        rules += 'key_prefix "consul-supervisor/orders/" { policy = "read" }'
+        made = guarded.token_of(rules)
+        a = scene.at("a", guarded, made.secret)
+        a.wait_line("role", role="holding")
+        rule = f'service "{scene.service}" {{ policy = "write" }}'
+        assert rule in a.wait_line("presence")["why"]
+        assert rule in warnings(a)[0]
+        checked = command("check", str(a.folder / "config.yaml"), "--connect", environ={"WHO": "me"}).stdout
+        assert f"give the token: {rule}" in checked, checked
+        assert f'give the token: service "{scene.service}" {{ policy = "read" }}' in checked
+        page, _ = scene.members(a)
+        assert f"Consul shows no node as the service {scene.service}" in page and "holder" in page
+        guarded.change(made, f'{rules} {rule} node_prefix "" {{ policy = "read" }}')
+        scene.wait_role(guarded, "holding")
+        until(lambda: not warnings(a), "the warning is over")
+        assert [line["level"] for line in a.lines("presence")] == ["warning", "info"]
 
 
 # --- what it costs ---------------------------------------------------------------------------------
@@ -273,3 +325,13 @@ def test_passes_of_the_check_cost_the_servers_nothing(shared_fleet: Fleet, uniqu
     seen = asyncio.run(passes())
     assert {check["ModifyIndex"] for checks in seen[3:] for check in checks} == {seen[-1][0]["ModifyIndex"]}
     agent.call("PUT", f"/agent/service/deregister/{unique}")
+
+
+def test_the_meta_of_two_hundred_items_is_cut_and_says_so(shared_agent: Agent, unique: str) -> None:
+    told = Told(shared_agent, unique, items=200)
+    asyncio.run(told.run(1, 0.1))
+    (entry,) = told.found()
+    meta = entry["ServiceMeta"]
+    assert len(meta) <= 64 and all(len(value.encode()) <= 512 for value in meta.values())
+    listed = sum(value.count("item-") for value in meta.values())
+    assert 0 < listed < 200 and meta["left-out"] == str(200 - listed)

@@ -1,5 +1,8 @@
 """The examples of semaphores keep the promises of their comments: the files themselves, on several nodes."""
 
+import re
+import signal
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -92,6 +95,64 @@ def test_a_rolling_restart_takes_down_one_node_at_a_time_and_each_node_once(rest
     until(lambda: not restart.in_line("service/app-restart"), "the line is empty")
 
 
+def test_a_rolling_restart_stops_at_the_node_that_does_not_come_back(restart: Fleet) -> None:
+    """Other nodes go on once the node works again, or once the operator removes its file."""
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-broken").touch()
+    ask(restart, "a", "b", "c")
+    until(lambda: restart.in_line("service/app-restart") == 3, "the others wait")
+    first, *_ = restart.wait("sick", 2)
+    assert restart.journal()[:2] == [("down", first), ("up", first)] and restart.nodes_that("up") == [first]
+    (restart.run(first) / "app-is-broken").unlink()
+    _, second = restart.wait("up", 2)
+    assert wanted(restart) == sorted({"a", "b", "c"} - {first})
+    (restart.run(second) / "app-restart").unlink()
+    assert sorted(restart.wait("up", 3)) == ["a", "b", "c"]
+    assert restart.most_at_once("down", "up") == 1
+    third = restart.nodes_that("up")[2]
+    (restart.run(third) / "app-is-broken").unlink()
+    until(lambda: not wanted(restart), "nobody wants a restart any more")
+
+
+def test_a_supervisor_that_is_stopped_amid_a_restart_keeps_the_slot_until_the_service_is_up(
+    restart: Fleet,
+) -> None:
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-slow").touch()
+    ask(restart, "a", "b")
+    [first] = restart.wait("down", 1)
+    until(lambda: restart.in_line("service/app-restart") == 2, "the other one waits")
+    node = restart.nodes[first]
+    node.signal(signal.SIGTERM)
+    restart.wait("waits", 1)
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-slow").unlink()
+    assert node.wait() == 0
+    _, second = restart.wait("down", 2)
+    assert {first, second} == {"a", "b"}
+    until(lambda: wanted(restart) == [first], "the other one is done")
+    of_first = [("down", first), ("waits", first), ("up", first)]
+    assert restart.journal() == [*of_first, ("down", second), ("up", second)]
+
+
+def test_a_supervisor_that_crashes_amid_a_restart_repeats_it_in_its_own_slot(restart: Fleet) -> None:
+    """The restart is not repeated when the file that requests it is gone."""
+    for name in restart.nodes:
+        (restart.run(name) / "app-is-broken").touch()
+    ask(restart, "a", "b", "c")
+    until(lambda: restart.in_line("service/app-restart") == 3, "the others wait")
+    first, *_ = restart.wait("sick", 1)
+    node = restart.nodes[first]
+    node.kill()
+    node.start()
+    assert restart.wait("up", 2) == [first, first]
+    node.kill()
+    (restart.run(first) / "app-restart").unlink()
+    node.start()
+    _, _, second = restart.wait("up", 3)
+    assert second != first and restart.most_at_once("down", "up") == 1
+
+
 # --- rebuild ----------------------------------------------------------------------------------------
 
 # The unit goes on without its client, and ends when it is done or is stopped.
@@ -157,6 +218,63 @@ def test_a_rebuild_outlives_a_crash_of_the_supervisor(rebuild: Fleet) -> None:
     finish(rebuild, *FIVE)
     rebuild.wait("end", 5)
     assert rebuild.most_at_once("begin", "end") == 3
+
+
+def test_a_rebuild_is_stopped_before_its_slot_is_freed(rebuild: Fleet) -> None:
+    first = rebuild.nodes_that("begin")[0]
+    assert rebuild.nodes[first].stop() == 0
+    rebuild.wait("begin", 4)
+    assert rebuild.nodes_that("end") == [first]
+    assert rebuild.most_at_once("begin", "end") == 3
+
+
+# --- cron-on-two ------------------------------------------------------------------------------------
+
+
+class Cron:
+    """Runs the crontab's line, as the example's comment has it, on all nodes at once."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        found = re.search(r"^# +\*/5 \* \* \* \*  root  (.+)$", fleet.text, re.MULTILINE)
+        assert found is not None, "the example has no line for the crontab"
+        self._line = found[1]
+        self.most_at_once = 0
+
+    def tick(self) -> list[str]:
+        """Run the line once, and return the nodes on which the job ran."""
+        before = len(self._fleet.nodes_that("report"))
+        running = [
+            subprocess.Popen(
+                ["/bin/sh", "-c", self._fleet.placed(name, self._line)], env=self._fleet.environ(name)
+            )
+            for name in self._fleet.nodes
+        ]
+        for process in running:
+            process.wait()
+        ran = sorted(self._fleet.nodes_that("report")[before:])
+        self.most_at_once = max(self.most_at_once, len(ran))
+        return ran
+
+
+def test_the_job_runs_on_two_of_many_nodes_and_each_node_has_its_turn(make_fleet: MakeFleet) -> None:
+    """One holder after the other is stopped: the job never runs on three nodes, and soon on two again."""
+    fleet = make_fleet("cron-on-two", {})
+    fleet.provide("report", "note report\n")
+    fleet.start(*FIVE)
+    cron = Cron(fleet)
+
+    def two_run() -> list[str]:
+        return ran if len(ran := cron.tick()) == 2 else []
+
+    stopped: set[str] = set()
+    while len(stopped) < 3:
+        holder = until(two_run, "the job runs on two nodes")[0]
+        assert fleet.nodes[holder].stop() == 0
+        stopped.add(holder)
+        assert holder not in cron.tick()
+    assert sorted(set(until(two_run, "the job runs on two nodes")) | stopped) == list(FIVE)
+    assert cron.most_at_once == 2
 
 
 # --- shards -----------------------------------------------------------------------------------------
