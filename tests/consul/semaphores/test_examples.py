@@ -284,16 +284,16 @@ WORKER = """\
 [ "$1" = --shard ] || exit 2
 note "begins-$2"
 trap 'note "ends-$2"; exit 0' TERM
-while :; do sleep 0.05; done
+while :; do sleep 0.2; done
 """
 
 
 def test_each_shard_has_one_worker_and_a_worker_keeps_its_shard(make_fleet: MakeFleet) -> None:
     """Some workers leave in order, one is killed with its machine, and one loses its supervisor alone."""
     times = {
-        "ttl: 10s": "ttl: 2s",
-        "stop_timeout: 10s": "stop_timeout: 1s",
-        "prune_delay: 45s": "prune_delay: 5s",
+        "ttl: 10s": "ttl: 4s",
+        "stop_timeout: 10s": "stop_timeout: 2s",
+        "prune_delay: 45s": "prune_delay: 12s",
     }
     fleet = make_fleet("shards", times)
     fleet.provide("worker", WORKER)
