@@ -273,7 +273,7 @@ def test_a_rehearsed_handover_comes_back_and_the_named_node_takes_over(
     nodes.start()
     second = nodes.nodes[1]
     nodes.wait_candidate()
-    node = shared_agent.sessions()[0]["Node"]
+    node = shared_agent.call("GET", "/agent/self").json()["Config"]["NodeName"]
     step_down, events = (line.replace("node2", node) for line in typed(rehearse))
     assert " holds it, " in nodes.run_all([step_down])
     assert "losing (step-down), was holding: rehearsal" in nodes.run_all([events])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -201,8 +202,8 @@ def test_the_instance_comes_back_when_the_agent_has_lost_it(fleet: Fleet, make_s
         scene.wait_role(fleet.server, "holding")
         agent.kill()
         for path in (agent.folder / "data" / "services", agent.folder / "data" / "checks"):
-            for file in path.rglob("*"):
-                file.unlink()
+            shutil.rmtree(path)
+            path.mkdir()
         agent.start()
         scene.wait_role(fleet.server, "holding", 0)
         scene.wait_role(fleet.server, "holding", 1)
