@@ -8,6 +8,7 @@ Exit code 1: a promise was broken, or something was left behind.
 """
 
 import argparse
+import os
 import random
 import sys
 import tempfile
@@ -26,7 +27,9 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="an empty folder for all files of the round")
     given = parser.parse_args()
     print(
-        f"seed {given.seed}: {given.nodes} supervisors, {LIMIT} slots, {given.minutes:g} minutes", flush=True
+        f"seed {given.seed}: {given.nodes} supervisors, {LIMIT} slots, {given.minutes:g} minutes, "
+        f"load average {os.getloadavg()[0]:.1f}",
+        flush=True,
     )
     with tempfile.TemporaryDirectory(prefix="semaphores-") as made:
         folder = Path(given.keep or made)
