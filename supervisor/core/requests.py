@@ -245,7 +245,9 @@ class ReadKey(Request):
     """``GET /v1/kv/KEY?consistent``, answered at once."""
 
     key: str
-    prefix: str = ""  # the prefix of the semaphore that the key belongs to. Blank: it belongs to none
+    # The prefix of the semaphore or the fleet that the key belongs to, for which the token needs the right.
+    # Blank: it belongs to none.
+    prefix: str = ""
     holds: bool = False  # a lock that is held depends on the answer
 
 

@@ -34,7 +34,7 @@ class WriteHistory(Request):
 
 @dataclass(frozen=True, slots=True)
 class WriteOrder(WriteHistory):
-    """The same of an order, by a command. Daemons only read orders."""
+    """Such a check-and-set of one key of the orders, which commands send. Daemons only read orders."""
 
 
 def history_key(prefix: str, item: str) -> str:

@@ -43,6 +43,7 @@ class FollowedOrders:
     def __init__(self, config: Config, shared: Shared, kept: bytes, keep: Callable[[bytes], None]) -> None:
         """Begin with what an earlier process has kept. ``keep``: keeps it for the next one."""
         self._shared, self._keep = shared, keep
+        self._told = shared.history.fleet  # what status says of the orders
         self._prefix = config.fleet.prefix if config.fleet else ""  # blank: there are no orders
         self._pauses = seen_in(kept)
         self._in_force: dict[str, Seen] = {}  # by item: the pause that the log has told of
@@ -63,7 +64,7 @@ class FollowedOrders:
             self._background.cancel()
             self._pauses, self._step_downs, self._is_known, self._looks_at = {}, {}, False, -inf
             self._keep(kept_of({}))
-            self._shared.history.fleet.orders_fault, self._shared.history.fleet.foreign_orders = "", {}
+            self._told.orders_fault, self._told.foreign_orders = "", {}
             self.begin()
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
@@ -98,7 +99,7 @@ class FollowedOrders:
                 rule = f'key_prefix "{orders_folder(prefix)}" {{ policy = "list" }}'
                 fault = f"Consul refuses the list, or it is too large; where it has key_list_policy: {rule}"
             self._is_known = self._is_known or not isinstance(answer, Unknown) or self._goes_without()
-            self._shared.history.fleet.orders_fault = fault
+            self._told.orders_fault = fault
             self._shared.log.noted("orders-failed", "", fault)
             self._settle()
             if fault:
@@ -130,10 +131,7 @@ class FollowedOrders:
             self._pauses = pauses
             self._keep(kept_of(pauses))
         late = {pause_key(prefix, item): LATE for item, each in pauses.items() if each.is_late}
-        self._step_downs, self._shared.history.fleet.foreign_orders = (
-            orders.step_downs,
-            {**orders.foreign, **late},
-        )
+        self._step_downs, self._told.foreign_orders = orders.step_downs, {**orders.foreign, **late}
         return fault
 
     async def _why_not_absent(self, prefix: str, key: str) -> str:
@@ -159,7 +157,7 @@ class FollowedOrders:
         for name, contender in (contenders.by_name | contenders.not_begun).items():
             seen = self._pauses.get(name)
             if seen is not None and seen.order.key not in ("", contender.settings.key):
-                self._shared.history.fleet.foreign_orders[pause_key(self._prefix, name)] = ELSEWHERE
+                self._told.foreign_orders[pause_key(self._prefix, name)] = ELSEWHERE
                 seen = None
             withheld = seen is not None and now < seen.ends_at
             if seen is not None and withheld:
@@ -171,7 +169,7 @@ class FollowedOrders:
             if contender.withheld is not withheld:
                 self._shared.dispatch(OrderSeen(name, withheld))
         self._in_force = in_force
-        self._shared.history.fleet.paused_everywhere = {name: str(seen) for name, seen in in_force.items()}
+        self._told.paused_everywhere = {name: str(seen) for name, seen in in_force.items()}
         over_at = min((each.ends_at for each in in_force.values()), default=NEVER)
         if over_at != NEVER:
             delay_s = min(max(over_at - now, PACE_S), TIMER_S_MAX)

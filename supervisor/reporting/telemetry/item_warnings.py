@@ -115,10 +115,8 @@ def _of_pause(shown: Shown) -> Iterator[str]:
         lets = f"`consul-supervisor resume {name}` lets it"
         yield f"does not try, because the file says contend: manual; {lets}"
     if contender.tenure is None and contender.rests_until > shown.now and not contender.paused:
-        until, ends = (
-            when(shown.wall + contender.rests_until),
-            f"`consul-supervisor resume {name}` ends the rest",
-        )
+        until = when(shown.wall + contender.rests_until)
+        ends = f"`consul-supervisor resume {name}` ends the rest"
         yield f"rests until {until} after step-down{by(given)}; {ends}"
     if contender.tenure is None and contender.own_losses and contender.rejoin_at > shown.now:
         at = when(shown.wall + contender.rejoin_at)
