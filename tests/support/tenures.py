@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).with_name("hook.sh")  # the hook that leaves these lines
 # Lines that the test writes about its own acts.
 KILLED = "killed"
 SHOT = "shot"  # killed with all that it had started, so that nothing of its tenure acts any more
-STARTED = "started"
+STARTED = "started"  # the process has said so; on a starved machine that is long after its begin
 NOT_ADOPTED = "crashed"  # the reason of an on_lose for a tenure that was not adopted
 
 
@@ -164,22 +164,25 @@ def tenures(records: Sequence[Record], name: str, room_s: float | None = None) -
 
 
 def _tenure(lines: Sequence[Record], records: Sequence[Record], room_s: float | None) -> Tenure:
-    first = lines[0]  # that of on_lose, if an on_acquire was killed before it wrote a line
+    first = lines[0]
+    if first.event != "acquire":  # on_acquire was killed before it wrote a line, at that death at the latest
+        died = [r for r in records if (r.stage, r.node) == (KILLED, first.node) and r.when < first.when]
+        first = died[-1] if died else first
     losing = [line for line in lines if line.event != "acquire"]
     if room_s is not None:
         losing = [line for line in losing if (line.event, line.stage, line.exit) == ("lose", "end", 0)]
     end = losing[-1].when if losing else FOR_EVER
     if not losing or (room_s is not None and losing[-1].reason == NOT_ADOPTED):
-        end = min(end, _last_of_the_dead(lines, records, room_s, end.at))
+        end = min(end, _last_of_the_dead(first, lines, records, room_s, end.at))
     shots = (each for each in records if (each.stage, each.node) == (SHOT, first.node))
     end = min([end, *(shot.when for shot in shots if shot.when >= first.when)])
     tokens = tuple(dict.fromkeys(line.token for line in lines))
     slots = tuple(dict.fromkeys(line.slot for line in lines))
-    return Tenure(first.node, first.session, tokens, first.when, end, bool(losing), slots)
+    return Tenure(first.node, lines[0].session, tokens, first.when, end, bool(losing), slots)
 
 
 def _last_of_the_dead(
-    lines: Sequence[Record], records: Sequence[Record], room_s: float | None, lost_at: float
+    first: Record, lines: Sequence[Record], records: Sequence[Record], room_s: float | None, lost_at: float
 ) -> Moment:
     """Return until when a node may have acted after its death.
 
@@ -187,7 +190,9 @@ def _last_of_the_dead(
     """
     # A tenure whose on_acquire begins has survived all earlier deaths.
     since = max(
-        line.at for line in lines if line is lines[0] or (line.event, line.stage) == ("acquire", "begin")
+        line.at
+        for line in (first, *lines)
+        if line is first or (line.event, line.stage) == ("acquire", "begin")
     )
     of_node = [record for record in records if record.node == lines[0].node and since <= record.at <= lost_at]
     deaths = [record for record in of_node if record.stage == KILLED]

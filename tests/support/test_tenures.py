@@ -214,6 +214,12 @@ def test_a_holder_of_a_slot_may_begin_after_a_holder_with_a_later_token() -> Non
     assert wrong_tokens(found(text.replace("B 7", "B 8")), slots=True) == ["token 8 of b came after 8 of a"]
 
 
+def test_a_tenure_whose_on_acquire_wrote_no_line_begins_with_the_death() -> None:
+    text = "10.00 a killed\n11.00 b acquire-begin B 9\n12.00 a lose-begin A 7 crashed\n"
+    assert not wrong_tokens(found(text), slots=True)
+    assert both(text) == [("a", "b")]
+
+
 @pytest.mark.parametrize("event", ["acquire-end A 7", "lose-begin A 7", "lose-end A 7"])
 def test_a_token_that_changes_within_a_tenure_is_reported(event: str) -> None:
     text = HANDED_OVER.replace(event, event.replace("7", "8"))

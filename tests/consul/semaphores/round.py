@@ -56,6 +56,7 @@ class Round(SlotScene):
         self._random = random.Random(seed)
         self._names = [f"n{number:02}" for number in range(nodes)]
         self._starts: Counter[str] = Counter()
+        self._begun: set[str] = set()
         self._start_at: dict[str, float] = {}
         self._touched_at: dict[str, float] = {}
         self._kinds: dict[str, tuple[int, Callable[[], bool]]] = {
@@ -96,7 +97,7 @@ class Round(SlotScene):
     def play(self, seconds: float) -> None:
         """Make faults for this time, and start all nodes again."""
         for node in self._names:
-            self._tells_start(node)
+            self._begins(node)
             self.node(node)
             time.sleep(0.1)
         self._all_there()
@@ -106,6 +107,7 @@ class Round(SlotScene):
             self._make_fault()
             while boottime() < until_at:
                 self._start_due()
+                self._tell_starts()
                 time.sleep(0.02)
         self._start_at = dict.fromkeys(self._start_at, 0.0)
         until(self._start_due, "all are started again")
@@ -133,17 +135,33 @@ class Round(SlotScene):
         assert not broken, "\n".join(broken)
         self.judge_leftovers()
 
-    def _tells_start(self, node: str) -> None:
-        self._tell(STARTED, node)
+    def _begins(self, node: str) -> None:
         self._touched_at[node] = boottime()
         self._starts[node] += 1
+        self._begun.add(node)
+
+    def _tell_starts(self) -> None:
+        """Tell of each process that has begun since and says now that it has started."""
+        for node in sorted(filter(self._is_up, self._begun)):
+            self._tell(STARTED, node)
+            self._begun.remove(node)
 
     def _all_there(self) -> None:
-        """Return whether each node has logged its begin; a killed node may have left its entry in Consul."""
+        """Return when each node has logged its begin, and holds or waits with the only session of its name.
+
+        A slot of a session that was destroyed stays taken for the prune delay, and a session whose creation
+        had no answer lives for its TTL. Once all nodes have been stopped, nobody would remove either.
+        """
         for node, starts in self._starts.items():
             self._wait_started(node, starts)
-        count = LIMIT, len(self._names) - LIMIT
-        until(lambda: (len(self.holders()), len(self.line())) == count, f"{count} hold and wait", 60)
+        self._tell_starts()
+
+        def settled() -> bool:
+            holders, sessions = self.holders(), len(self.sessions())
+            there = sorted(holders + self.line()) == self._names
+            return there and (len(holders), sessions) == (LIMIT, len(self._names))
+
+        until(settled, f"{LIMIT} hold, and the others wait", 60)
 
     def _wait_started(self, node: str, count: int) -> None:
         until(lambda: len(self.nodes[node].lines("started")) >= count, f"{node} is there", 60)
@@ -155,7 +173,7 @@ class Round(SlotScene):
             if self.nodes[node].running:
                 continue  # the stop is not over
             del self._start_at[node]
-            self._tells_start(node)
+            self._begins(node)
             self.nodes[node].start()
         return not self._start_at
 
@@ -167,6 +185,7 @@ class Round(SlotScene):
     # --- faults ----------------------------------------------------------------------------------
 
     def _make_fault(self) -> None:
+        self._tell_starts()  # before this process may be killed
         kinds = list(self._kinds)
         (kind,) = self._random.choices(kinds, [weight for weight, _ in self._kinds.values()])
         if self._kinds[kind][1]():
