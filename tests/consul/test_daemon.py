@@ -115,6 +115,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 class StartedDeaf(Supervisor):
     """A supervisor whose parent ignores and blocks signals: nohup, or a shell script's background."""
 
+    forks = False
+
     def _argv(self) -> list[str]:
         return [sys.executable, "-c", DEAF, "/usr/bin/env", *super()._argv()]
 
@@ -153,6 +155,8 @@ def test_signals_that_our_parent_ignored_reach_the_daemon_its_hooks_and_run(
 
 class OnASlowDisk(Supervisor):
     """A supervisor in a mount namespace where ``sync`` is the program ``slow`` of its folder."""
+
+    forks = False
 
     def _argv(self) -> list[str]:
         slow = self.folder / "slow"

@@ -1,10 +1,13 @@
-"""Commands of the program that end by themselves, as forks of a process that has imported it.
+"""Processes of the program, daemons too, as forks of a process that has imported it.
 
-Python and the imports are most of the processor time of a command. ``tests/consul/test_imports.py`` and
-``tests/consul/test_exit_codes.py`` start the program itself, and so do all tests that need its process.
+Python and the imports are most of the processor time of a command, and of a daemon that serves one scene. A
+fork shows its own command line and environment to the kernel. ``tests/consul/test_imports.py``,
+``tests/consul/test_exit_codes.py`` and all tests on machines start the program itself, and so do those that
+start it by way of another program.
 """
 
 import atexit
+import ctypes
 import gc
 import json
 import os
@@ -16,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -24,22 +28,58 @@ from tests.support.patience import PATIENCE_S
 
 MESSAGE_BYTES_MAX = 1 << 17
 FD_MAX = 1 << 16
+ROOM_BYTES = 1 << 16  # for the command line of a fork, and for its environment
+PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+class ForkedProcess:
+    """A process of the program with exactly this environment, in a session of its own, as ``Popen`` has it.
+
+    It is killed when the test process dies.
+    """
+
+    def __init__(self, arguments: Sequence[str], environ: Mapping[str, str], out: int, error: int) -> None:
+        self.args = arguments
+        self.returncode: int | None = None
+        self._told, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, open(os.devnull) as given:
+            message = json.dumps([arguments, dict(environ)]).encode()
+            socket.send_fds(_started(), [message], [given.fileno(), out, error, theirs.fileno()])
+        self._told.settimeout(PATIENCE_S)
+        self.pid = int(self._told.recv(99))
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative for a signal. None: the process runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0.0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code once the process has ended; subprocess.TimeoutExpired when it does not."""
+        if self.returncode is None:
+            self._told.settimeout(timeout)
+            try:
+                self.returncode = int(self._told.recv(99))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0) from None
+            self._told.close()
+        return self.returncode
+
+    def kill(self) -> None:
+        """Send SIGKILL, unless the process is known to have ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(self.pid, signal.SIGKILL)
 
 
 def forked(arguments: Sequence[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a command with exactly this environment, and return its exit code and what it wrote."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs, _file() as out, _file() as error, open(os.devnull) as given:
-        message = json.dumps([arguments, dict(environ)]).encode()
-        socket.send_fds(_started(), [message], [each.fileno() for each in (given, out, error, theirs)])
-        theirs.close()
-        ours.settimeout(PATIENCE_S)
-        pid = int(ours.recv(99))
+    with _file() as out, _file() as error:
+        process = ForkedProcess(arguments, environ, out.fileno(), error.fileno())
         try:
-            code = int(ours.recv(99))
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            raise
+            code = process.wait(PATIENCE_S)
+        finally:
+            process.kill()
         out.seek(0)
         error.seek(0)
         return subprocess.CompletedProcess(arguments, code, out.read(), error.read())
@@ -56,9 +96,10 @@ def _started() -> socket.socket:
 
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        argv = [sys.executable, "-m", __name__, str(theirs.fileno())]
+        argv = [sys.executable, "-m", __name__, str(theirs.fileno()), "-" * ROOM_BYTES]
+        environ = {**ENVIRON, "ROOM": "-" * ROOM_BYTES}
         fds = (theirs.fileno(),)
-        process = subprocess.Popen(argv, cwd=ROOT, env=ENVIRON, pass_fds=fds, start_new_session=True)
+        process = subprocess.Popen(argv, cwd=ROOT, env=environ, pass_fds=fds, start_new_session=True)
     atexit.register(process.wait)
     atexit.register(ours.close)
     return ours
@@ -98,6 +139,22 @@ def _close(fds: Sequence[int]) -> None:
         os.close(fd)
 
 
+def show(argv: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Write over the memory from which the kernel reads the command line and the environment (proc(5))."""
+    with open("/proc/self/stat") as stat:
+        arguments_at, arguments_end, environ_at, environ_end = map(
+            int, stat.read().rpartition(")")[2].split()[45:49]
+        )
+    shown = [(arguments_at, arguments_end, argv)]
+    shown += [(environ_at, environ_end, [f"{name}={value}" for name, value in environ.items()])]
+    with open("/proc/self/mem", "r+b", buffering=0) as memory:
+        for begin, end, words in shown:
+            text = b"".join(os.fsencode(word) + b"\0" for word in words)
+            assert len(text) < end - begin, f"no room for {len(text)} bytes"
+            memory.seek(begin)
+            memory.write(text.ljust(end - begin, b"\0"))
+
+
 def main() -> None:
     """Import all of the program, fork, and run a command in the fork as the program does."""
     import supervisor
@@ -111,8 +168,11 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     arguments, environ = fork_for_each(int(sys.argv[1]))
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ.clear()
     os.environ.update(environ)
+    show([sys.executable, "-m", "supervisor", *arguments], environ)
     sys.argv = ["consul-supervisor", *arguments]
     try:
         code = command()

@@ -1,8 +1,8 @@
 """A real supervisor process for one test: its file, its log, its end.
 
-The process is the installed command (as ``python -m supervisor run FILE``), and a test uses it as an operator
-does: by its configuration, signals, exit code and log. It never outlives its test: PDEATHSIG ends it when the
-test process is killed, and ``close`` when the test is over.
+A test uses the process (``python -m supervisor run FILE``, mostly as a fork) as an operator does: by its
+configuration, signals, exit code and log. It never outlives its test: PDEATHSIG ends it when the test process
+is killed, and ``close`` when the test is over.
 """
 
 import json
@@ -20,7 +20,7 @@ import psutil
 import yaml
 
 from supervisor.adapters.journal.copies import SUFFIX, folder_of
-from tests.support.forked_commands import forked
+from tests.support.forked_commands import ForkedProcess, forked
 from tests.support.log_lines import undocumented
 from tests.support.patience import PATIENCE_S as PATIENCE_S  # for tests of a supervisor
 from tests.support.patience import patient
@@ -32,6 +32,7 @@ POLL_SHARE = 0.02  # of the time waited so far
 TAIL_CHARS = 6000
 FAULTS = ("Traceback", '"event": "bug"', "Task exception", "was never awaited", "ResourceWarning")
 ENVIRON = {"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error", "PYTHONASYNCIODEBUG": ""}
+OF_PYTHON = ("PYTHON", "LC_", "LANG", "LD_")  # what counts at the start of Python alone
 
 T = TypeVar("T")
 
@@ -62,7 +63,10 @@ class Supervisor:
     """One ``consul-supervisor run``.
 
     config: the content of its file.
+    forks: False: Python starts anew, as it must by way of another program or with variables of its own.
     """
+
+    forks = True
 
     def __init__(
         self, folder: Path, config: Mapping[str, object], environ: Mapping[str, str] | None = None
@@ -75,7 +79,7 @@ class Supervisor:
         self.state_dir = folder / "state"
         self.places = {"STATE_DIRECTORY": str(self.state_dir), "RUNTIME_DIRECTORY": str(folder)}
         self._environ = {**ENVIRON, **self.places, **(environ or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
 
     def rewrite(self, config: Mapping[str, object]) -> None:
         """Replace the content of its file."""
@@ -86,6 +90,10 @@ class Supervisor:
         """Start the supervisor, at first or again; its log goes on in the same file."""
         assert not self.running, "the supervisor is running"
         with self.log_path.open("ab") as log:
+            if self.forks and not any(name.startswith(OF_PYTHON) for name in self._environ.keys() - ENVIRON):
+                run = ("run", str(self.config_path))
+                self._process = ForkedProcess(run, self._environ, log.fileno(), log.fileno())
+                return
             self._process = subprocess.Popen(
                 self._argv(),
                 stdin=subprocess.DEVNULL,

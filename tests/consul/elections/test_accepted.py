@@ -136,6 +136,8 @@ def test_status_without_a_daemon_says_why_the_last_one_ended(scene: Scene) -> No
 class WithoutSystemd(Supervisor):
     """A supervisor without the folders that systemd gives. Its /run is a folder of its own."""
 
+    forks = False
+
     def _argv(self) -> list[str]:
         (self.folder / "run").mkdir(exist_ok=True)
         alone = 'mount --bind "$0" /run && unset RUNTIME_DIRECTORY STATE_DIRECTORY && exec "$@"'

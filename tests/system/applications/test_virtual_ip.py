@@ -40,6 +40,8 @@ class Event(NamedTuple):
 class Housed(Supervisor):
     """A supervisor on a machine."""
 
+    forks = False
+
     def __init__(self, machine: Machine, folder: Path, config: Mapping[str, object]) -> None:
         super().__init__(folder, config)
         self._machine = machine

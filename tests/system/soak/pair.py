@@ -46,6 +46,7 @@ class Pair:
         (self.port,) = free_ports(1)
         self.living = Supervisor(folder / LIVING, self.config(LIVING))
         self.other = Supervisor(folder / OTHER, self.config(OTHER))
+        self.living.forks = self.other.forks = False  # the memory of a fork is not its own
         self.living.start()
         until(lambda: self._holds_all(LIVING), "the first holds all", REST_WITHIN_S)
         self.other.start()
