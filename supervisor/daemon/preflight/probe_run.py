@@ -56,7 +56,9 @@ async def make_probes(
                 newest.end()
                 workers.pop()
             elif not answers[newest]:
-                bad = {folder for each in workers for folder in _folders(probes[each.left[0]])}
+                # A child that has made all its probes may still be about to end, on a machine short of time.
+                standing = [probes[each.left[0]] for each in workers if each.left]
+                bad = {folder for probe in standing for folder in _folders(probe)}
                 rest = [index for index in newest.left[1:] if index in open_probes]
                 rest.sort(key=lambda index: not bad.isdisjoint(_folders(probes[index])))
             await answered(list(new.items()))

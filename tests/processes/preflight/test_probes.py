@@ -4,6 +4,7 @@ import asyncio
 import os
 import pwd
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -174,6 +175,17 @@ def test_a_probe_that_hangs_does_not_delay_the_other_probes(
         ((_, why, remedy),) = faults[index]
         assert why == f"{script} did not answer within {within_s:g} s" and remedy
     assert faults[2] == [] and faults[3][0][1] == "no such program: /x"
+
+
+def test_a_process_that_is_slow_to_end_beside_a_probe_that_hangs_breaks_nothing(
+    tmp_path: Path, hangs: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine short of time ends a process long after the process has told its last answer."""
+    script, end = tmp_path / "one", os._exit
+    hangs(script)
+    monkeypatch.setattr(os, "_exit", lambda code: (time.sleep(1.0), end(code)))
+    faults = answers(probe(program=str(script)), probe(), within_s=1.5)
+    assert "did not answer" in faults[0][0][1] and faults[1] == []
 
 
 def test_equal_probes_are_made_once_and_hold_no_secret() -> None:
