@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tests.system.emulated.acts import acts
 from tests.system.emulated.node import DATA, STATE, STOP
 from tests.system.watchdog.judge import End, Verdict, judge
 from tests.system.watchdog.lab import I6300ESB, SOFTDOG, Duel, Lab
@@ -50,6 +51,7 @@ class Scene:
     times: Times = USUAL
     on_lose: str = STOP
     confirm_every: str | None = None
+    check: Mapping[str, Any] | None = None
 
     def settings(self, key: str) -> Mapping[str, Any]:
         """Return the file of both nodes, without what differs between them."""
@@ -59,7 +61,7 @@ class Scene:
             "session": session | ({"confirm_every": self.confirm_every} if self.confirm_every else {}),
             "on_acquire": [{"shell": "application start"}],
             "on_lose": [{"shell": self.on_lose, "timeout": "8s"}],
-        }
+        } | ({"candidate_check": self.check} if self.check else {})
         watchdog = {"device": self.device, "timeout": f"{self.times.timeout_s}s"}
         return {"elections": {"app": election}} | ({"watchdog": watchdog} if self.device else {})
 
@@ -108,6 +110,21 @@ def frozen_state(duel: Duel) -> None:
     duel.old.machine.type(f"fsfreeze --unfreeze {STATE}")
 
 
+def unfit_disks(duel: Duel) -> None:
+    """Let the holder's disk hang while the other node's is read-only; free the latter, then both."""
+    duel.new.machine.type(f"until mount -o remount,ro {DATA}; do sleep 1; done")  # a check may be writing
+    duel.new.see('"event": "check-failed"')
+    duel.old.machine.type(f"fsfreeze --freeze {DATA}")
+    duel.old.see('"event": "hook-succeeded".*"lose"')
+    time.sleep(WITNESS_S)
+    assert not acts(duel.new.console), "a node acts on a disk that it may not write to"
+    duel.new.machine.type(f"mount -o remount,rw {DATA}")
+    duel.new.see("I act")
+    shown = len(duel.old.console)
+    duel.old.machine.type(f"fsfreeze --unfreeze {DATA}")
+    duel.old.see('"role": "waiting"', shown)
+
+
 def paused(duel: Duel) -> None:
     """Pause the machine until another node acts, then let it go on; its watch has lost the news meanwhile."""
     watch = duel.old.proxy.hold("answer", "GET", "index=")
@@ -125,9 +142,12 @@ CRASH = fault("echo c >/proc/sysrq-trigger", "Kernel panic")
 # These break on_lose of the one node, and not of the other.
 STATE_D, BUT_IN_STATE_D = fault(f"fsfreeze --freeze {DATA}"), f"touch {DATA}/stopped && {STOP}"
 STUCK, BUT_STUCK = fault(f"touch {DATA}/broken"), f"test ! -e {DATA}/broken && {STOP}"
+# An emulated machine needs seconds to start a process, so a check that merely takes long has not failed.
+DISK_CHECK = {"disk": DATA, "interval": "3s", "timeout": "20s", "rise": 1, "fall": 1}
 SCENES = (
     Scene("no reset while Consul is silent", silent, End.HANDED_OVER, on_lose=f"sleep 2; {STOP}"),
     Scene("no reset while records hang", frozen_state, End.HELD),
+    Scene("no reset while a disk hangs", unfit_disks, End.HANDED_OVER, check=DISK_CHECK),
     Scene("no reset by three upgrades", upgraded, End.HELD, times=PATIENT),
     Scene("no reset by a stop", stopped, End.HANDED_OVER),
     Scene("no reset by a stop, softdog", stopped, End.HANDED_OVER, SOFTDOG),
