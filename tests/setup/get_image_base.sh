@@ -7,7 +7,7 @@ base=.cache/image-base
 
 tests/setup/have_packages.sh "the tests of the image" <<END
 /usr/bin/buildah buildah
-/usr/sbin/debootstrap debootstrap
+/usr/bin/mmdebstrap mmdebstrap
 END
 
 [ ! -e $base/rootfs.tar ] || exit 0
@@ -21,7 +21,8 @@ cannot() {
     exit 1
 }
 [ -n "$mirror" ] || cannot "this machine's apt has no source of Debian 12"
-debootstrap --variant=minbase --include=python3 trixie $base/tree "$mirror" >$base/log 2>&1 || cannot "see $base/log"
+mmdebstrap --variant=minbase --dpkgopt=force-unsafe-io --include=python3 trixie $base/tree "$mirror" >$base/log 2>&1 ||
+    cannot "see $base/log"
 tar -C $base/tree --exclude=./dev --exclude=./var/cache/apt --exclude=./var/lib/apt/lists -cf $base/rootfs.part .
 mv $base/rootfs.part $base/rootfs.tar
 rm -rf $base/tree

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make the small Debians that `make test-systemd` boots: once, below .cache/machine, with debootstrap
+# Make the small Debians that `make test-systemd` boots: once, below .cache/machine, with mmdebstrap
 # from the mirror that this machine's own apt uses. With root, missing programs are installed.
 #
 # bookworm has the applications of the tests. trixie is bare. Each has, beside its tree, the packages that
@@ -22,7 +22,7 @@ cannot() {
 
 tests/setup/have_packages.sh "these tests" <<END
 /usr/bin/systemd-nspawn systemd-container
-/usr/sbin/debootstrap debootstrap
+/usr/bin/mmdebstrap mmdebstrap
 /usr/bin/dpkg-scanpackages dpkg-dev
 END
 
@@ -37,7 +37,8 @@ make() {
     rm -rf "$tree" "$tree.part"
     mkdir -p "$tree.part"
     log=.cache/machine/$1.log
-    debootstrap --variant=minbase --include="$packages" "$release" "$tree.part" "$mirror" >"$log" 2>&1 ||
+    mmdebstrap --variant=minbase --dpkgopt=force-unsafe-io --skip=cleanup/apt --include="$packages" \
+        "$release" "$tree.part" "$mirror" >"$log" 2>&1 ||
         cannot "see $log"
     # Most tests have no use for the databases, so a test that needs one starts it.
     systemctl --root="$tree.part" disable --quiet redis-server postgresql 2>>"$log" || true
