@@ -9,6 +9,9 @@ from tests.models.guard_model import WALKS, GuardWalk, explore
 @rounds
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name.replace(" ", "-"))
 def test_behind_the_guard_two_never_act(walk: GuardWalk, enough: float) -> None:
-    """A failure prints the shortest way to the broken promise."""
-    walked = explore(walk, enough)
-    assert walked.complete or walked.states >= enough
+    """A failure prints the shortest way to the broken promise.
+
+    From each state the model goes on to a holder, so half as many states take as long as those of other walks.
+    """
+    walked = explore(walk, enough / 2)
+    assert walked.complete or walked.states >= enough / 2
