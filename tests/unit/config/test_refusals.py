@@ -99,7 +99,7 @@ def test_a_path_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path) -
 
 def test_the_number_of_reported_problems_is_bounded(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
-    file.write_text("elections: {app: {}}\n" + "".join(f"key{n}: 1\n" for n in range(5000)))
+    file.write_text("elections: {app: {}}\n" + "".join(f"key{n}: 1\n" for n in range(1100)))
     assert len(refusals(file)) == 1000
 
 
