@@ -7,7 +7,7 @@ never decide what an answer means.
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any, Literal, TypeVar
@@ -73,37 +73,6 @@ NOT_SENT = Unknown("not sent: too many requests were already in flight")
 _Query = TypeVar("_Query", bound=SharedQuery)
 Deliver = Callable[[Answered], None]
 Report = Callable[[Literal["error", "info"], Literal["token-file", "token-renewed", "tls-files"], str], None]
-
-
-class PendingAnswer:
-    """The outcome of one exchange, delivered once."""
-
-    def __init__(
-        self,
-        request: Request,
-        deliver: Deliver,
-        decode: Callable[[requests.Response], Outcome],
-        instead: Callable[[ExchangeFailed], Awaitable[Outcome]],
-    ) -> None:
-        self._instead = instead  # returns the outcome of an exchange without an answer
-        self._request = request
-        self._deliver: Deliver | None = deliver
-        self._decode = decode  # returns the outcome of a response
-
-    def on_response(self, response: requests.Response) -> None:
-        self._end(self._decode(response))
-
-    async def run(self, under_way: Coroutine[Any, Any, requests.Response]) -> None:
-        """Await the exchange to its end. If there is an answer, ``on_response`` is called before the end."""
-        try:
-            await under_way
-        except ExchangeFailed as failure:
-            self._end(await self._instead(failure))
-
-    def _end(self, outcome: Outcome) -> None:
-        deliver, self._deliver = self._deliver, None
-        if deliver is not None:
-            deliver(Answered(self._request, outcome))
 
 
 class ConsulClient:
@@ -231,18 +200,25 @@ class ConsulClient:
     def _send(self, request: Request, deliver: Deliver) -> Coroutine[Any, Any, None]:
         if isinstance(request, ReadSlots) and request.session and self._was_too_large(request.prefix):
             return self._send_parts(request, deliver)
-        decode, instead = partial(self._decoded, request), partial(self._failed, request)
-        answer = PendingAnswer(request, deliver, decode, instead)
         under_way = self._transport.exchange(
             self._codec.encode(request),
             timeout_s=max(0.0, request.at + request.timeout_s - self._clock()),
             fresh=isinstance(request, Write),
             delay=partial(self._delay_s, request),
-            on_response=answer.on_response,
+            on_response=lambda response: deliver(Answered(request, self._decoded(request, response))),
         )
         if isinstance(request, Release):
             self._released_at[request.item] = self._clock()
-        return answer.run(under_way)
+        return self._answered(request, under_way, deliver)
+
+    async def _answered(
+        self, request: Request, under_way: Coroutine[Any, Any, requests.Response], deliver: Deliver
+    ) -> None:
+        """Await the exchange to its end, and deliver its outcome if it has no answer."""
+        try:
+            await under_way
+        except ExchangeFailed as failure:
+            deliver(Answered(request, await self._failed(request, failure)))
 
     def _decoded(self, request: Request, response: requests.Response) -> Outcome:
         if isinstance(request, ReadSlots | WatchSlots):

@@ -261,6 +261,7 @@ class Connection(asyncio.BufferedProtocol):
         assert release is not None
         try:
             release(self, exchange)
+            exchange.delivered = True
             exchange.on_response(exchange.answer.result())
         except Exception as bug:  # noqa: BLE001 - because asyncio would take an OSError for one of the socket
             context = {"message": "a callback of an answer failed", "exception": bug}

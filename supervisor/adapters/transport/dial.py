@@ -8,20 +8,14 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 from supervisor.adapters.transport.connection import Connection
 from supervisor.adapters.transport.endpoint import Endpoint
+from supervisor.adapters.transport.exchange import Progress
 from supervisor.adapters.transport.failure import NO_TLS, ExchangeFailed, FailureKind, connect_failure
 from supervisor.adapters.transport.resolve import Address, Resolver
 from supervisor.adapters.transport.tls import TlsContext
-
-
-@dataclass(slots=True)
-class Progress:
-    """The stage of an exchange, for the error when its deadline comes first."""
-
-    doing: str = "not begun"
 
 
 class Dialer:
@@ -44,7 +38,9 @@ class Dialer:
         """
         context = self._tls.current() if self._tls is not None else None
         if self._resolver is None:
-            return await self._established(_unix_socket(self._endpoint), self._endpoint.peer, None)
+            peer = self._endpoint.peer
+            sock = await _connected(socket.AF_UNIX, self._endpoint.path, peer)
+            return await self._established(sock, peer, None)
         progress.doing = f"looking up {self._endpoint.host}"
         addresses = await self._resolver.addresses()
         for position, address in enumerate(addresses, start=1):
@@ -78,7 +74,7 @@ class Dialer:
         try:
             async with asyncio.timeout(share_s):
                 progress.doing = f"connecting to {peer}"
-                sock = await _tcp_socket(family, sockaddr, peer)
+                sock = await _connected(family, sockaddr, peer)
                 if context is not None:
                     progress.doing = f"in the TLS handshake with {peer}"
                 return await self._established(sock, peer, context)
@@ -105,34 +101,24 @@ class Dialer:
         return connection
 
 
-def _unix_socket(endpoint: Endpoint) -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)
-        sock.connect(endpoint.path)  # succeeds at once or fails at once
-    except BlockingIOError as exc:
-        sock.close()
-        text = f"cannot reach {endpoint.peer}: its queue of connections is full"
-        raise ExchangeFailed(FailureKind.REFUSED, text) from exc
-    except OSError as exc:
-        sock.close()
-        raise connect_failure(endpoint.peer, exc, endpoint.tls) from exc
-    return sock
-
-
-async def _tcp_socket(family: int, sockaddr: tuple[object, ...], peer: str) -> socket.socket:
+async def _connected(family: int, sockaddr: Any, peer: str) -> socket.socket:
+    """Return a socket that is connected to this address. Raises ExchangeFailed."""
+    sock: socket.socket | None = None
     try:
         sock = socket.socket(family, socket.SOCK_STREAM)
-    except OSError as exc:
-        raise connect_failure(peer, exc, NO_TLS) from exc
-    try:
         sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().sock_connect(sock, sockaddr)
-    except OSError as exc:
-        sock.close()
-        raise connect_failure(peer, exc, NO_TLS) from exc
-    except BaseException:
-        sock.close()
+        if family == socket.AF_UNIX:
+            sock.connect(sockaddr)  # succeeds at once or fails at once
+        else:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await asyncio.get_running_loop().sock_connect(sock, sockaddr)
+    except BaseException as exc:
+        if sock is not None:
+            sock.close()
+        if isinstance(exc, BlockingIOError):
+            text = f"cannot reach {peer}: its queue of connections is full"
+            raise ExchangeFailed(FailureKind.REFUSED, text) from exc
+        if isinstance(exc, OSError):
+            raise connect_failure(peer, exc, NO_TLS) from exc
         raise
     return sock

@@ -27,6 +27,13 @@ def ignore(response: requests.Response) -> None:
     """Do nothing, because only the task that awaits the answer needs it."""
 
 
+@dataclass(slots=True)
+class Progress:
+    """The stage of an exchange, for the error when its deadline comes first."""
+
+    doing: str = "not begun"
+
+
 @dataclass(slots=True, eq=False)
 class Exchange:
     """One request and its answer."""
@@ -35,6 +42,8 @@ class Exchange:
     fresh: bool = False  # whether it needs a connection that was never used
     delay: Delay = no_delay  # see ``Delay``
     on_response: OnResponse = ignore  # see ``OnResponse``
+    progress: Progress = field(init=False, default_factory=Progress)
+    delivered: bool = field(init=False, default=False)  # whether ``on_response`` has got the answer
     answer: "asyncio.Future[requests.Response]" = field(init=False)  # or an ExchangeFailed
     unsent: bytes = field(init=False)  # the encoded request while a connection has not sent it
     head: h11.Response | None = field(init=False)  # the head of the answer. None: it has not arrived
@@ -46,6 +55,7 @@ class Exchange:
 
     def begin(self) -> None:
         """Start an attempt, and forget an earlier attempt on another connection."""
+        self.progress.doing = "waiting for the answer"
         self.answer = asyncio.get_running_loop().create_future()
         self.unsent, self.head, self.body, self.pieces, self.informational = b"", None, bytearray(), 0, 0
 

@@ -13,9 +13,9 @@ from typing import Any
 import requests
 
 from supervisor.adapters.transport.connection import Connection
-from supervisor.adapters.transport.dial import Dialer, Progress
+from supervisor.adapters.transport.dial import Dialer
 from supervisor.adapters.transport.endpoint import Endpoint
-from supervisor.adapters.transport.exchange import Delay, Exchange, OnResponse, ignore, no_delay
+from supervisor.adapters.transport.exchange import Delay, Exchange, OnResponse, Progress, ignore, no_delay
 from supervisor.adapters.transport.failure import ExchangeFailed, FailureKind
 from supervisor.adapters.transport.messages import KeptRequest, encode
 
@@ -70,8 +70,8 @@ class Transport:
             GET is sent once more on a new connection.
         delay: called when the answer begins to arrive. The answer is not read for as many seconds as this
             returns.
-        on_response: called once with the answer, as soon as the answer is there. The coroutine may raise
-            nevertheless when the answer comes just at the deadline.
+        on_response: called once with the answer, as soon as the answer is there. Then the coroutine does not
+            raise ExchangeFailed, also when the answer comes just at the deadline.
 
         The coroutine raises ExchangeFailed when there is no complete answer, and the peer may have acted on
         the request. Then, and when the task is cancelled, the exchange's connection is closed. A failure also
@@ -88,17 +88,18 @@ class Transport:
     async def _within(
         self, timeout_s: float, deadline: float, exchange: Exchange, connection: Connection | None
     ) -> requests.Response:
-        progress = Progress()
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._exchange(exchange, connection, progress, deadline)
+                return await self._exchange(exchange, connection, deadline)
         except ExchangeFailed:
             self._drop_idle()
             raise
         except TimeoutError:
+            if exchange.delivered:
+                return exchange.answer.result()
             self._drop_idle()
             within = f"within {timeout_s:.3g} s" if timeout_s >= 0.001 else "in the time that was left"
-            text = f"no answer from {self._endpoint.peer} {within}: still {progress.doing}"
+            text = f"no answer from {self._endpoint.peer} {within}: still {exchange.progress.doing}"
             kind = FailureKind.TOO_LARGE if len(exchange.body) > SLOW_BYTES else FailureKind.TIMEOUT
             raise ExchangeFailed(kind, text) from None
 
@@ -137,29 +138,18 @@ class Transport:
         assert not self._alive
 
     async def _exchange(
-        self, exchange: Exchange, connection: Connection | None, progress: Progress, deadline: float
+        self, exchange: Exchange, connection: Connection | None, deadline: float
     ) -> requests.Response:
-        kept = connection is not None and not exchange.fresh
-        if connection is None:
-            connection = await self._dialed(exchange, progress, deadline)
-        try:
-            return await self._over(connection, exchange, progress)
-        except ExchangeFailed as failure:
-            gone = failure.kind is FailureKind.RESET and not connection.has_received
-            if not (kept and gone and exchange.request.method == "GET"):
-                raise
-        connection = await self._dialed(exchange, progress, deadline)
-        return await self._over(connection, exchange, progress)
-
-    async def _dialed(self, exchange: Exchange, progress: Progress, deadline: float) -> Connection:
-        connection = await self._dialer.dial(progress, deadline)
+        """Return the answer over this connection, or over a new one. ``connection``: it has the request."""
+        if connection is not None:
+            try:
+                return await connection.answer(exchange)
+            except ExchangeFailed as failure:
+                gone = failure.kind is FailureKind.RESET and not connection.has_received
+                if exchange.fresh or not gone or exchange.request.method != "GET":
+                    raise
+        connection = await self._dialer.dial(exchange.progress, deadline)
         connection.begin(exchange, self._release)
-        return connection
-
-    async def _over(
-        self, connection: Connection, exchange: Exchange, progress: Progress
-    ) -> requests.Response:
-        progress.doing = "waiting for the answer"
         return await connection.answer(exchange)
 
     def _release(self, connection: Connection, exchange: Exchange) -> None:

@@ -1,16 +1,8 @@
-"""How many items share Consul: when each begins, at which pace, and how an exchange ends."""
+"""How many items share Consul: when each begins, and at which pace."""
 
-import asyncio
-
-import requests
-
-from supervisor.adapters.consul.client import START_SPACING_S, PendingAnswer, read_offsets, wanted_of
+from supervisor.adapters.consul.client import START_SPACING_S, read_offsets, wanted_of
 from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
-from supervisor.adapters.transport import ExchangeFailed, FailureKind
 from supervisor.config import Config, ConsulSettings, LogSettings
-from supervisor.core.events import Answered
-from supervisor.core.outcomes import Outcome, SessionAlive, Unknown
-from supervisor.core.requests import RenewSession
 from supervisor.core.settings import ElectionSettings, SessionSettings
 
 
@@ -43,23 +35,3 @@ def test_each_item_has_a_spread_of_its_own_and_items_read_together_one_read_offs
 def test_small_groups_are_read_at_one_time_but_never_too_many_elections() -> None:
     offsets = read_offsets({f"{group}{number}": group for group in "abcd" for number in range(10)})
     assert offsets["a"] == offsets["b"] != offsets["c"] == offsets["d"]
-
-
-def test_an_exchange_is_reported_once_even_if_it_fails_after_its_answer() -> None:
-    """An answer may come together with the deadline, and the exchange then ends without one."""
-
-    async def fails() -> requests.Response:
-        raise ExchangeFailed(FailureKind.TIMEOUT, "too late")
-
-    async def words(failure: ExchangeFailed) -> Outcome:
-        return Unknown(str(failure))
-
-    reported: list[Answered] = []
-    request = RenewSession("e", 0.0, 1.0, "s", SessionSettings("n"))
-    answer = PendingAnswer(request, reported.append, lambda response: SessionAlive(), words)
-    answer.on_response(requests.Response())
-    asyncio.run(answer.run(fails()))
-    assert reported == [Answered(request, SessionAlive())]
-    silent = PendingAnswer(request, reported.append, lambda response: SessionAlive(), words)
-    asyncio.run(silent.run(fails()))
-    assert reported[1:] == [Answered(request, Unknown("too late"))]

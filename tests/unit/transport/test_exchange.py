@@ -12,8 +12,8 @@ import pytest
 import requests
 
 from supervisor.adapters.transport import Endpoint, ExchangeFailed, FailureKind, Transport
-from supervisor.adapters.transport.dial import Dialer, Progress
-from supervisor.adapters.transport.exchange import Exchange
+from supervisor.adapters.transport.dial import Dialer
+from supervisor.adapters.transport.exchange import Exchange, Progress
 from supervisor.core.settings import Tls
 from tests.support.loop_time import skip
 from tests.support.patience import patient
@@ -210,6 +210,18 @@ async def test_an_answer_that_comes_as_its_task_is_cancelled_calls_no_callback()
             with suppress(asyncio.CancelledError):
                 await task
     assert (heard, bugs) == ([], [])
+
+
+async def test_an_answer_that_comes_at_the_deadline_is_returned_once_its_callback_has_it() -> None:
+    answers: list[requests.Response] = []
+    with Peer(SERVES) as peer:
+        async with transport(peer.url) as it:
+            await reads(peer.url)(it)
+            reading = it.exchange(get(peer.url), timeout_s=0.1, fresh=False, on_response=answers.append)
+            exchange = asyncio.create_task(reading)
+            await asyncio.sleep(0)
+            time.sleep(patient(0.3))  # both come while the loop stands still
+            assert [await exchange] == answers
 
 
 async def test_a_bug_of_a_callback_is_reported_to_the_loop() -> None:
