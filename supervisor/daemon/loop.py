@@ -206,9 +206,9 @@ class Daemon:
         return {
             PrepareWrite: self._client.prepare,
             StartHook: self._hooks.start,
-            KillHook: self._hooks.kill,
-            StartRun: self._hooks.start_run,
-            StopRun: self._hooks.stop_run,
+            KillHook: self._hooks.stop,
+            StartRun: self._hooks.start,
+            StopRun: self._hooks.stop,
             Finished: self._finished,
         }
 

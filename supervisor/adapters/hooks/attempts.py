@@ -26,8 +26,6 @@ TOO_MANY_LEFT = "KILL has not ended its earlier attempts: check whether the file
 STOPPED_EARLY = "stopped before it could start"
 
 Started = StartHook | StartRun
-
-
 # A timer: the start lacked something, and is tried again when the timer fires.
 UnderWay = HookProcess | asyncio.Task[Any] | asyncio.TimerHandle | None
 
@@ -88,27 +86,26 @@ class Hooks:
             with suppress(PrivilegesRefused, OSError, ValueError):
                 await self._privileges.look_up(command, dies_with_us=dies_with_us)
 
-    def start(self, action: StartHook) -> None:
-        """Start an attempt. Its command is being executed when this returns, unless it cannot start yet."""
+    def start(self, action: Started) -> None:
+        """Start an attempt, or a run child, which the kernel kills when this process ends before the child.
+
+        The command is being executed when this returns, unless it cannot start yet.
+        """
         assert action not in self._under_way, "an attempt is begun once"
-        hook = action.hook
-        if isinstance(hook.call, Webhook):
-            self._send(action, hook.call)
+        if isinstance(action, StartHook) and isinstance(action.hook.call, Webhook):
+            self._send(action, action.hook.call)
         else:
             self._try(action, self._clock())
 
-    def kill(self, action: KillHook) -> None:
-        """End an attempt early: TERM, and KILL after kill_after. Do nothing when the attempt has ended."""
-        self._stop(action.started, action.started.hook.kill_after_s)
-
-    def start_run(self, action: StartRun) -> None:
-        """Start a run child, which the kernel kills when this process ends before the child."""
-        assert action not in self._under_way, "a run child is started once"
-        self._try(action, self._clock())
-
-    def stop_run(self, action: StopRun) -> None:
-        """End a run child: TERM, and KILL after stop_timeout. Do nothing when the child has ended."""
-        self._stop(action.started, action.started.run.stop_timeout_s)
+    def stop(self, action: KillHook | StopRun) -> None:
+        """End it early: TERM, and KILL after kill_after or stop_timeout. Do nothing when it has ended."""
+        under_way = self._under_way.get(action.started)
+        if not isinstance(under_way, HookProcess):
+            self._call_off(action.started, under_way)
+        elif isinstance(action, KillHook):
+            under_way.terminate("stopped", action.started.hook.kill_after_s)
+        else:
+            under_way.terminate("stopped", action.started.run.stop_timeout_s)
 
     def kill_all(self) -> None:
         """Kill everything that is under way (KILL). Each end is still reported."""
@@ -166,8 +163,7 @@ class Hooks:
         if error is None:
             self._try_again(action, requested_at, requested_at, "the directory of users answered too late")
         elif isinstance(error, PrivilegesRefused | OSError | ValueError):
-            if lacks_descriptors(error) and action.context.event in LOSE_SIDE:
-                self._spare.release()
+            self._lend_spare(action, error)
             self._cannot_start(action, requested_at, error)
         else:
             raise error  # so that the loop's exception handler ends the daemon
@@ -180,13 +176,19 @@ class Hooks:
         try:
             return self._spawn(action)
         except OSError as error:
-            if not lacks_descriptors(error) or action.context.event not in LOSE_SIDE:
+            if not self._lend_spare(action, error):
                 raise
-        self._spare.release()
         try:
             return self._spawn(action)
         finally:
             self._spare.fill()
+
+    def _lend_spare(self, action: Started, error: BaseException) -> bool:
+        """Give up what is kept back, if a hook that ends a tenure lacks that. Return whether it does."""
+        lacks = lacks_descriptors(error) and action.context.event in LOSE_SIDE
+        if lacks:
+            self._spare.release()
+        return lacks
 
     def _dies_with_us(self, action: Started) -> bool:
         return self._attached is None and isinstance(action, StartRun)
@@ -255,8 +257,7 @@ class Hooks:
     def _on_shortage(self, action: StartHook, error: OSError) -> None:
         """Log that a webhook lacks something. A hook that ends a tenure gets what is kept back for it."""
         self._delayed(action, str(error.strerror))
-        if lacks_descriptors(error) and action.context.event in LOSE_SIDE:
-            self._spare.release()
+        self._lend_spare(action, error)
 
     def _sent(self, action: StartHook, task: asyncio.Task[tuple[bool, str]]) -> None:
         if task.cancelled():
@@ -267,23 +268,15 @@ class Hooks:
             self._end(action, False, f"cannot send: a bug: {type(error).__name__}")
             raise error  # so that the loop's exception handler ends the daemon
 
-    def _stop(self, started: Started, kill_after_s: float) -> None:
-        under_way = self._under_way.get(started)
-        if isinstance(under_way, HookProcess):
-            under_way.terminate("stopped", kill_after_s)
-        else:
-            self._call_off(started, under_way)
-
     def _end(self, action: Started, ok: bool, detail: str, *, began: bool = True) -> None:
-        under_way = self._under_way.pop(action)
-        if isinstance(under_way, HookProcess) and under_way.is_left:
-            self._unkillable.add(action, under_way.pgid)
+        under_way, code, left = self._under_way.pop(action), None, ""
+        if isinstance(under_way, HookProcess):
+            code, left = under_way.code, under_way.left
+            if under_way.is_left:
+                self._unkillable.add(action, under_way.pgid)
         self._spare.fill()
         if not self._under_way:
             self._idle.set()
-        code, left = None, ""
-        if isinstance(under_way, HookProcess):
-            code, left = under_way.code, under_way.left
         if isinstance(action, StartHook):
             self._report(HookEnded(action, ok, detail, began, left))
         else:

@@ -253,7 +253,7 @@ class Holding:
         if self._not_due:
             asyncio.get_running_loop().call_soon(self._leave, action)
         else:
-            self._hooks.start_run(action)
+            self._hooks.start(action)
 
     def _leave(self, action: StartRun) -> None:
         """Release a lock that was only acquired to note in its value that this machine has seen the start."""
@@ -286,7 +286,7 @@ class Holding:
         if self._manner.kills:
             self._hooks.kill_all()
         else:
-            self._hooks.stop_run(action)
+            self._hooks.stop(action)
 
     def _on_child_ended(self, event: HookEnded | RunEnded) -> None:
         assert isinstance(event, RunEnded), "the item has no hooks"

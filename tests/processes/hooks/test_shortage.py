@@ -132,7 +132,7 @@ async def test_a_delayed_start_does_not_begin_after_its_deadline() -> None:
         run = StartRun(Run(shell("exit 0")), CONTEXT, begin_by)
         with no_descriptors():
             one.hooks.start(hook)
-            one.hooks.start_run(run)
+            one.hooks.start(run)
             one.skip(1000)
             assert await one.end(hook) == HookEnded(hook, False, SHORT, began=False)
             assert await one.end(run) == RunEnded(run, SHORT, began=False)

@@ -79,14 +79,14 @@ class Trial:
         """Start a run child; a text is a command for the shell."""
         call = shell(command) if isinstance(command, str) else command
         action = StartRun(Run(call, stop_timeout_s), CONTEXT)
-        self._call(lambda: self.hooks.start_run(action))
+        self._call(lambda: self.hooks.start(action))
         return action
 
     def kill(self, started: StartHook) -> None:
-        self._call(lambda: self.hooks.kill(KillHook(started)))
+        self._call(lambda: self.hooks.stop(KillHook(started)))
 
     def stop_run(self, started: StartRun) -> None:
-        self._call(lambda: self.hooks.stop_run(StopRun(started)))
+        self._call(lambda: self.hooks.stop(StopRun(started)))
 
     def kill_all(self) -> None:
         self._call(self.hooks.kill_all)
