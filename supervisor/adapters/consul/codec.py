@@ -5,11 +5,11 @@ Nothing here opens a socket, or decides what an outcome means for a tenure. An a
 recognised is ``Unknown``, because a proxy's 404 or a captive portal's 200 must not end or begin a tenure.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 import requests
+from requests.auth import HTTPBasicAuth
 
 from supervisor.adapters.consul import permissions, services
 from supervisor.adapters.consul.calls import Call, as_json, get, key_path, put, transaction
@@ -28,7 +28,8 @@ from supervisor.core.requests import Acquire, ReadKey, Release, RenewSession, Re
 
 TOKEN = "X-Consul-Token"
 REPEATED_MAX = 512  # kept requests of some 3 KB; beyond some sixty elections one query reads many keys
-_Signature = tuple[object, ...]  # all that the bytes of a write depend on, but for the index of the free key
+# All that the bytes of a write depend on, but for the index of the free key: the write, and the token.
+_Signature = tuple[Acquire | Release, str | None]
 INDEX = b'"Index":'  # of the first operation of an acquire; within text of a body, its quotes are escaped
 UNKNOWN_INDEX = 10**19  # a number of as many digits as the largest index may have, which no index reaches
 
@@ -45,17 +46,16 @@ class Codec:
         self._transaction_scope = {name: value for name, value in self._scope.items() if name == "dc"}
         within = {"Namespace": settings.namespace, "Partition": settings.partition}
         self._within = {name: value for name, value in within.items() if value is not None}
-        self._template = requests.Request("GET", base_url, headers=_authorization(settings)).prepare()
+        self._template = requests.Request("GET", base_url, auth=_authorization(settings)).prepare()
         self._ahead: dict[str, tuple[_Signature, KeptRequest]] = {}
         self._registered: dict[str, str | None] = {}  # see ``services.by_token``
         self._repeated: dict[tuple[type[Request], str, str | None], KeptRequest] = {}
 
     def prepare(self, action: Acquire | Release) -> KeptRequest:
         """Encode a write ahead, at most one of each item. ``encode`` returns it for an equal write."""
-        if isinstance(action, Acquire) and action.index:
-            action = replace(action, index=UNKNOWN_INDEX)
-        request = KeptRequest.of(self._encode(action))
-        self._ahead[action.item] = (self._signature(action), request)
+        signature = self._signature(action)
+        request = KeptRequest.of(self._encode(signature[0]))
+        self._ahead[action.item] = (signature, request)
         return request
 
     def encode(self, action: Request) -> requests.PreparedRequest:
@@ -135,10 +135,9 @@ class Codec:
         return outcome
 
     def _signature(self, action: Acquire | Release) -> _Signature:
-        signature = (type(action), action.key, action.session, action.value, action.over, self._token.value())
-        if isinstance(action, Acquire):
-            return (*signature, action.claim, action.index > 0)
-        return (*signature, action.ends_record)
+        if isinstance(action, Acquire) and action.index:
+            action = replace(action, index=UNKNOWN_INDEX)
+        return replace(action, at=0.0, timeout_s=0.0), self._token.value()
 
     def _encode(self, action: Request) -> requests.PreparedRequest:
         return self._request(endpoint_of(action).encode(action))
@@ -176,10 +175,9 @@ def _with_index(request: KeptRequest, index: int) -> KeptRequest:
     return request
 
 
-def _authorization(settings: ConsulSettings) -> dict[str, str]:
-    """Return the header of basic authentication for a proxy, as Consul's command line sends it."""
+def _authorization(settings: ConsulSettings) -> HTTPBasicAuth | None:
+    """Return the basic authentication for a proxy, as Consul's command line sends it."""
     if settings.http_auth is None:
-        return {}
-    user, _, password = settings.http_auth.partition(":")
-    pair = f"{user}:{password}".encode("utf-8", "surrogateescape")
-    return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+        return None
+    user, _, password = settings.http_auth.encode("utf-8", "surrogateescape").partition(b":")
+    return HTTPBasicAuth(user, password)
