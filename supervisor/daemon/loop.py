@@ -30,7 +30,6 @@ from supervisor.adapters.runtime.background import Background
 from supervisor.adapters.runtime.clock import boottime
 from supervisor.adapters.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_over
 from supervisor.adapters.runtime.notification import still_starting
-from supervisor.adapters.runtime.signal_callbacks import listen
 from supervisor.config import Config
 from supervisor.config.notification import may_stand_still_s
 from supervisor.core.actions import (
@@ -220,7 +219,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_unhandled_exception)
         stop, again = self._on_stop_signal, lambda: self._background.start(self._reload_for_signal())
-        listen(loop, {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: again})
+        signals.listen(loop, {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: again})
         signals.unblock()
         try:
             await self._listeners.open()

@@ -21,7 +21,7 @@ from supervisor.adapters.hooks.attempts import Hooks
 from supervisor.adapters.runtime.background import Background
 from supervisor.adapters.runtime.clock import boottime
 from supervisor.adapters.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_over
-from supervisor.adapters.runtime.signal_callbacks import listen
+from supervisor.adapters.runtime.signals import listen
 from supervisor.commands.lock_command import judgement
 from supervisor.commands.lock_command.guard import Guard
 from supervisor.commands.lock_command.judgement import LockLost, NotAcquired

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from supervisor.adapters.runtime.signal_callbacks import listen
-from supervisor.adapters.runtime.signals import HANDLED
+from supervisor.adapters.runtime.signals import HANDLED, listen
 from tests.support.patience import PATIENCE_S
 
 BURST = 100_000  # more than any pipe or socket of the loop takes
