@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from supervisor.adapters.consul import command_requests, fleet_requests, presence
+from supervisor.adapters.consul import fleet_requests, presence, semaphore, sessions
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.adapters.consul.token import Token
@@ -80,8 +80,8 @@ EVERY_OTHER_REQUEST = [
     req.JoinSemaphore("e", 0.0, 1.0, "p", NOBODY, b"", ROSTER, 3),
     req.TakeSlot("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
     req.LeaveSemaphore("e", 0.0, 1.0, "p", NOBODY, ROSTER, 3),
-    command_requests.WriteSlotRecord("e", 0.0, 1.0, "p", ROSTER, 3),
-    command_requests.ReadSessions("e", 0.0, 1.0),
+    semaphore.WriteSlotRecord("e", 0.0, 1.0, "p", ROSTER, 3),
+    sessions.ReadSessions("e", 0.0, 1.0),
     fleet_requests.ReadHistory("e", 0.0, 1.0, "p/history/e", "p"),
     fleet_requests.WriteHistory("e", 0.0, 1.0, "p/history/e", "p", b"{}", 3),
     fleet_requests.ReadOrder("e", 0.0, 1.0, "p/orders/pause/e", "p"),

@@ -19,7 +19,7 @@ from supervisor.adapters.consul.client import (
 )
 from supervisor.adapters.consul.rate import BURST, EVERY_S
 from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
-from supervisor.adapters.consul.shared.reader import SHOWN_MAX
+from supervisor.adapters.consul.shared.query import SHOWN_MAX
 from supervisor.adapters.runtime.clock import boottime
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.events import Answered

@@ -15,11 +15,11 @@ from typing import Any, Literal, TypeVar
 import requests
 
 from supervisor.adapters.consul.codec import Codec
-from supervisor.adapters.consul.command_requests import ReadSessions
 from supervisor.adapters.consul.fleet_requests import ReadHistory, WriteHistory
 from supervisor.adapters.consul.limiter import Limiter
 from supervisor.adapters.consul.presence import Present, asked_at, not_shown
 from supervisor.adapters.consul.rate import RateLimit
+from supervisor.adapters.consul.sessions import ReadSessions
 from supervisor.adapters.consul.shared.grouping import (
     READ_TOGETHER_MAX,
     queries_for,
@@ -27,9 +27,13 @@ from supervisor.adapters.consul.shared.grouping import (
     watch_prefixes,
 )
 from supervisor.adapters.consul.shared.listing import Listing
-from supervisor.adapters.consul.shared.query import ListQuery, SharedQuery
-from supervisor.adapters.consul.shared.reader import READ_S, PrefixReader
-from supervisor.adapters.consul.shared.watcher import PrefixWatcher
+from supervisor.adapters.consul.shared.query import (
+    READ_S,
+    ListQuery,
+    PrefixReader,
+    PrefixWatcher,
+    SharedQuery,
+)
 from supervisor.adapters.consul.token import Token, TokenError, TokenHangs
 from supervisor.adapters.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 from supervisor.config import Config

@@ -13,7 +13,6 @@ import requests
 from supervisor.adapters.consul import fleet_requests, keys, maintenance, presence, services, sessions
 from supervisor.adapters.consul import semaphore as slots
 from supervisor.adapters.consul.calls import Call, get, put
-from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.adapters.consul.fleet_requests import ReadHistory, ReadOrder, WriteHistory, WriteOrder
 from supervisor.adapters.consul.presence import RegisterPresence, TellPresence
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
@@ -162,7 +161,7 @@ ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
         {200: sessions.informed},
         _session("read"),
     ),
-    ReadSessions: ApiEndpoint(
+    sessions.ReadSessions: ApiEndpoint(
         "read",
         lambda request: get("session/list", {"consistent": ""}),
         {200: sessions.listed},
@@ -218,7 +217,7 @@ ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
     to.JoinSemaphore: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
     to.TakeSlot: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),
     to.LeaveSemaphore: ApiEndpoint("write", slots.step, _RECORD, _writes_prefix, line="releasing"),
-    WriteSlotRecord: ApiEndpoint(
+    slots.WriteSlotRecord: ApiEndpoint(
         "write",
         slots.step,
         _RECORD,

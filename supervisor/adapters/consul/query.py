@@ -6,10 +6,11 @@ from typing import Self
 import requests
 
 from supervisor.adapters.consul.codec import Codec
-from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.adapters.consul.endpoints import DROPPED
 from supervisor.adapters.consul.presence import Present, asked_at, not_shown
 from supervisor.adapters.consul.responses import error_text
+from supervisor.adapters.consul.semaphore import WriteSlotRecord
+from supervisor.adapters.consul.sessions import ReadSessions
 from supervisor.adapters.consul.token import Token
 from supervisor.adapters.transport import Endpoint, ExchangeFailed, Transport
 from supervisor.config import ConsulSettings

@@ -8,7 +8,6 @@ from urllib.parse import quote
 import requests
 
 from supervisor.adapters.consul.calls import Call, get, transaction, waiting
-from supervisor.adapters.consul.command_requests import WriteSlotRecord
 from supervisor.adapters.consul.permissions import PERMISSION_DENIED
 from supervisor.adapters.consul.responses import (
     MalformedResponse,
@@ -24,6 +23,7 @@ from supervisor.adapters.consul.responses import (
 )
 from supervisor.adapters.consul.shared.listing import NO_FLAGS
 from supervisor.config.formats import slot_record as rosters
+from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import (
     ContenderKey,
     Denied,
@@ -42,12 +42,21 @@ from supervisor.core.requests import (
     Pruned,
     ReadSlots,
     SlotRecord,
+    SlotRequest,
     TakeSlot,
     WatchSlots,
 )
 from supervisor.core.settings import LOCK_SUFFIX
 
 SEMAPHORE_FLAGS = 16210313421097356768  # api.SemaphoreFlagValue of Consul's own client
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSlotRecord(SlotRequest):
+    """A change of ``.lock``, if its index still is ``index``, which only commands send."""
+
+    slot_record: SlotRecord
+    index: int
 
 
 def step(action: JoinSemaphore | TakeSlot | LeaveSemaphore | WriteSlotRecord) -> Call:

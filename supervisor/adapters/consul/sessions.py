@@ -8,7 +8,6 @@ from typing import Any
 import requests
 
 from supervisor.adapters.consul.calls import Call, put
-from supervisor.adapters.consul.command_requests import ReadSessions
 from supervisor.adapters.consul.responses import (
     MalformedResponse,
     error_text,
@@ -20,6 +19,7 @@ from supervisor.adapters.consul.responses import (
     why,
 )
 from supervisor.adapters.consul.shown_session import compare_session, new_id
+from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import (
     Created,
     Done,
@@ -31,7 +31,7 @@ from supervisor.core.outcomes import (
     SessionInfo,
     SessionsView,
 )
-from supervisor.core.requests import CreateSession, DestroySession, ReadSession, RenewSession
+from supervisor.core.requests import CreateSession, DestroySession, ReadSession, RenewSession, Request
 
 NAME_CHARS_MAX = 1024  # of a session's name, node and TTL, because any program may have written them
 NS_MAX = 2**63  # the largest duration of Go
@@ -45,6 +45,11 @@ _CONFIGURATION_FAULTS = (  # agent/consul/session_endpoint.go, Apply, and agent/
     "cross datacenter lock must be created at server agent",
 )
 _REGISTERS = "the agent registers its node and checks within a minute, and at once after `consul reload`"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSessions(Request):
+    """``GET /v1/session/list``, which only commands send."""
 
 
 def create(request: CreateSession) -> Call:

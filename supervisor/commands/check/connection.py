@@ -18,11 +18,10 @@ import requests
 
 from supervisor.adapters.consul import permissions
 from supervisor.adapters.consul.codec import TOKEN
-from supervisor.adapters.consul.command_requests import ReadSessions
 from supervisor.adapters.consul.fleet_requests import ReadOrder, history_key, orders_folder
 from supervisor.adapters.consul.query import OneOffClient
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, json_of, why
-from supervisor.adapters.consul.sessions import NO_PATH
+from supervisor.adapters.consul.sessions import NO_PATH, ReadSessions
 from supervisor.adapters.consul.shared.query import ListQuery
 from supervisor.adapters.transport import ExchangeFailed, FailureKind
 from supervisor.commands.check import findings

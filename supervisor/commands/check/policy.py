@@ -7,12 +7,13 @@ right needs its row there, and one request of that class in ``_of_daemon`` or ``
 import re
 from collections.abc import Iterator
 
-from supervisor.adapters.consul.command_requests import ReadSessions, WriteSlotRecord
 from supervisor.adapters.consul.endpoints import endpoint_of
 from supervisor.adapters.consul.fleet_requests import ReadOrder, WriteHistory
 from supervisor.adapters.consul.presence import RegisterPresence, reads_fleet
 from supervisor.adapters.consul.query import OneOffClient
 from supervisor.adapters.consul.responses import MalformedResponse, json_of, why
+from supervisor.adapters.consul.semaphore import WriteSlotRecord
+from supervisor.adapters.consul.sessions import ReadSessions
 from supervisor.adapters.consul.token import TokenError
 from supervisor.adapters.transport import ExchangeFailed
 from supervisor.commands.check.findings import facts_of

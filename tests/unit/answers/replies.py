@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import requests
 
-from supervisor.adapters.consul import command_requests, fleet_requests, presence
+from supervisor.adapters.consul import fleet_requests, presence, semaphore, sessions
 from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.endpoints import ENDPOINTS
 from supervisor.adapters.consul.token import Token
@@ -117,7 +117,7 @@ def good(request: Request) -> dict[str, Reply]:
             return {"it lives": _json([{"ID": session, "LockDelay": 30 * 10**9, **_AS_ASKED}])}
         case r.ReadSession(session=session):
             return {"it lives": _json([{"ID": session, "LockDelay": 15 * 10**9, "Name": "ours"}])}
-        case command_requests.ReadSessions():
+        case sessions.ReadSessions():
             return {"they are": _json([{"ID": "s", "CreateIndex": 7, **_AS_ASKED}]), "none": _json([])}
         case r.ReadMaintenance():
             check = {"ServiceID": "", "Notes": "kernel"}
@@ -134,7 +134,7 @@ def good(request: Request) -> dict[str, Reply]:
             return {"done": Reply(200, b"true"), "lost": Reply(200, b"false")}
         case r.DestroySession():
             return {"done": Reply(200, b"true")}
-        case r.Release(value=b"") | r.LeaveSemaphore() | command_requests.WriteSlotRecord():
+        case r.Release(value=b"") | r.LeaveSemaphore() | semaphore.WriteSlotRecord():
             return {"done": _written(getattr(request, "key", "k"), "")}
         case r.Release():
             return {"done": Reply(200, b"true"), "not held": Reply(200, b"false")}
@@ -196,7 +196,7 @@ REQUESTS: tuple[Request, ...] = (
     r.CreateSession(*_WHO, SessionSettings("ours")),
     r.RenewSession(*_WHO, "s", SessionSettings("ours")),
     r.ReadSession(*_WHO, "s"),
-    command_requests.ReadSessions(*_WHO),
+    sessions.ReadSessions(*_WHO),
     r.ReadMaintenance(*_WHO),
     r.ReadService(*_WHO, _SERVICE),
     r.RegisterService(*_WHO, _SERVICE, 3.0),
@@ -216,7 +216,7 @@ REQUESTS: tuple[Request, ...] = (
     r.JoinSemaphore(*_WHO, "p", "s", b"me", _ROSTER, 0),
     r.TakeSlot(*_WHO, "p", "s", _ROSTER, 60),
     r.LeaveSemaphore(*_WHO, "p", "s"),
-    command_requests.WriteSlotRecord(*_WHO, "p", _ROSTER, 60),
+    semaphore.WriteSlotRecord(*_WHO, "p", _ROSTER, 60),
     fleet_requests.ReadHistory(*_WHO, "p/history/n", "p"),
     fleet_requests.WriteHistory(*_WHO, "p/history/n", "p", b"{}", 5),
     fleet_requests.ReadOrder(*_WHO, "p/orders/pause/n", "p"),

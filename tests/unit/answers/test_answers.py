@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from supervisor.adapters.consul import command_requests, fleet_requests, presence
+from supervisor.adapters.consul import fleet_requests, presence, semaphore, sessions
 from supervisor.adapters.consul.endpoints import ENDPOINTS, endpoint_of
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -23,7 +23,7 @@ BY_CONSUL = [name for name, reply in REPLIES.items() if reply.status == 500]
 
 
 def test_every_class_of_request_has_a_row() -> None:
-    modules = (r, command_requests, fleet_requests, presence)
+    modules = (r, fleet_requests, presence, semaphore, sessions)
     known = [kind for module in modules for kind in vars(module).values()]
     kinds = {kind for kind in known if isinstance(kind, type) and issubclass(kind, r.Request)}
     assert kinds - {r.Request, r.SlotRequest, r.ServiceRequest} == {*ENDPOINTS}
@@ -114,7 +114,7 @@ def test_a_list_of_sessions_is_shown_whatever_other_programs_have_put_there() ->
         {"ID": "b", "LockDelay": 10**400, "CreateIndex": 2},
         {"ID": "c", "LockDelay": "15s", "CreateIndex": 3},
     ]
-    request = command_requests.ReadSessions("", 0.0, 1.0)
+    request = sessions.ReadSessions("", 0.0, 1.0)
     view = CONSUL.decode(request, Reply(200, json.dumps(odd).encode()).response)
     assert isinstance(view, o.SessionsView) and [each.id for each in view.sessions] == ["a", "b", "c"]
     assert len(view.sessions[0].name) == 1024 and view.sessions[0].lock_delay_s == 0 and not view.filtered

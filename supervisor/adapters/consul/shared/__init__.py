@@ -6,7 +6,5 @@ what an answer means: the request for one key is answered as if that key had bee
 
     grouping.py  which keys share a query
     listing.py   all keys below a prefix as one answer shows them
-    query.py     a query for all keys below a prefix, and the requests that wait for its answer
-    watcher.py   the watches of the keys below one prefix
-    reader.py    the reads of the keys below one prefix
+    query.py     the queries for all keys below a prefix, and the requests that wait for their answers
 """
