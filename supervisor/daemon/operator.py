@@ -26,6 +26,7 @@ from supervisor.core.lock.handover import HANDOVER_S
 from supervisor.core.machines.record import paused_until
 from supervisor.core.outcomes import ListedSession, Outcome, SessionsView
 from supervisor.core.reload import ReloadEffect
+from supervisor.core.settings import ItemSettings
 from supervisor.core.times import NEVER
 from supervisor.daemon.reload import CannotReload, Reloaded
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb
@@ -132,7 +133,7 @@ class Operator:
         before, target = self._contenders.by_name.get(name), None
         try:
             if command.to and before is not None and before.tenure is not None:
-                target = await self._target(name, command.to)
+                target = await self._target(before.settings, before.tenure.session, command.to)
         except NoTarget as error:
             return _cannot(Verb.STEP_DOWN, name, str(error))
         before = self._contenders.by_name.get(name)
@@ -168,18 +169,14 @@ class Operator:
             return Reply(refused[0].outcome, refused[0].error, (*lines, *further))
         return Reply(Result.DONE, "", lines or ("this node holds nothing",))
 
-    async def _target(self, name: str, to: str) -> ListedSession:
-        """Return the session of the candidate that ``to`` names. Raises NoTarget."""
-        contender = self._contenders.by_name.get(name)
-        if contender is None or contender.tenure is None:
-            raise NoTarget("this node does not hold it")
-        if contender.settings.kind != "election":
+    async def _target(self, settings: ItemSettings, ours: str, to: str) -> ListedSession:
+        """Return the session of the candidate that ``to`` names. ``ours``: that holds. Raises NoTarget."""
+        if settings.kind != "election":
             raise NoTarget("--to is for elections: a slot goes to the contender that is first in line")
         seen = await self._sessions()
         if not isinstance(seen, SessionsView):
             raise NoTarget(f"Consul does not list its sessions: {getattr(seen, 'why', seen)}")
-        ours = contender.tenure.session
-        return target_of(to, contender.settings, seen, ours=ours, hostname=self._hostname)
+        return target_of(to, settings, seen, ours=ours, hostname=self._hostname)
 
     def _taken_over(
         self, name: str, target: ListedSession | None, holders: frozenset[str], after_s: float

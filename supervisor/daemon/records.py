@@ -180,8 +180,9 @@ class Records:
 
     def settle(self, item: str) -> None:
         """Record the changes of the item's process groups, unless a record has them already."""
-        if not self._journal.is_settled(item):
-            self._log.noted("journal-failed", item, self._journal.settle(item))
+        why_not = self._journal.settle(item)
+        if why_not is not None:
+            self._log.noted("journal-failed", item, why_not)
 
     def _copied(self, why_not: str) -> None:
         self.told(why_not)

@@ -4,6 +4,7 @@ Error texts are those of Consul 1.8.7, as ``responses.error_text`` returns them.
 """
 
 import base64
+from typing import Any
 
 import requests
 
@@ -200,11 +201,9 @@ def watch_tenure(request: WatchTenure) -> Call:
 
 
 def tenure_shown(request: WatchTenure, response: requests.Response) -> Outcome:
-    index, entries = index_of(response), json_of(response, list)
-    if len(entries) != 1 or text(entries[0], "Key") != request.key + TENURE_SUFFIX:
-        raise MalformedResponse("another key than was asked for")
-    made_at, changed_at = number(entries[0], "CreateIndex"), number(entries[0], "ModifyIndex")
-    return TenureShown(index, changed_at, tenure_record.decoded(value_of(entries[0]), made_at))
+    entry = _only_entry(response, request.key + TENURE_SUFFIX)
+    made_at, changed_at = number(entry, "CreateIndex"), number(entry, "ModifyIndex")
+    return TenureShown(index_of(response), changed_at, tenure_record.decoded(value_of(entry), made_at))
 
 
 def no_tenure(request: WatchTenure, response: requests.Response) -> Outcome:
@@ -238,10 +237,14 @@ def watch(request: WatchKey) -> Call:
 
 
 def shown(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:
-    index, entries = index_of(response), json_of(response, list)
-    if len(entries) != 1 or text(entries[0], "Key") != request.key:
+    return view_of(_only_entry(response, request.key), index_of(response))
+
+
+def _only_entry(response: requests.Response, key: str) -> Any:
+    entries = json_of(response, list)
+    if len(entries) != 1 or text(entries[0], "Key") != key:
         raise MalformedResponse("another key than was asked for")
-    return view_of(entries[0], index)
+    return entries[0]
 
 
 def absent(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:

@@ -35,45 +35,28 @@ def headers(secrets: tuple[bytes, ...], message_id: str, timestamp_s: int, body:
     }
 
 
-def read_secrets(path: str) -> tuple[bytes, ...]:
-    """Return the secrets of a file, one a line: base64 behind ``whsec_`` is decoded, other lines are bytes.
-
-    Raises SecretUnusable.
-    """
-    try:
-        # A named pipe would keep the loop waiting for a writer.
-        with open(path, "rb", 0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            content = file.read(SECRET_FILE_BYTES_MAX + 1) or b""
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    return _parsed(content, path)
-
-
 async def secrets_of(path: str, within_s: float) -> tuple[bytes, ...]:
-    """Return the secrets of a file as ``read_secrets`` does, while the loop goes on.
+    """Return the secrets of a file, one a line: base64 behind ``whsec_`` is decoded, other lines are bytes.
 
     A child reads a file that is on no disk of this machine, within ``within_s``. Raises SecretUnusable.
     """
-    if is_local(path):
-        return read_secrets(path)
+    size = SECRET_FILE_BYTES_MAX + 1
     try:
-        content = await read(path, SECRET_FILE_BYTES_MAX + 1, within_s)
+        content = _read_here(path, size) if is_local(path) else await read(path, size, within_s)
     except OSError as error:
-        raise _unreadable(path, error) from error
-    return _parsed(content, path)
-
-
-def _unreadable(path: str, error: OSError) -> SecretUnusable:
-    return SecretUnusable(f"cannot read secret_file: {error.strerror}: {path}")
-
-
-def _parsed(content: bytes, path: str) -> tuple[bytes, ...]:
+        raise SecretUnusable(f"cannot read secret_file: {error.strerror}: {path}") from error
     if len(content) > SECRET_FILE_BYTES_MAX:
         raise SecretUnusable(f"cannot use secret_file: more than {SECRET_FILE_BYTES_MAX} bytes: {path}")
     secrets = tuple(_secret(line.strip(), path) for line in content.splitlines() if line.strip())
     if not secrets:
         raise SecretUnusable(f"cannot use secret_file: it is empty: {path}")
     return secrets
+
+
+def _read_here(path: str, size: int) -> bytes:
+    # A named pipe would keep the loop waiting for a writer.
+    with open(path, "rb", 0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        return file.read(size) or b""
 
 
 def _secret(line: bytes, path: str) -> bytes:

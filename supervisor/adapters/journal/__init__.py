@@ -184,7 +184,7 @@ class Journal:
             return ""
         entry.groups = (*entry.groups, group)
         entry.unsettled = True  # the next record has the group even if this write fails
-        return self.settle(item)
+        return self.settle(item) or ""
 
     def group_ended(self, item: str, group: Group) -> None:
         """Drop a process group of which nothing is left. The next record, or ``settle``, writes that."""
@@ -193,15 +193,14 @@ class Journal:
             entry.groups = tuple(other for other in entry.groups if other != group)
             entry.unsettled = True
 
-    def is_settled(self, item: str) -> bool:
-        """Return whether the newest record has all changes of the item's process groups."""
-        entry = self._recorded_entry(item)
-        return entry is None or not entry.unsettled
+    def settle(self, item: str) -> str | None:
+        """Record the changes of the item's process groups. Return blank, or why they are not written.
 
-    def settle(self, item: str) -> str:
-        """Record the changes of the item's process groups. Return blank, or why they are not written."""
-        entry = self._recorded_entry(item)
-        assert entry is not None and entry.settings is not None, f"{item} owes no record"
+        None: the newest record has them already.
+        """
+        entry = self._entries.get(item)
+        if entry is None or entry.settings is None or not entry.unsettled:
+            return None
         return self._write(entry, entry.state, entry.settings)
 
     def _recorded_entry(self, item: str) -> _Entry | None:

@@ -8,7 +8,6 @@ import asyncio
 import json
 
 from supervisor.adapters.consul.presence import Present, cut
-from supervisor.adapters.runtime.background import Background
 from supervisor.config import Config
 from supervisor.daemon.fleet.shared import Shared
 
@@ -24,32 +23,28 @@ class Catalog:
 
     def __init__(self, config: Config, shared: Shared) -> None:
         self._shared = shared
-        self._background = Background(shared.report)
         self.follow(config)
 
     def follow(self, config: Config) -> None:
         self._service = self._shared.history.fleet.service = config.fleet.service if config.fleet else ""
-        self._answer: asyncio.Future[bytes] | None = None
+        self._asking: asyncio.Task[bytes] | None = None
         self._asked_at = 0.0
 
     async def body(self) -> bytes:
         if not self._service:
             return _document(NO_FLEET)
-        now, answer = self._shared.clock(), self._answer
-        if answer is None or (answer.done() and now >= self._asked_at + KEPT_S):
-            answer = self._answer = asyncio.get_running_loop().create_future()
+        now, asking = self._shared.clock(), self._asking
+        if asking is None or (asking.done() and now >= self._asked_at + KEPT_S):
+            asking = self._asking = asyncio.create_task(self._ask(self._service))
             self._asked_at = now
-            self._background.start(self._ask(self._service, answer))
-        return await asyncio.shield(answer)
+        return await asyncio.shield(asking)
 
     def close(self) -> None:
-        self._background.cancel()
+        if self._asking is not None:
+            self._asking.cancel()
 
-    async def _ask(self, service: str, answer: asyncio.Future[bytes]) -> None:
-        try:
-            answer.set_result(_document(await self._shared.client.present(service, ASK_S)))
-        finally:
-            answer.cancel()  # without a result the daemon is ending
+    async def _ask(self, service: str) -> bytes:
+        return _document(await self._shared.client.present(service, ASK_S))
 
 
 def _document(found: list[Present] | str) -> bytes:

@@ -72,10 +72,8 @@ class Disk:
 
     def settle(self) -> None:
         """Write the ends of groups that no record has yet."""
-        journal = self._open_journal()
-        if not journal.is_settled(ITEM):
-            with self._room():
-                journal.settle(ITEM)
+        with self._room():
+            self._open_journal().settle(ITEM)
 
     def _open_journal(self) -> Journal:
         assert self._journal is not None, "a supervisor that is gone writes"

@@ -1,5 +1,6 @@
 """Signatures as the Standard Webhooks specification defines them."""
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.adapters.hooks.signature import SECRET_FILE_BYTES_MAX, SecretUnusable, headers, read_secrets
+from supervisor.adapters.hooks.signature import SECRET_FILE_BYTES_MAX, SecretUnusable, headers, secrets_of
 
 
 def test_the_signature_of_the_specifications_example_is_right() -> None:
@@ -29,6 +30,10 @@ def test_each_secret_gives_a_signature_of_its_own() -> None:
         assert signature == "v1," + base64.b64encode(mac).decode()
 
 
+def read_secrets(path: Path) -> tuple[bytes, ...]:
+    return asyncio.run(secrets_of(str(path), 1.0))
+
+
 @pytest.mark.parametrize(
     ("content", "secrets"),
     [
@@ -42,7 +47,7 @@ def test_a_secret_file_has_one_secret_per_line(
 ) -> None:
     path = tmp_path / "key"
     path.write_bytes(content)
-    assert read_secrets(str(path)) == secrets
+    assert read_secrets(path) == secrets
 
 
 @pytest.mark.parametrize(
@@ -61,18 +66,18 @@ def test_an_unusable_secret_file_is_named_without_its_content(
     path = tmp_path / "key"
     path.write_bytes(content)
     with pytest.raises(SecretUnusable) as caught:
-        read_secrets(str(path))
+        read_secrets(path)
     assert str(caught.value) == f"cannot use secret_file: {why}: {path}"
 
 
 def test_a_secret_file_that_cannot_be_read_is_reported_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(SecretUnusable, match="cannot read secret_file: No such file or directory: /"):
-        read_secrets(str(tmp_path / "absent"))
+        read_secrets(tmp_path / "absent")
     with pytest.raises(SecretUnusable, match="cannot read secret_file: Is a directory: /"):
-        read_secrets(str(tmp_path))
+        read_secrets(tmp_path)
 
 
 def test_a_named_pipe_as_secret_file_does_not_wait_for_a_writer(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SecretUnusable, match="it is empty"):
-        read_secrets(str(tmp_path / "pipe"))
+        read_secrets(tmp_path / "pipe")

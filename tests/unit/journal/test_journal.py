@@ -282,9 +282,7 @@ def test_process_groups_are_recorded_while_they_run(journal: Journal, tmp_path: 
     running = read(content)
     assert running.groups == GROUPS and running.state == RECORD
     journal.group_ended("app", GROUPS[0])
-    assert not journal.is_settled("app")
-    journal.settle("app")
-    assert journal.is_settled("app")
+    assert [journal.settle("app"), journal.settle("app")] == ["", None]
     journal.close()
     found = again(tmp_path)
     assert isinstance(found, Recorded) and found.groups == ()
@@ -296,7 +294,7 @@ def test_the_end_of_a_process_group_is_written_with_the_next_record(journal: Jou
     journal.group_began("app", GROUPS[0])
     journal.group_ended("app", GROUPS[0])
     keep(journal, replace(RECORD, step=Point.LOSING))
-    assert journal.is_settled("app")
+    assert journal.settle("app") is None
     journal.close()
     found = again(tmp_path)
     assert isinstance(found, Recorded) and found.groups == () and found.state.step is Point.LOSING
