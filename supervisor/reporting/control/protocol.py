@@ -16,8 +16,9 @@ now, and 422 for a configuration with faults.
 
 import json
 import re
-from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 ERROR_CHARS_MAX = 1000  # one line for a person
@@ -55,17 +56,17 @@ class OperatorCommand(NamedTuple):
     pause_s: float | None = None  # how long the pause lasts. None: until resume
 
 
-class Result(StrEnum):
-    """The end of a command.
+class Result(IntEnum):
+    """The end of a command, which is the status of its answer.
 
     FAULTY: the configuration cannot be used. ELSEWHERE: another node holds what this one is to give up.
     """
 
-    DONE = "done"
-    UNKNOWN = "unknown"
-    IMPOSSIBLE = "impossible"
-    FAULTY = "faulty"
-    ELSEWHERE = "elsewhere"
+    DONE = 200
+    UNKNOWN = 404
+    IMPOSSIBLE = 409
+    ELSEWHERE = 421
+    FAULTY = 422
 
 
 class Reply(NamedTuple):
@@ -74,17 +75,6 @@ class Reply(NamedTuple):
     outcome: Result
     error: str = ""  # one line that says what cannot be done, and why. Blank: the command is done
     lines: tuple[str, ...] = ()  # more lines to print, such as the effect of a reload on each item
-
-
-DONE = Reply(Result.DONE)
-STATUSES = {
-    Result.DONE: 200,
-    Result.UNKNOWN: 404,
-    Result.IMPOSSIBLE: 409,
-    Result.ELSEWHERE: 421,
-    Result.FAULTY: 422,
-}
-_OUTCOMES = {status: outcome for outcome, status in STATUSES.items()}
 
 
 class InvalidCommand(Exception):
@@ -109,15 +99,21 @@ def command_of(path: str, body: bytes = b"") -> OperatorCommand | None:
         name = path.removeprefix(f"/v1/{verb}/")
         is_for_all = path == f"/v1/{verb}" and verb in FOR_ALL
         if is_for_all or (name != path and verb in FOR_ONE and NAME.fullmatch(name)):
-            command = OperatorCommand(verb, None if is_for_all else name, note=_note(body))
-            if verb is Verb.PAUSE:
-                return command._replace(pause_s=_for_s(body, None, PAUSE_S_MAX))
-            if verb is Verb.STEP_DOWN:
-                if is_for_all and _to(body):
-                    raise InvalidCommand("to needs the name of the election that the node is to take over")
-                return command._replace(rest_s=_for_s(body, REST_S, REST_S_MAX), to=_to(body))
-            return command
+            return _with_fields(OperatorCommand(verb, None if is_for_all else name), _object(body))
     return None
+
+
+def _with_fields(command: OperatorCommand, given: Mapping[str, object]) -> OperatorCommand:
+    """Return the command with the fields of its body. Raises InvalidCommand."""
+    command = command._replace(note=_note(given))
+    if command.verb is Verb.PAUSE and "for_s" in given:
+        return command._replace(pause_s=_for_s(given, PAUSE_S_MAX))
+    if command.verb is Verb.STEP_DOWN:
+        command = command._replace(to=_to(given))
+        if command.name is None and command.to:
+            raise InvalidCommand("to needs the name of the election that the node is to take over")
+        return command._replace(rest_s=_for_s(given, REST_S_MAX)) if "for_s" in given else command
+    return command
 
 
 def note_of(text: str) -> str | None:
@@ -126,28 +122,23 @@ def note_of(text: str) -> str | None:
     return note if len(note) <= NOTE_CHARS_MAX and note.isprintable() else None
 
 
-def _note(body: bytes) -> str:
-    text = _object(body).get("note", "")
+def _note(given: Mapping[str, object]) -> str:
+    text = given.get("note", "")
     note = note_of(text) if isinstance(text, str) else None
     if note is None:
         raise InvalidCommand(f"note must be a text of at most {NOTE_CHARS_MAX} printable characters")
     return note
 
 
-_Default = TypeVar("_Default", float, None)
-
-
-def _for_s(body: bytes, default: _Default, most_s: float) -> float | _Default:
-    if "for_s" not in (document := _object(body)):
-        return default
-    for_s = document["for_s"]
+def _for_s(given: Mapping[str, object], most_s: float) -> float:
+    for_s = given["for_s"]
     if isinstance(for_s, bool) or not isinstance(for_s, int | float) or not 0 <= for_s <= most_s:
         raise InvalidCommand(f"for_s must be a number from 0 to {most_s:g}")
     return float(for_s)
 
 
-def _to(body: bytes) -> str:
-    node = _object(body).get("to", "")
+def _to(given: Mapping[str, object]) -> str:
+    node = given.get("to", "")
     if not isinstance(node, str) or (node and not NODE.fullmatch(node)):
         raise InvalidCommand("to must be the name of a node or the ID of a session, without blanks")
     return node
@@ -160,7 +151,7 @@ def body_of(reply: Reply) -> bytes:
 
 def reply_of(status: int, body: bytes) -> Reply | None:
     """Return the reply in an answer. None: the answer is not a daemon's."""
-    outcome, document = _OUTCOMES.get(status), _object(body)
+    outcome, document = next((each for each in Result if each == status), None), _object(body)
     found = document.get("lines")
     lines = tuple(_line(each) for each in found[:LINES_MAX]) if isinstance(found, list) else ()
     if outcome is Result.DONE:

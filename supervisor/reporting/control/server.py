@@ -13,7 +13,6 @@ from pathlib import Path
 from supervisor.config import ControlSettings
 from supervisor.reporting.control.listener import ControlError, bound, group_id
 from supervisor.reporting.control.protocol import (
-    STATUSES,
     InvalidCommand,
     OperatorCommand,
     Reply,
@@ -92,7 +91,7 @@ class Control:
             self._note(command, DISCONNECTED, request.peer)
             raise
         self._note(command, reply, request.peer)
-        return HttpAnswer(STATUSES[reply.outcome], body_of(reply), (JSON,))
+        return HttpAnswer(reply.outcome, body_of(reply), (JSON,))
 
     def _may(self, peer: Peer) -> bool:
         if peer.uid in (ROOT, os.geteuid()):

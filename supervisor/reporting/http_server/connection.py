@@ -6,7 +6,6 @@ the loop receives at most RECEIVE_BYTES_MAX. It must never wait for the client w
 """
 
 import asyncio
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import cast
 
@@ -19,15 +18,6 @@ from supervisor.reporting.http_server.peer import Peer, peer_of
 RECEIVE_BYTES_MAX = 8192  # in one iteration of the loop; parsed in 8 ms at worst (1400 chunks of one byte)
 AHEAD_BYTES_MAX = 65536  # that a client may send ahead while its request is being answered
 NOTHING = bytearray()
-
-
-@dataclass(slots=True)
-class _Incoming:
-    """A request whose end has not arrived."""
-
-    head: h11.Request
-    body: list[bytes] = field(default_factory=list)
-    body_bytes: int = 0
 
 
 class _Refuse(Exception):
@@ -55,7 +45,8 @@ class Client(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._lost = False
         self._peer: Peer | None = None
-        self._incoming: _Incoming | None = None
+        self._head: h11.Request | None = None  # of a request whose end has not arrived
+        self._body = bytearray()
         self._begun = False  # whether a byte of the next request has arrived
         self._task: asyncio.Task[None] | None = None
         self._sending = False
@@ -151,7 +142,7 @@ class Client(asyncio.BufferedProtocol):
     def _handle(self, event: object) -> None:
         match event:
             case h11.Request():
-                self._incoming = _Incoming(event)
+                self._head, self._body = event, bytearray()
                 of_headers = sum(len(name) + len(value) for name, value in event.headers)
                 if len(event.target) + of_headers > self._limits.head_bytes_max:
                     raise _Refuse(431, HTTPStatus(431).phrase)
@@ -159,15 +150,12 @@ class Client(asyncio.BufferedProtocol):
                     proceed = h11.InformationalResponse(status_code=100, headers=[])
                     self._established.write(self._http.send(proceed) or b"")
             case h11.Data():
-                assert self._incoming is not None
-                self._incoming.body_bytes += len(event.data)
-                if self._incoming.body_bytes > self._limits.body_bytes_max:
-                    most = self._limits.body_bytes_max
+                self._body += event.data
+                if len(self._body) > (most := self._limits.body_bytes_max):
                     raise _Refuse(413, f"the request's body has more than {most} bytes")
-                self._incoming.body.append(bytes(event.data))
             case h11.EndOfMessage():
-                assert self._incoming is not None
-                request, self._incoming = _request(self._incoming, self._peer), None
+                assert self._head is not None
+                request, self._head = _request(self._head, bytes(self._body), self._peer), None
                 self._cancel_timer()
                 self._pool.mark_busy(self)
                 self._task = self._loop.create_task(self._answer(request))
@@ -237,15 +225,14 @@ class Client(asyncio.BufferedProtocol):
             self._timer = None
 
 
-def _request(incoming: _Incoming, peer: Peer | None) -> HttpRequest:
-    head = incoming.head
+def _request(head: h11.Request, body: bytes, peer: Peer | None) -> HttpRequest:
     headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers)
     chunked = any(name == "transfer-encoding" for name, _ in headers)
     return HttpRequest(
         method=head.method.decode("latin-1"),
         target=head.target.decode("latin-1"),
         headers=headers,
-        body=b"".join(incoming.body),
+        body=body,
         sized=not chunked,
         peer=peer,
     )
