@@ -5,8 +5,8 @@ JSON that then begins with ``<3>`` to ``<7>`` gets that priority (SyslogLevelPre
 """
 
 import os
-from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any, TextIO, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import structlog
 
@@ -33,39 +33,21 @@ def writer(form: str, stream: NonBlockingWriter, journald: JournalWriter, *, jou
     """
     if form == "journal" or (form == "auto" and journal):
         return journald.write
-    logger = _logger(form, stream, journal=journal)
-    return lambda level, event, fields: getattr(logger, level)(event, **fields)
+    is_console = form == "console" or (form == "auto" and stream.isatty())
+    time = "timestamp" if is_console else "time"
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key=time)
+    render: Callable[..., Any] = structlog.processors.JSONRenderer()
+    if is_console:
+        render = structlog.dev.ConsoleRenderer(colors=stream.isatty(), sort_keys=False)
 
+    def write(level: Level, event: Name, fields: Mapping[str, Any]) -> None:
+        # First time, level and event, where a person who reads raw lines looks for them, on a terminal then
+        # the item and the hook.
+        first = ("item", "hook") if is_console else ()
+        line = {time: "", "level": level, "event": event}
+        line |= {name: fields[name] for name in first if name in fields} | dict(fields)
+        prefix = f"<{PRIORITIES[level]}>" if journal else ""
+        stream.write(f"{prefix}{render(None, level, stamp(None, level, line))}\n")
+        stream.flush()
 
-def _logger(form: str, stream: NonBlockingWriter, *, journal: bool) -> Any:
-    console = form == "console" or (form == "auto" and stream.isatty())
-    renderer: Callable[..., Any] = structlog.processors.JSONRenderer()
-    if console:
-        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty(), sort_keys=False)
-    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp" if console else "time")
-    in_order = [_item_first if console else _in_order]
-    rendered = _with_priority(renderer) if journal else renderer
-    return structlog.wrap_logger(
-        structlog.PrintLogger(cast(TextIO, stream)),
-        processors=[structlog.processors.add_log_level, stamp, *in_order, rendered],
-        wrapper_class=structlog.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
-
-
-def _in_order(logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Put time, level and event first, where a person who reads raw lines looks for them."""
-    return {"time": fields["time"], "level": fields["level"], "event": fields["event"]} | dict(fields)
-
-
-def _item_first(logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Put the item and the hook of a line before its details."""
-    return {name: fields[name] for name in ("item", "hook") if name in fields} | dict(fields)
-
-
-def _with_priority(renderer: Callable[..., Any]) -> Callable[..., str]:
-    def rendered(logger: Any, method: str, fields: MutableMapping[str, Any]) -> str:
-        priority = PRIORITIES[cast(Level, fields["level"])]
-        return f"<{priority}>{renderer(logger, method, fields)}"
-
-    return rendered
+    return write
