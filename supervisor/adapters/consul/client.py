@@ -388,18 +388,15 @@ def read_offsets(prefixes: Mapping[str, str]) -> dict[str, float]:
 
 def watched_together(config: Config) -> dict[str, str]:
     """Return, by key, the prefix of the keys that share a watch."""
-    return watch_prefixes(_keys(config), _watches(config))
+    return watch_prefixes(*_keys(config))
 
 
 def read_together(config: Config) -> dict[str, str]:
     """Return, by key, the prefix of the keys that are read together."""
-    return read_prefixes(_keys(config), _watches(config))
+    return read_prefixes(*_keys(config))
 
 
-def _keys(config: Config) -> list[str]:
-    return [settings.key for settings in config.items if isinstance(settings, ElectionSettings)]
-
-
-def _watches(config: Config) -> int:
-    elections = len(_keys(config))
-    return queries_for(elections, len(config.items) - elections)
+def _keys(config: Config) -> tuple[list[str], int]:
+    """Return the keys of all elections, and how many queries they may have under way at a time."""
+    keys = [settings.key for settings in config.items if isinstance(settings, ElectionSettings)]
+    return keys, queries_for(len(keys), len(config.items) - len(keys))

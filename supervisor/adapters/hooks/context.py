@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 
 from supervisor.config.formats.json_values import DEPTH_MAX, is_deeper
@@ -16,7 +15,6 @@ from supervisor.config.formats.templates import PREFIX, Fact, fact_text
 from supervisor.core.actions import Holder, HookContext
 
 ENV_STRING_BYTES_MAX = 131_072  # MAX_ARG_STRLEN in execve(2), for "NAME=value" with its final NUL
-SURELY_FITS_CHARS = 16_384  # four bytes each at most, and room for the name
 
 
 def facts(context: HookContext, *, attempt: int, node: str, now: float, at: float) -> dict[str, Fact]:
@@ -69,19 +67,8 @@ def as_environment(event_facts: Mapping[str, Fact]) -> dict[str, str]:
     A value that no environment can carry (with a NUL byte, or too long for the kernel) is left out, because
     half a leader's value would be worse than none. Standard input has the whole value.
     """
-    environment = {
-        _variable_name(fact): value if value.__class__ is str else fact_text(value)
-        for fact, value in event_facts.items()
-    }
-    together = "".join(environment.values())
-    if "\0" not in together and len(together) <= SURELY_FITS_CHARS:
-        return environment
-    return {name: text for name, text in environment.items() if _fits_environment(name, text)}
-
-
-@cache
-def _variable_name(fact: str) -> str:
-    return PREFIX + fact.upper()
+    environment = ((PREFIX + fact.upper(), fact_text(value)) for fact, value in event_facts.items())
+    return {name: text for name, text in environment if _fits_environment(name, text)}
 
 
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -115,7 +102,4 @@ def _text(value: bytes | None) -> str | None:
 
 
 def _fits_environment(name: str, value: str) -> bool:
-    if "\0" in value:
-        return False
-    # No character takes more than four bytes, so a short text need not be encoded to be measured.
-    return len(value) <= SURELY_FITS_CHARS or len(name) + len(value.encode()) + 2 <= ENV_STRING_BYTES_MAX
+    return "\0" not in value and len(name) + len(value.encode()) + 2 <= ENV_STRING_BYTES_MAX
