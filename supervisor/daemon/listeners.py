@@ -6,14 +6,12 @@ opened never costs leadership.
 """
 
 import asyncio
-import os
 import resource
 import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
-from supervisor import __version__
 from supervisor.config import Config
 from supervisor.core.contenders import Contenders
 from supervisor.reporting.control import OperatorCommand, Reply, Result
@@ -25,7 +23,7 @@ from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.log import Level, Log
 from supervisor.reporting.telemetry.log.recurring import REPEAT_S
 from supervisor.reporting.telemetry.metrics import Metrics
-from supervisor.reporting.telemetry.status import DaemonInfo, Status
+from supervisor.reporting.telemetry.status import Status
 from supervisor.reporting.web import Listener, Routes
 from supervisor.reporting.web.listener import LIMITS
 
@@ -75,10 +73,11 @@ class Listeners:
         self._log = log
         self._clock = clock  # the core's, in seconds
         self._crowded_at = -REPEAT_S
-        where = None if path is None else str(path)
-        facts = DaemonInfo(__version__, node_name, os.getpid(), where, config.consul.address)
         self.history = History(time.time, clock)
-        self.status = Status(contenders, self.history, facts, time.time, clock)
+        address = config.consul.address
+        self.status = Status(
+            contenders, self.history, time.time, clock, node=node_name, consul=address, path=path
+        )
         self.metrics = Metrics(self.status, self.history, clock, time.time)
         self._routes = Routes(self.status, self.metrics, fleet)
         self._control: Control | None = None

@@ -7,10 +7,12 @@ most of a page: without that text a page of a thousand items with full histories
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from supervisor import __version__
 from supervisor.adapters.consul.presence import MANUAL
 from supervisor.config.formats.durations import format_duration
 from supervisor.core.actions import Reason, Role
@@ -29,20 +31,6 @@ from supervisor.reporting.telemetry.item_warnings import Shown, by, cannot_start
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
 _FORGETS = "a boot of this machine forgets what changes now (pauses, stuck items, tenures, the configuration)"
 VALUE_BYTES_MAX = 1024  # of a value in Consul: enough to recognise it
-
-
-@dataclass(frozen=True, slots=True)
-class DaemonInfo:
-    """The facts about the daemon that do not change.
-
-    ``config`` is the path of its configuration, if it has one.
-    """
-
-    version: str
-    node: str
-    pid: int
-    config: str | None
-    consul: str
 
 
 def lease_left_s(contender: Contender, now: float) -> float | None:
@@ -70,13 +58,17 @@ class Status:
         self,
         contenders: Contenders,
         history: History,
-        facts: DaemonInfo,
         wall: Callable[[], float],
         clock: Callable[[], float],
+        *,
+        node: str,
+        consul: str,
+        path: Path | None,
     ) -> None:
+        """Keep the parts. ``consul``: its address. ``path``: of the configuration, if it has one."""
         self._contenders = contenders
         self._history = history
-        self._facts = facts
+        self._node, self._consul_address, self._path = node, consul, path
         self._wall = wall
         self._clock = clock
 
@@ -154,20 +146,19 @@ class Status:
         return self._history.events.body(newest)
 
     def _daemon(self) -> dict[str, Any]:
-        facts = self._facts
         return {
-            "version": facts.version,
-            "node": facts.node,
-            "pid": facts.pid,
+            "version": __version__,
+            "node": self._node,
+            "pid": os.getpid(),
             "started": when(self._history.began_at),
             "now": when(self._wall()),
-            "config": facts.config,
+            "config": None if self._path is None else str(self._path),
         }
 
     def _consul(self, now: float) -> dict[str, Any]:
         answered_at = self._history.answered_at
         return {
-            "address": self._facts.consul,
+            "address": self._consul_address,
             "answered_s_ago": None if answered_at is None else round(max(0.0, now - answered_at), 3),
             "token_refused": bool(self._history.why_token_refused(now)),
             "fleet": self._history.fleet.service or None,

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ def seen() -> dict[str, set[str]]:
     statuses = [stage.told for _ in happenings(stage)]
     stage = Stage(tenure=TENURE)
     stage.history.fleet.service = "consul-supervisor"
-    stage.status._facts = replace(stage.status._facts, config="/etc/consul-supervisor")
+    stage.status._path = Path("/etc/consul-supervisor")
     stage.answers(o.KeyView(5))
     view = o.KeyView(5, "s", b"me", 3, 5, 1)
     stage.change(lock=replace(stage.node.by_name["n"].lock, view=view))

@@ -30,7 +30,7 @@ from supervisor.reporting.telemetry.formatting import DETAIL_CHARS_MAX, when
 from supervisor.reporting.telemetry.history import DENIED_S, History
 from supervisor.reporting.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
 from supervisor.reporting.telemetry.metrics import Metrics
-from supervisor.reporting.telemetry.status import VALUE_BYTES_MAX, DaemonInfo, Status
+from supervisor.reporting.telemetry.status import VALUE_BYTES_MAX, Status
 from supervisor.reporting.web import Routes
 from tests.unit.core.play import ROOM_S, contender
 
@@ -53,10 +53,13 @@ class Stage:
         self.node = Contenders([replace(one, **changes)])
         self.history = History(lambda: NOON + self.now, lambda: self.now)
         self.happens = Facts(lambda: self.now, self.history.on_step).on_step
-        facts = DaemonInfo("0.1.0", "vm", 1, None, "http://127.0.0.1:8500")
-        self.status = Status(self.node, self.history, facts, lambda: NOON + self.now, lambda: self.now)
+        self.status = self.new_status()
         metrics = Metrics(self.status, self.history, lambda: self.now, lambda: NOON + self.now)
         self.routes = Routes(self.status, metrics, no_fleet)
+
+    def new_status(self) -> Status:
+        clocks = (lambda: NOON + self.now), (lambda: self.now)
+        return Status(self.node, self.history, *clocks, node="vm", consul="", path=None)
 
     def change(self, **changes: Any) -> None:
         self.node.by_name["n"] = replace(self.node.by_name["n"], **changes)
@@ -141,8 +144,7 @@ def test_a_status_is_that_of_the_moment_with_any_earlier_one_in_the_cache() -> N
     stage = Stage()
     for _ in happenings(stage):
         stage.now += 0.25
-        anew = Status(stage.node, stage.history, stage.status._facts, stage.status._wall, stage.status._clock)
-        kept = stage.told
+        anew, kept = stage.new_status(), stage.told
         for history in stage.history._items.values():
             history.transitions_json = ""
         assert kept == json.loads(anew.body())

@@ -28,7 +28,7 @@ from supervisor.reporting.telemetry.facts import Facts
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
 from supervisor.reporting.telemetry.metrics.counters import COUNTED
-from supervisor.reporting.telemetry.status import DaemonInfo, Status
+from supervisor.reporting.telemetry.status import Status
 from supervisor.reporting.web import Routes
 from tests.consul.web.test_status import no_fleet
 from tests.support.pages import HOOKS, ROOT, rows
@@ -47,8 +47,8 @@ class MeteredNode:
         self.now = 0.0
         self.node = Contenders(new_contender(each, spread=0.0, instance="i") for each in settings)
         self.history = History(self.wall, self.clock)
-        facts = DaemonInfo(__version__, "vm1", 1, None, "http://127.0.0.1:8500")
-        self.status = Status(self.node, self.history, facts, self.wall, self.clock)
+        clocks = self.wall, self.clock
+        self.status = Status(self.node, self.history, *clocks, node="vm1", consul="", path=None)
         self.metrics = Metrics(self.status, self.history, self.clock, self.wall)
         self.on_step = Facts(self.clock, self.history.on_step, self.metrics.counters.on_step).on_step
         self.under_way: list[r.Request] = []

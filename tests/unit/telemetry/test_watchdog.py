@@ -14,7 +14,7 @@ from supervisor.core.settings import ItemSettings
 from supervisor.daemon.records import Records
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.metrics.gauges import of_watchdogs
-from supervisor.reporting.telemetry.status import DaemonInfo, Status
+from supervisor.reporting.telemetry.status import Status
 from tests.support.log_written import Written
 from tests.support.watchdog import FakeKernel
 from tests.unit.core.play import ROOM_S
@@ -28,8 +28,8 @@ def status_of(node: Node) -> Status:
     def clock() -> float:
         return node.now()
 
-    facts = DaemonInfo("1", "vm1", 1, None, "http://127.0.0.1:8500")
-    return Status(node.driver.contenders, History(clock, clock), facts, clock, clock)
+    history = History(clock, clock)
+    return Status(node.driver.contenders, history, clock, clock, node="vm1", consul="", path=None)
 
 
 def item_of(node: Node) -> dict[str, Any]:
