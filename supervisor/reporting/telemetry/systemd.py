@@ -77,18 +77,18 @@ class SystemdNotifier:
 
     def reloading(self) -> None:
         """Notify systemd that a reload begins. ``reloaded`` must follow."""
-        if self._ready and not self._stopping:
-            now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-            self._unsent.pop("READY", None)
-            self._unsent |= {"RELOADING": "1", "MONOTONIC_USEC": str(now_us)}
-            self._send()
+        now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        self._tell_reload({"RELOADING": "1", "MONOTONIC_USEC": str(now_us)})
 
     def reloaded(self) -> None:
         """Notify systemd that the reload has ended, whether or not it was refused."""
+        self._tell_reload({"READY": "1"})
+
+    def _tell_reload(self, told: Mapping[str, str]) -> None:
         if self._ready and not self._stopping:
-            for name in ("RELOADING", "MONOTONIC_USEC"):
+            for name in ("READY", "RELOADING", "MONOTONIC_USEC"):
                 self._unsent.pop(name, None)
-            self._unsent |= {"READY": "1"}
+            self._unsent |= told
             self._send()
 
     def _ping_watchdog(self, contenders: Iterable[Contender]) -> None:
