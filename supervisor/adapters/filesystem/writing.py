@@ -15,7 +15,7 @@ import select
 import socket
 import stat
 import time
-from collections.abc import Callable
+from contextlib import suppress
 
 WAITING_BYTES_MAX = 1 << 20  # some thousand lines: for a reader that pauses, not for one that is gone
 CHUNK_BYTES_MAX = select.PIPE_BUF  # a pipe that is ready takes that much without waiting, pipe(7)
@@ -23,41 +23,44 @@ RETRY_S = 0.1
 LAST_WAIT_MS = 200  # for the last lines, when the process ends
 
 
-class Retry:
-    """A later call of ``again``, at most one at a time."""
+class LateWriter:
+    """What is written now, or a little later by the loop. A subclass says how."""
 
-    def __init__(self, after_s: float, again: Callable[[], None]) -> None:
-        self._after_s = after_s
-        self._again = again
+    def __init__(self, retry_s: float) -> None:
+        self._retry_s = retry_s
         self._timer: asyncio.TimerHandle | None = None
 
-    def arm(self) -> None:
-        """Call ``again`` after the pause. Without a loop nothing is armed, and the next line tries again."""
-        if self._timer is None:
-            try:
-                self._timer = asyncio.get_running_loop().call_later(self._after_s, self._call)
-            except RuntimeError:
-                pass
+    def flush(self) -> None:
+        """Write what can be written now. Without a loop the next line tries to write the rest."""
+        if not self._drain(0) and self._timer is None:
+            with suppress(RuntimeError):
+                self._timer = asyncio.get_running_loop().call_later(self._retry_s, self._again)
 
-    def cancel(self) -> None:
+    def finish(self) -> None:
+        """Wait at most LAST_WAIT_MS to write the rest."""
         if self._timer is not None:
             self._timer.cancel()
+        self._drain(LAST_WAIT_MS)
 
-    def _call(self) -> None:
+    def _again(self) -> None:
         self._timer = None
-        self._again()
+        self.flush()
+
+    def _drain(self, wait_ms: int) -> bool:
+        """Write, and wait for that no longer than this time in all. Return whether nothing is left."""
+        raise NotImplementedError
 
 
-class NonBlockingWriter:
+class NonBlockingWriter(LateWriter):
     """A file, as far as a logger needs one. ``dropped`` is the number of lines that were lost."""
 
     def __init__(self, fd: int) -> None:
+        super().__init__(RETRY_S)
         self._fd = _unshared(fd)
         self._is_socket = _is_socket(fd)
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLOUT)
         self._waiting = bytearray()
-        self._retry = Retry(RETRY_S, self.flush)
         self.dropped = 0
 
     def isatty(self) -> bool:
@@ -72,29 +75,18 @@ class NonBlockingWriter:
             self._waiting += data
         return len(text)
 
-    def flush(self) -> None:
-        self._drain(0)
-        if self._waiting:
-            self._retry.arm()
-
-    def finish(self) -> None:
-        """Wait at most LAST_WAIT_MS to write the rest."""
-        self._retry.cancel()
-        self._drain(LAST_WAIT_MS)
-
-    def _drain(self, wait_ms: int) -> None:
-        """Write while the descriptor takes text, and wait for that no longer than this time in all."""
+    def _drain(self, wait_ms: int) -> bool:
         ends_at = time.monotonic() + wait_ms / 1000
         while self._waiting and self._poll.poll(max(0.0, ends_at - time.monotonic()) * 1000):
             try:
                 written = self._write_now(self._waiting[:CHUNK_BYTES_MAX])
             except BlockingIOError:
-                return
+                break
             except OSError:
                 self.dropped += self._waiting.count(b"\n")
-                self._waiting.clear()
-                return
+                written = len(self._waiting)
             del self._waiting[:written]
+        return not self._waiting
 
     def _write_now(self, data: bytearray) -> int:
         """Write at least one byte, and return how many. Raises BlockingIOError instead of a wait."""

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from supervisor.adapters.filesystem.writing import LAST_WAIT_MS, WAITING_BYTES_MAX, NonBlockingWriter, Retry
+from supervisor.adapters.filesystem.writing import WAITING_BYTES_MAX, LateWriter, NonBlockingWriter
 from supervisor.adapters.hooks.output import printable
 from supervisor.reporting.telemetry.names import PRIORITIES, Level, Name, sentence, texts
 
@@ -25,17 +25,17 @@ VALUE_BYTES_MAX = 16_384
 RETRY_S = 0.02  # ten lines may wait in the kernel (net.unix.max_dgram_qlen), or 512 where systemd has booted
 
 
-class JournalWriter:
+class JournalWriter(LateWriter):
     """The way to journald, and to standard error where journald cannot be reached."""
 
     def __init__(self, fallback: NonBlockingWriter, *, path: str = JOURNAL, prefixed: bool) -> None:
+        super().__init__(RETRY_S)
         self._fallback = fallback
         self._path = path  # the socket of journald
         self._prefixed = prefixed  # standard error is the journal, so a line there begins with its priority
         self._socket: socket.socket | None = None
         self._waiting: deque[tuple[bytes, str]] = deque()
         self._waiting_bytes = 0
-        self._retry = Retry(RETRY_S, self.flush)
 
     def write(self, level: Level, event: Name, fields: Mapping[str, Any]) -> None:
         """Send a line, now or later. Never wait and never raise."""
@@ -50,36 +50,27 @@ class JournalWriter:
             self._waiting_bytes += len(data)
         self.flush()
 
-    def flush(self) -> None:
-        self._drain()
-        if self._waiting:
-            self._retry.arm()
-
     def finish(self) -> None:
-        """Wait at most LAST_WAIT_MS for journald to take the rest.
-
-        Then write the remaining lines to standard error.
-        """
-        self._retry.cancel()
-        until = time.monotonic() + LAST_WAIT_MS / 1000
-        self._drain()
-        while self._waiting and self._has_room(until - time.monotonic()):
-            self._drain()
+        """Wait for journald to take the rest. Then write the remaining lines to standard error."""
+        super().finish()
         while self._waiting:
             self._fall_back()
         self._close()
 
-    def _drain(self) -> None:
+    def _drain(self, wait_ms: int) -> bool:
+        ends_at = time.monotonic() + wait_ms / 1000
         while self._waiting:
             try:
                 self._send(self._waiting[0][0])
-            except BlockingIOError:
-                return  # journald is behind
+            except BlockingIOError:  # journald is behind
+                if not self._has_room(ends_at - time.monotonic()):
+                    return False
             except OSError:
                 self._close()  # the next line looks whether there is a new socket
                 self._fall_back()
             else:
                 self._take_first()
+        return True
 
     def _send(self, data: bytes) -> None:
         if self._socket is None:
