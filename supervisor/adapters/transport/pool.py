@@ -103,11 +103,6 @@ class Transport:
             kind = FailureKind.TOO_LARGE if len(exchange.body) > SLOW_BYTES else FailureKind.TIMEOUT
             raise ExchangeFailed(kind, text) from None
 
-    @property
-    def prepared(self) -> bool:
-        """Whether a connection is ready for the next fresh exchange."""
-        return self._spare in self._alive
-
     def prepare(self, request: KeptRequest | None = None) -> None:
         """Open a connection ahead for the next fresh exchange, unless a young one is ready. Return at once.
 

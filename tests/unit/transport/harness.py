@@ -39,6 +39,11 @@ def put(url: str, body: bytes = b"value") -> requests.PreparedRequest:
     return requests.Request("PUT", url, data=body).prepare()
 
 
+def is_prepared(it: Transport) -> bool:
+    """Return whether a connection is ready for the next fresh exchange."""
+    return it._spare in it._alive
+
+
 async def failure_of(exchange: Awaitable[requests.Response]) -> ExchangeFailed:
     """Return the failure that this exchange must end with."""
     try:

@@ -416,7 +416,7 @@ async def test_a_failed_exchange_is_followed_by_one_on_a_new_connection() -> Non
 
 async def ready(it: Transport) -> None:
     """Wait until the connection that ``prepare`` opens is there."""
-    await until(lambda: it.prepared)
+    await until(lambda: harness.is_prepared(it))
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -435,7 +435,7 @@ async def test_a_prepared_connection_serves_one_write_and_no_read() -> None:
             it.prepare()
             await reads(peer.url)(it)
             await writes(peer.url)(it)
-            assert not it.prepared
+            assert not harness.is_prepared(it)
             await writes(peer.url)(it)
         assert peer.seen() == [(1, "GET /read"), (0, "PUT /write"), (2, "PUT /write")]
 
@@ -506,7 +506,7 @@ async def test_an_old_spare_connection_is_closed() -> None:
             assert harness.descriptors() == before + 2
             skip(1000)
             await until(lambda: harness.descriptors() == before)
-            assert not it.prepared
+            assert not harness.is_prepared(it)
             await writes(peer.url)(it)
         assert peer.seen() == [(1, "GET /read"), (2, "PUT /write")]
 
@@ -521,7 +521,7 @@ async def test_a_spare_connection_at_half_its_age_is_replaced() -> None:
             skip(550)
             it.prepare()
             await asyncio.sleep(patient(0.2))
-            assert it.prepared and harness.descriptors() == before + 1
+            assert harness.is_prepared(it) and harness.descriptors() == before + 1
             await writes(peer.url)(it)
         assert peer.seen() == [(1, "PUT /write")]
 

@@ -20,7 +20,7 @@ from tests.support.hung import hung, needs_root
 from tests.support.patience import PATIENCE_S, patient
 from tests.support.supervisor import until
 from tests.unit.transport.conftest import Pki
-from tests.unit.transport.harness import PATIENT_S, children, failure_of, get, put, transport
+from tests.unit.transport.harness import PATIENT_S, children, failure_of, get, is_prepared, put, transport
 from tests.unit.transport.peer import AGAIN, CLOSE, READ, RESET, Peer, Step, TlsFiles, answer
 
 NOBODY = 65534
@@ -71,7 +71,7 @@ async def test_a_known_authority_is_trusted_for_reads_writes_and_spare_connectio
             it.prepare()
             for _ in range(2):
                 await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
-            assert it.prepared
+            assert is_prepared(it)
             await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
         seen = peer.seen()
         assert [request for _, request in seen] == ["GET /", "GET /", "PUT /"]
@@ -86,7 +86,7 @@ async def test_a_connection_that_the_peer_ends_at_rest_is_noticed_before_its_use
             await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
             it.prepare()
             await asyncio.sleep(patient(1.0))
-            assert not it.prepared
+            assert not is_prepared(it)
             await it.exchange(put(peer.url), timeout_s=PATIENT_S, fresh=True)
             await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
         assert peer.seen() == [(0, "GET /"), (2, "PUT /"), (3, "GET /")]
