@@ -11,7 +11,7 @@ from tests.models.guard_model import WALKS, GuardWalk, explore
 def test_behind_the_guard_two_never_act(walk: GuardWalk, enough: float) -> None:
     """A failure prints the shortest way to the broken promise.
 
-    From each state the model goes on to a holder, so half as many states take as long as those of other walks.
+    From each state the model goes on to a holder, so each costs twice as much as one of another walk.
     """
     walked = explore(walk, enough / 2)
     assert walked.complete or walked.states >= enough / 2
