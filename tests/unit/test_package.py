@@ -30,7 +30,7 @@ FLOORS = {
     "daemon": "adapters.consul adapters.filesystem adapters.hooks adapters.journal adapters.runtime"
     " config config.formats core daemon.preflight reporting.control reporting.http_server"
     " reporting.telemetry reporting.web",
-    "rehearsal.devagent": "reporting.http_server",
+    "rehearsal.devagent": "config.formats reporting.http_server",
     "adapters.journal": "adapters.filesystem adapters.hooks config config.formats core errors",
     "daemon.preflight": "adapters.filesystem adapters.hooks adapters.runtime adapters.transport"
     " config core reporting.telemetry",

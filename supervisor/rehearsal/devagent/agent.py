@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from supervisor.rehearsal.devagent import BANNER
 from supervisor.rehearsal.devagent.api import Settings
-from supervisor.rehearsal.devagent.messages import AgentRequest, Answer, Waiting
-from supervisor.rehearsal.devagent.model import Model
+from supervisor.rehearsal.devagent.model import Model, Waiting
 from supervisor.rehearsal.devagent.store import NEVER
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest, HttpServer, Limits
 
@@ -23,7 +22,7 @@ class DevAgent:
     def __init__(self, settings: Settings | None = None, limits: Limits = LIMITS) -> None:
         self.model = Model(settings)
         self.server = HttpServer(self.handle, limits)
-        self._promised: dict[int, asyncio.Future[Answer]] = {}
+        self._promised: dict[int, asyncio.Future[HttpAnswer]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     async def close(self) -> None:
@@ -31,23 +30,20 @@ class DevAgent:
             self._timer.cancel()
         await self.server.close()
 
-    async def handle(self, http: HttpRequest, node: str = "") -> HttpAnswer:
+    async def handle(self, request: HttpRequest, node: str = "") -> HttpAnswer:
         """Answer a request as the agent of this node does. Blank: the cluster's first node."""
-        request = AgentRequest(http.method, http.target, http.body, http.sized, node)
-        answer = self.model.handle(request, time.monotonic())
+        answer = self.model.handle(request, time.monotonic(), node)
         if isinstance(answer, Waiting):
-            answer = await self._promise(answer)
-        else:
-            self._settle()
-        return HttpAnswer(answer.status, answer.body, answer.headers, answer.close)
+            return await self._promise(answer)
+        self._settle()
+        return answer
 
-    async def _promise(self, waiting: Waiting) -> Answer:
-        promised = asyncio.get_running_loop().create_future()
+    async def _promise(self, waiting: Waiting) -> HttpAnswer:
+        promised: asyncio.Future[HttpAnswer] = asyncio.get_running_loop().create_future()
         self._promised[waiting.number] = promised
         self._settle()
         try:
-            answer: Answer = await promised
-            return answer
+            return await promised
         finally:
             self.model.abandon(waiting)
             del self._promised[waiting.number]

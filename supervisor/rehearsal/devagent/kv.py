@@ -7,7 +7,9 @@ looks at it before it decides a write.
 from dataclasses import dataclass, field, replace
 from os.path import commonprefix
 
-from supervisor.rehearsal.devagent.messages import Rejected
+
+class Rejected(Exception):
+    """The server refuses the request; the text is Consul's own and becomes the answer (500, or 409)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,37 +7,22 @@ result again only when something changes on which the query waits. For keys that
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from supervisor.rehearsal.devagent.kv import Entry, Touch, path_of
 from supervisor.rehearsal.devagent.sessions import StoredSession
 from supervisor.rehearsal.devagent.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """The changes that the last writes have made."""
 
     touched: tuple[Touch, ...]
-    ended: frozenset[str]
+    ended: frozenset[str]  # sessions
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """The condition that wakes a query: the one field that is not None, or any change when all are None."""
-
-    key: bytes | None = None  # the path of an existing key
-    node: bytes | None = None  # the path of a node of the radix tree
-    session: str | None = None  # the id of a session, whose end wakes
-
-    def fires(self, changes: Changes) -> bool:
-        if self.key is not None:
-            return any(touch.path == self.key for touch in changes.touched)
-        if self.node is not None:
-            return any(
-                touch.path.startswith(self.node) or touch.beside == self.node for touch in changes.touched
-            )
-        return self.session is None or self.session in changes.ended
+Watch = Callable[[Changes], bool]
+"""Returns whether these changes wake a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +31,7 @@ class View:
 
     index: int
     result: Any  # bytes are shown as they are, None as 404, anything else as JSON
-    watch: Watch = Watch()  # what would change the result
+    watch: Watch = lambda changes: True  # what would change the result
 
 
 Query = Callable[[Store], View]
@@ -59,34 +44,29 @@ def take_changes(store: Store) -> Changes:
     return changes
 
 
-def of_key(key: str, *, raw: bool) -> Query:
-    """Return the query of one key. ``raw``: its answer is the bare value.
+def of_key(store: Store, key: str, *, raw: bool) -> View:
+    """Return one key. ``raw``: as its bare value.
 
     An absent key has the index of the table, so that a client can wait for the key: then the query waits on
     the node of the radix tree where the search for it ended.
     """
-
-    def query(store: Store) -> View:
-        entry, path = store.kv.get(key), path_of(key)
-        if entry is None:
-            return View(store.kv.index, None, Watch(node=store.kv.node_of(path)))
-        return View(entry.modify_index, entry.value if raw else [entry_shape(entry)], Watch(key=path))
-
-    return query
-
-
-def of_tree(prefix: str) -> Query:
-    """Return the query of all keys with a prefix, which waits on the node below which all of them are."""
-
-    def query(store: Store) -> View:
-        entries = [entry_shape(entry) for entry in store.kv.tree(prefix)]
-        return View(store.kv.tree_index(prefix), entries or None, _below(store, prefix))
-
-    return query
+    entry, path = store.kv.get(key), path_of(key)
+    if entry is None:
+        return View(store.kv.index, None, _below(store, path))
+    shown = entry.value if raw else [entry_shape(entry)]
+    return View(
+        entry.modify_index, shown, lambda changes: any(touch.path == path for touch in changes.touched)
+    )
 
 
-def of_names(prefix: str, separator: str) -> Query:
-    """Return the query of the names of these keys, each cut behind the separator. Blank: no name is cut.
+def of_tree(store: Store, prefix: str) -> View:
+    """Return all keys with a prefix. The query waits on the node below which all of them are."""
+    entries = [entry_shape(entry) for entry in store.kv.tree(prefix)]
+    return View(store.kv.tree_index(prefix), entries or None, _below(store, prefix.encode()))
+
+
+def of_names(store: Store, prefix: str, separator: str) -> View:
+    """Return the names of these keys, each cut behind the separator. Blank: no name is cut.
 
     No name at all is 404, except for the whole table.
     """
@@ -95,39 +75,30 @@ def of_names(prefix: str, separator: str) -> Query:
         at = key.find(separator, len(prefix)) if separator else -1
         return key if at < 0 else key[: at + len(separator)]
 
-    def query(store: Store) -> View:
-        names = list(dict.fromkeys(cut(entry.key) for entry in store.kv.tree(prefix)))
-        shown = names if names or not prefix else None
-        return View(store.kv.tree_index(prefix), shown, _below(store, prefix))
-
-    return query
+    names = list(dict.fromkeys(cut(entry.key) for entry in store.kv.tree(prefix)))
+    shown = names if names or not prefix else None
+    return View(store.kv.tree_index(prefix), shown, _below(store, prefix.encode()))
 
 
-def _below(store: Store, prefix: str) -> Watch:
-    return Watch(node=store.kv.node_of(prefix.encode()))
+def _below(store: Store, sought: bytes) -> Watch:
+    node = store.kv.node_of(sought)
+    return lambda changes: any(
+        touch.path.startswith(node) or touch.beside == node for touch in changes.touched
+    )
 
 
-def of_session(session_id: str) -> Query:
-    """Return the query of one session, which waits for its end; for an absent session, for any change."""
-
-    def query(store: Store) -> View:
-        session = store.sessions.find(session_id)
-        if session is None:
-            return View(store.sessions.index, [])
-        return View(store.sessions.index, [session_shape(session)], Watch(session=session_id))
-
-    return query
+def of_session(store: Store, session_id: str) -> View:
+    """Return one session. The query waits for its end; for an absent session, for any change."""
+    session = store.sessions.find(session_id)
+    if session is None:
+        return View(store.sessions.index, [])
+    return View(store.sessions.index, [session_shape(session)], lambda changes: session_id in changes.ended)
 
 
-def of_sessions(node: str = "") -> Query:
-
-    def query(store: Store) -> View:
-        sessions = store.sessions.sorted()
-        return View(
-            store.sessions.index, [session_shape(each) for each in sessions if node in ("", each.node)]
-        )
-
-    return query
+def of_sessions(store: Store, node: str = "") -> View:
+    """Return the sessions of this node. Blank: of all nodes."""
+    shown = [session_shape(each) for each in store.sessions.sorted() if node in ("", each.node)]
+    return View(store.sessions.index, shown)
 
 
 def entry_shape(entry: Entry) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """The table of sessions, and the moment at which each session ends unless a client renews it."""
 
+import math
 import random
 import uuid
 from dataclasses import dataclass, field
 
-from supervisor.rehearsal.devagent.durations import SECOND_NS
+from supervisor.config.formats.durations import parse_duration
 
+SECOND_NS = 1_000_000_000
 TTL_MULTIPLIER = 2  # Consul promises "not before the TTL" and takes this many (SessionTTLMultiplier)
 TTL_MAX_NS = 86_400 * SECOND_NS
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (MaxLockDelay), whatever it says that it stored
@@ -61,16 +63,18 @@ class Sessions:
         if session.ttl_ns:
             self.expiries[session.id] = now + TTL_MULTIPLIER * session.ttl_ns / SECOND_NS
 
-    def renew_all(self, now: float) -> None:
-        """Start the time of all sessions again, because a new leader does not know how much has passed."""
-        for session in self.table.values():
-            self.renew(session, now)
-
     def remove(self, session: StoredSession, index: int) -> None:
         del self.table[session.id]
         self.expiries.pop(session.id, None)
         self.index = index
         self.ended.append(session.id)
+
+
+def nanoseconds(text: str) -> int:
+    """Return the nanoseconds of a duration. Raises ValueError when the text is no duration."""
+    if not math.isfinite(length_s := parse_duration(text)):
+        raise ValueError("a number of hundreds of digits")
+    return round(length_s * SECOND_NS)
 
 
 def new_id(source: random.Random) -> str:

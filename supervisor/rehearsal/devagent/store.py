@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from supervisor.rehearsal.devagent.delays import LockDelays
-from supervisor.rehearsal.devagent.kv import Entry, KeyValues
-from supervisor.rehearsal.devagent.messages import Rejected
+from supervisor.rehearsal.devagent.kv import Entry, KeyValues, Rejected
 from supervisor.rehearsal.devagent.sessions import DELETE, SERF_HEALTH, Sessions, StoredSession, new_id
 
 FIRST_INDEX = 6  # a new cluster's own entries come before its first node
@@ -27,9 +25,9 @@ class Store:
         self.index = FIRST_INDEX
         self.kv = KeyValues()
         self.sessions = Sessions()
-        self.nodes: dict[str, bool] = {}  # whether the agent of each is alive: then its serfHealth passes
+        self.nodes: set[str] = set()
         self.services: dict[tuple[str, str], dict[str, Any]] = {}  # instances, by node of their agent and id
-        self.delays = LockDelays()
+        self.delays: dict[str, float] = {}  # until when each key cannot be locked
         self.reapings: list[tuple[float, int]] = []
         self.source = random.Random(seed)
         self.join(node)
@@ -48,40 +46,21 @@ class Store:
                 self._commit()
                 self.kv.reap(index)
 
-    def set(self, entry: Entry, now: float) -> bool:
-        self.write(lambda index: self.kv.set(entry, index), now)
-        return True
-
-    def cas(self, entry: Entry, now: float) -> bool:
-        return self.write(lambda index: self.kv.cas(entry, index), now) is not None
-
-    def lock(self, entry: Entry, now: float) -> bool:
-        """Lock a key, unless another session holds it or its lock-delay runs."""
-        if self.delays.holds(entry.key, now):
-            return False
-        return self.write(lambda index: self.lock_now(entry, index), now) is not None
-
-    def lock_now(self, entry: Entry, index: int) -> Entry | None:
-        """Lock a key even during a lock-delay."""
+    def lock(self, entry: Entry, index: int) -> Entry | None:
+        """Lock a key even during a lock-delay. None: another session holds it. Raises Rejected."""
         if not entry.session:
             raise Rejected("missing session")
         if self.sessions.find(entry.session) is None:
             raise Rejected(f'invalid session "{entry.session}"')
         return self.kv.lock(entry, index)
 
-    def unlock(self, entry: Entry, now: float) -> bool:
-        return self.write(lambda index: self.kv.unlock(entry, index), now) is not None
+    def is_delayed(self, key: str, now: float) -> bool:
+        """Return whether the lock-delay of a session that has ended keeps the key free."""
+        return now < self.delays.get(key, now)
 
-    def delete(self, key: str, now: float) -> bool:
-        self.write(lambda index: self.kv.delete(key, index), now)
-        return True
-
-    def delete_cas(self, key: str, expected: int, now: float) -> bool:
-        return self.write(lambda index: self.kv.delete_cas(key, expected, index), now)
-
-    def delete_tree(self, prefix: str, now: float) -> bool:
-        self.write(lambda index: self.kv.delete_tree(prefix, index), now)
-        return True
+    def delay(self, key: str, delay_s: float, now: float) -> None:
+        """Begin the lock-delay of a key, and forget those that are over. Its end wakes no query."""
+        self.delays = {name: end for name, end in self.delays.items() if end > now} | {key: now + delay_s}
 
     def write(self, write: Callable[[int], Written], now: float) -> Written:
         """Make one write, or those of a transaction, at the next index."""
@@ -98,14 +77,11 @@ class Store:
     def create_session(self, wanted: StoredSession, now: float) -> StoredSession:
         """Make a session with a new id. Raises Rejected when its node or its checks do not allow it."""
         index = self._commit()
-        alive = self.nodes.get(wanted.node)
-        if alive is None:
+        if wanted.node not in self.nodes:
             raise Rejected("Missing node registration")
         for name in wanted.checks:
             if name != SERF_HEALTH:
                 raise Rejected(f"Missing check '{name}' registration")
-            if not alive:
-                raise Rejected(f"Check '{name}' is in critical state")
         session = replace(wanted, id=new_id(self.source), create_index=index)
         self.sessions.add(session, now)
         return session
@@ -126,29 +102,13 @@ class Store:
                 else:
                     self.kv.free(entry, index)
                 if session.lock_delay_s > 0:
-                    self.delays.start(entry.key, session.lock_delay_s, now, index)
+                    self.delay(entry.key, session.lock_delay_s, now)
             self._bury(now)
 
-    def join(self, name: str) -> None:
-        """Register a node whose agent is alive."""
+    def join(self, node: str) -> None:
+        """Register a node, whose agent is alive, so that its serfHealth passes."""
         self._commit()
-        self.nodes[name] = True
-
-    def leave(self, name: str, now: float) -> None:
-        """Remove a node and end all its sessions, whatever their checks."""
-        del self.nodes[name]
-        self._end_sessions(self._of_node(name), now)
-
-    def set_alive(self, name: str, alive: bool, now: float) -> None:
-        """Change a node's serfHealth; a critical one ends the sessions bound to it."""
-        if self.nodes.get(name) in (None, alive):
-            return
-        self.nodes[name] = alive
-        bound = [] if alive else [each for each in self._of_node(name) if SERF_HEALTH in each.checks]
-        self._end_sessions(bound, now)
-
-    def _of_node(self, name: str) -> list[StoredSession]:
-        return [session for session in self.sessions.sorted() if session.node == name]
+        self.nodes.add(node)
 
     def _commit(self) -> int:
         self.index += 1

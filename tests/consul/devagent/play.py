@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from supervisor.rehearsal.devagent.messages import Answer, Waiting
+from supervisor.rehearsal.devagent.model import Waiting
+from supervisor.reporting.http_server import HttpAnswer
 from tests.consul.devagent.sequences import Sequence, Step, deadlines, kept
 from tests.consul.devagent.sides import ModelSide, RealSide, now
 from tests.support.patience import patient
@@ -51,7 +52,7 @@ class Run:
         self.told[0].append(model)
         self.told[1].append(real)
 
-    def keep(self, step: Step, model: Answer, real: Answer) -> None:
+    def keep(self, step: Step, model: HttpAnswer, real: HttpAnswer) -> None:
         """Keep the names of an answer for later steps."""
         if step.name:
             for names, ids, answer in zip(self.names, self.ids, (model, real), strict=True):
@@ -97,10 +98,10 @@ def _step(run: Run, real: RealSide, model: ModelSide) -> None:
         if isinstance(answer, Waiting):
             run.waits.append((number, answer, connection))
             return
-        met = real.over(connection, patient(ANSWER_S)) or Answer(0, b"waits")
+        met = real.over(connection, patient(ANSWER_S)) or HttpAnswer(0, b"waits")
     else:
         met = real.ask(requests[1])
-    assert isinstance(answer, Answer), f"waits: {requests[0].target}"
+    assert isinstance(answer, HttpAnswer), f"waits: {requests[0].target}"
     run.keep(step, answer, met)
     _doubt(run, model, at, now())
     run.tell(f"{number} {_line(answer, run)}", f"{number} {_line(met, run)}")
@@ -137,7 +138,7 @@ def _doubt(run: Run, model: ModelSide, begun: float, ended: float) -> None:
             run.sure = run.lines
 
 
-def _line(answer: Answer, run: Run) -> str:
+def _line(answer: HttpAnswer, run: Run) -> str:
     """Return the line of an answer.
 
     The index of an absent key is that of all keys or sessions, and where time passes, those of other

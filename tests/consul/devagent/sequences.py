@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from supervisor.rehearsal.devagent.messages import AgentRequest, Answer
 from supervisor.rehearsal.devagent.model import Model
+from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 
 RECORDED = tuple(Path(__file__).with_name(name) for name in ("recorded.txt", "semaphores.txt"))
 LINE = re.compile(r"(?:@(?P<at>[\d.]+) )?(?P<method>[A-Z]+) (?P<target>\S+)(?: (?P<body>.*))?")
@@ -34,14 +34,14 @@ class Step:
     at_s: float = 0.0
     watch: bool = False
 
-    def request(self, prefix: str, names: dict[str, str]) -> AgentRequest:
+    def request(self, prefix: str, names: dict[str, str]) -> HttpRequest:
         """Return the request with its names replaced; an unknown name stays as it is."""
         target, body = (_filled(text, prefix, names) for text in (self.target, self.body))
         if body.startswith("bytes:"):
-            return AgentRequest(self.method, f"/v1{target}", b"x" * int(body[6:]))
+            return HttpRequest(self.method, f"/v1{target}", (), b"x" * int(body[6:]), sized=True)
         if body.startswith("chunked:"):
-            return AgentRequest(self.method, f"/v1{target}", body[8:].encode(), sized=False)
-        return AgentRequest(self.method, f"/v1{target}", body.encode())
+            return HttpRequest(self.method, f"/v1{target}", (), body[8:].encode(), sized=False)
+        return HttpRequest(self.method, f"/v1{target}", (), body.encode(), sized=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,15 @@ def recorded() -> list[Sequence]:
     return found
 
 
-def kept(answer: Answer) -> str:
+def index_of(answer: HttpAnswer) -> int:
+    """Return X-Consul-Index, 0 when absent."""
+    return int(dict(answer.headers).get("X-Consul-Index", 0))
+
+
+def kept(answer: HttpAnswer) -> str:
     """Return the part of an answer that a step with a name keeps: a new session's id, or else the index."""
     match = re.search(rb'^\{\s*"ID":\s*"([^"]+)"', answer.body)
-    return match[1].decode() if match else str(answer.index)
+    return match[1].decode() if match else str(index_of(answer))
 
 
 def deadlines(model: Model, prefix: str) -> Iterator[tuple[float, float]]:
@@ -83,10 +88,10 @@ def deadlines(model: Model, prefix: str) -> Iterator[tuple[float, float]]:
     for key, at in store.sessions.expiries.items():
         if store.sessions.table[key].name.startswith(prefix):
             yield (at, at)
-    for name, ends in store.delays.ends.items():
+    for name, end in store.delays.items():
         if name.startswith(prefix):
-            yield (min(ends), min(ends))
-    for waiting in model.waiting:
+            yield (end, end)
+    for waiting in model.waiting.values():
         if prefix in waiting.request.target:
             wait = re.search(r"wait=(\d+)s", waiting.request.target)
             longest_s = float(wait[1]) / 16 if wait else 0.0

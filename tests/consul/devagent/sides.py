@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from supervisor.rehearsal.devagent.api import Settings
-from supervisor.rehearsal.devagent.messages import AgentRequest, Answer, Waiting
-from supervisor.rehearsal.devagent.model import Model
+from supervisor.rehearsal.devagent.model import Model, Waiting
+from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 from tests.support.patience import PATIENCE_S
 
 ANSWER_S = PATIENCE_S  # a longer wait shows that an answer never comes
@@ -25,13 +25,13 @@ class ModelSide:
 
     def __init__(self, node: str, *, client_agent: bool = False) -> None:
         self.model = Model(Settings(node=node, client_agent=client_agent))
-        self._over: dict[int, Answer] = {}
+        self._over: dict[int, HttpAnswer] = {}
 
-    def ask(self, request: AgentRequest, now: float) -> Answer | Waiting:
+    def ask(self, request: HttpRequest, now: float) -> HttpAnswer | Waiting:
         """Send one request."""
         return _shown(request, self.model.handle(request, now))
 
-    def over(self, waiting: Waiting, now: float) -> Answer | None:
+    def over(self, waiting: Waiting, now: float) -> HttpAnswer | None:
         """Return its answer, if it has come."""
         self._over |= {kept.number: answer for kept, answer in self.model.advance(now)}
         answer = self._over.get(waiting.number)
@@ -47,7 +47,7 @@ class RealSide:
     connection: http.client.HTTPConnection | None = None
     opened: list[http.client.HTTPConnection] = field(default_factory=list)
 
-    def ask(self, request: AgentRequest) -> Answer:
+    def ask(self, request: HttpRequest) -> HttpAnswer:
         """Send one request, and return its answer."""
         if self.connection is None:
             self.connection = self._connect()
@@ -61,13 +61,13 @@ class RealSide:
             _send(self.connection, request)
             return _received(self.connection)
 
-    def begin(self, request: AgentRequest) -> http.client.HTTPConnection:
+    def begin(self, request: HttpRequest) -> http.client.HTTPConnection:
         """Send a request without awaiting its answer."""
         connection = self._connect()
         _send(connection, request)
         return connection
 
-    def over(self, connection: http.client.HTTPConnection, wait_s: float = 0.0) -> Answer | None:
+    def over(self, connection: http.client.HTTPConnection, wait_s: float = 0.0) -> HttpAnswer | None:
         """Return the answer, if it has come or comes within ``wait_s``."""
         sock = connection.sock
         assert isinstance(sock, socket.socket)
@@ -97,7 +97,7 @@ def now() -> float:
     return time.monotonic()
 
 
-def _send(connection: http.client.HTTPConnection, request: AgentRequest) -> None:
+def _send(connection: http.client.HTTPConnection, request: HttpRequest) -> None:
     if request.sized:
         connection.putrequest(request.method, request.target, skip_accept_encoding=True)
         connection.putheader("Content-Length", str(len(request.body)))
@@ -107,21 +107,23 @@ def _send(connection: http.client.HTTPConnection, request: AgentRequest) -> None
                            headers={"Transfer-Encoding": "chunked"})  # fmt: skip
 
 
-def _received(connection: http.client.HTTPConnection) -> Answer:
+def _received(connection: http.client.HTTPConnection) -> HttpAnswer:
     response = connection.getresponse()
     body = response.read()
-    return _filtered(Answer(response.status, body, tuple(response.getheaders())))
+    return _filtered(HttpAnswer(response.status, body, tuple(response.getheaders())))
 
 
-def _shown(request: AgentRequest, answer: Answer | Waiting) -> Answer | Waiting:
+def _shown(request: HttpRequest, answer: HttpAnswer | Waiting) -> HttpAnswer | Waiting:
     """Return an answer of the model as it would come over HTTP."""
     if isinstance(answer, Waiting):
         return answer
     body = b"" if request.method == "HEAD" else answer.body
-    return _filtered(Answer(answer.status, body, answer.headers))
+    return _filtered(HttpAnswer(answer.status, body, answer.headers))
 
 
-def _filtered(answer: Answer) -> Answer:
+def _filtered(answer: HttpAnswer) -> HttpAnswer:
     """Return the answer with only the headers that count, in one order."""
     given: Mapping[str, str] = dict(answer.headers)
-    return Answer(answer.status, answer.body, tuple((name, given[name]) for name in HEADERS if name in given))
+    return HttpAnswer(
+        answer.status, answer.body, tuple((name, given[name]) for name in HEADERS if name in given)
+    )

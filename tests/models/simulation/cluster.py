@@ -6,18 +6,19 @@ The model answers a request at once. Requests that come late, twice or never are
 from collections.abc import Callable
 
 from supervisor.rehearsal.devagent.api import Settings
-from supervisor.rehearsal.devagent.messages import AgentRequest, Answer, Waiting
-from supervisor.rehearsal.devagent.model import Model
+from supervisor.rehearsal.devagent.model import Waiting
 from supervisor.rehearsal.devagent.store import NEVER
+from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 from tests.models.simulation.holders import OfKey, OfSlots, Witness
 from tests.models.simulation.schedule import Schedule
 from tests.models.simulation.trace import Trace
+from tests.support.faulty_consul import FaultyModel
 
 GARBLED_S = 0.2  # a server that has just restarted leads before it has applied its log
-DOWN = Answer(500, b"rpc error getting client: failed to get conn: connection refused")
+DOWN = HttpAnswer(500, b"rpc error getting client: failed to get conn: connection refused")
 NOT_FOUND_YET = "Session id '{}' not found"
 
-Reply = Callable[[Answer | None], None]  # None: the connection broke
+Reply = Callable[[HttpAnswer | None], None]  # None: the connection broke
 
 
 class Cluster:
@@ -30,7 +31,7 @@ class Cluster:
     def __init__(
         self, seed: int, nodes: tuple[str, ...], schedule: Schedule, trace: Trace, kind: str
     ) -> None:
-        self.model = Model(Settings(node=nodes[0], session_ttl_min_s=0.5, seed=seed))
+        self.model = FaultyModel(Settings(node=nodes[0], session_ttl_min_s=0.5, seed=seed))
         for node in nodes[1:]:
             self.model.join(node, 0.0)
         self.slots = OfSlots(self.model.store, self.note) if kind == "semaphore" else None
@@ -44,17 +45,20 @@ class Cluster:
 
     # --- requests --------------------------------------------------------------------------------
 
-    def ask(self, request: AgentRequest, reply: Reply) -> Waiting | None:
-        """Send a request. ``reply`` is called once, perhaps at once; a waiting request may be abandoned."""
+    def ask(self, request: HttpRequest, reply: Reply, node: str) -> Waiting | None:
+        """Send a request to the agent of this node.
+
+        ``reply`` is called once, perhaps at once; a waiting request may be abandoned.
+        """
         now = self._schedule.now
         if now < self._down_until:
             reply(DOWN)
             return None
         if now < self._restarted_at + GARBLED_S and "/session/renew/" in request.target:
             session = request.target.rpartition("/")[2]
-            reply(Answer(404, NOT_FOUND_YET.format(session).encode()))
+            reply(HttpAnswer(404, NOT_FOUND_YET.format(session).encode()))
             return None
-        answer = self.model.handle(request, now)
+        answer = self.model.handle(request, now, node)
         if isinstance(answer, Waiting):
             self._replies[answer.number] = reply
             self._settle()
@@ -137,7 +141,7 @@ class Cluster:
     def operator(self, method: str, target: str, body: bytes = b"") -> None:
         """Send an operator's own request, which gets through whenever Consul can answer."""
         if self._schedule.now >= self._down_until and self.model.has_leader:
-            self.model.handle(AgentRequest(method, target, body), self._schedule.now)
+            self.model.handle(HttpRequest(method, target, (), body, sized=True), self._schedule.now)
             self._settle()
 
     def note(self, words: str) -> None:

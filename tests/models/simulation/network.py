@@ -14,9 +14,10 @@ import requests
 from supervisor.adapters.consul.codec import Codec
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import CreateSession, Request, Write
-from supervisor.rehearsal.devagent.messages import AgentRequest as Sent
-from supervisor.rehearsal.devagent.messages import Answer, Waiting
-from tests.models.simulation.cluster import Cluster
+from supervisor.rehearsal.devagent.model import Waiting
+from supervisor.reporting.http_server import HttpAnswer
+from supervisor.reporting.http_server import HttpRequest as Sent
+from tests.models.simulation.cluster import Cluster, Reply
 from tests.models.simulation.disk import CONSUL
 from tests.models.simulation.schedule import Schedule
 
@@ -67,9 +68,9 @@ class Exchange:
 
     def arrive(self, sent: Sent) -> None:
         """Let the request arrive at the servers."""
-        self._waiting = self._network.cluster.ask(sent, self.answered)
+        self._waiting = self._network.ask(sent, self.answered)
 
-    def answered(self, answer: Answer | None) -> None:
+    def answered(self, answer: HttpAnswer | None) -> None:
         """Receive the servers' response; None: the connection broke."""
         self._waiting = None
         self._network.carry_back(self, answer)
@@ -102,8 +103,12 @@ class Network:
         body = prepared.body if isinstance(prepared.body, bytes) else b""
         if isinstance(request, CreateSession) and self._machine.has("altered sessions"):
             body = json.dumps({**json.loads(body), "LockDelay": "0s", "NodeChecks": ["serfHealth"]}).encode()
-        sent = Sent(prepared.method, target, body, node=self._machine.name)
+        sent = Sent(prepared.method, target, (), body, sized=True)
         self._carry(exchange, sent)
+
+    def ask(self, sent: Sent, reply: Reply) -> Waiting | None:
+        """Let a request arrive at the servers, by the agent of this machine."""
+        return self.cluster.ask(sent, reply, self._machine.name)
 
     def hang_up(self) -> None:
         """Break every connection to the agent, which is gone."""
@@ -130,11 +135,11 @@ class Network:
         self._schedule.after(way_s, exchange.arrive, sent)
 
     def _arrive_again(self, sent: Sent) -> None:
-        waiting = self.cluster.ask(sent, lambda answer: None)
+        waiting = self.ask(sent, lambda answer: None)
         if waiting is not None:
             self.cluster.abandon(waiting)
 
-    def carry_back(self, exchange: Exchange, answer: Answer | None) -> None:
+    def carry_back(self, exchange: Exchange, answer: HttpAnswer | None) -> None:
         """Carry the response to the supervisor."""
         if exchange.over or self._is_lost("answers lost"):
             return
@@ -158,7 +163,7 @@ class Network:
         return way_s
 
 
-def _decoded(exchange: Exchange, answer: Answer) -> Outcome:
+def _decoded(exchange: Exchange, answer: HttpAnswer) -> Outcome:
     response = requests.Response()
     response.status_code = answer.status
     response._content = answer.body

@@ -12,6 +12,7 @@ from supervisor.core.settings import SemaphoreSettings
 from supervisor.rehearsal.devagent.kv import Entry
 from supervisor.rehearsal.devagent.sessions import DELETE, StoredSession
 from supervisor.rehearsal.devagent.store import Store
+from supervisor.rehearsal.devagent.txn import Operation, write_alone
 from tests.models.simulation.files import PREFIX
 from tests.models.simulation.holders import LOCK, OfSlots, Pruning, Taking
 from tests.models.simulation.judges import Broken, LoseForEveryAcquire
@@ -31,17 +32,20 @@ class Witnessed:
         self.store = Store("n", 1)
         self.slots = OfSlots(self.store, lambda words: None)
 
+    def operate(self, verb: str, entry: Entry, now: float) -> bool:
+        return write_alone(self.store, Operation(verb, entry), now)
+
     def enroll(self, now: float) -> str:
         """Enroll a contender with a prune delay of 10 s."""
         session = self.store.create_session(StoredSession("", "n", behavior=DELETE, lock_delay_ns=0), now).id
         value = rosters.body({}, 10.0)
-        assert self.store.lock(Entry(f"{PREFIX}/{session}", value, session=session), now)
+        assert self.operate("lock", Entry(f"{PREFIX}/{session}", value, session=session), now)
         self.slots.look(now)
         return session
 
     def write(self, now: float, *holders: str, limit: int = 3, look: bool = True) -> int:
         """Write the record, and return its index."""
-        self.store.set(Entry(LOCK, rosters.encoded(SlotRecord(limit, holders))), now)
+        self.operate("set", Entry(LOCK, rosters.encoded(SlotRecord(limit, holders))), now)
         if look:
             self.slots.look(now)
         return self.slots.index
@@ -98,7 +102,7 @@ def test_a_record_that_is_made_again_prunes_the_holders_that_it_leaves_out() -> 
     seen = Witnessed()
     lives, vanishes, comes = (seen.enroll(0) for _ in range(3))
     seen.write(1, lives, vanishes)
-    seen.store.delete(LOCK, 2)
+    seen.operate("delete", Entry(LOCK), 2)
     seen.slots.look(2)
     seen.ends(vanishes, 3)
     seen.write(9, comes)

@@ -8,8 +8,8 @@
     agent.py     /v1/agent/, /v1/status/leader
     routes.py    which path and method goes where; what is answered before that
 
-A handler takes an ApiRequest and returns an Answer, or an Ask for a read that may have to wait. It raises
-Rejected, ApiReply or NoLeader. This package knows no sockets and no request that waits.
+A handler takes an ApiRequest and returns an HttpAnswer, or an Ask for a read that may have to wait. It raises
+Rejected or ApiReply. This package knows no sockets and no request that waits.
 """
 
 from supervisor.rehearsal.devagent.api.call import Settings

@@ -2,13 +2,13 @@
 
 from supervisor.rehearsal.devagent.api.bodies import Fields, decode
 from supervisor.rehearsal.devagent.api.call import ApiRequest, text
-from supervisor.rehearsal.devagent.messages import Answer
+from supervisor.reporting.http_server import HttpAnswer
 
 VERSION = "1.8.7"  # of the Consul whose behaviour this is
 SERVER_ADDRESS = "127.0.0.1:8300"
 
 
-def this(call: ApiRequest) -> Answer:
+def this(call: ApiRequest) -> HttpAnswer:
     """Return the part of the agent's description of itself that clients read."""
     config = {
         "Datacenter": call.settings.datacenter,
@@ -16,16 +16,16 @@ def this(call: ApiRequest) -> Answer:
         "Server": not call.settings.client_agent,
         "Version": VERSION,
     }
-    stats = {"consul": {"leader_addr": SERVER_ADDRESS if call.has_leader else ""}}
+    stats = {"consul": {"leader_addr": SERVER_ADDRESS}}
     return call.json({"Config": config, "Member": {"Name": call.node, "Addr": "127.0.0.1"}, "Stats": stats})
 
 
-def checks(call: ApiRequest) -> Answer:
+def checks(call: ApiRequest) -> HttpAnswer:
     """Return the checks of the agent itself, of which it has none."""
     return call.json({})
 
 
-def register(call: ApiRequest) -> Answer:
+def register(call: ApiRequest) -> HttpAnswer:
     try:
         given = Fields(decode(call.request.body))
         name, port, tags = given.text("Name"), given.number("Port"), given.items("Tags")
@@ -34,32 +34,32 @@ def register(call: ApiRequest) -> Answer:
     except ValueError as error:
         return text(400, f"Request decode failed: {error}")
     call.store.services[call.node, id_] = {"ID": id_, "Service": name, **facts, "Address": address}
-    return Answer(200)
+    return HttpAnswer(200)
 
 
-def service(call: ApiRequest) -> Answer:
+def service(call: ApiRequest) -> HttpAnswer:
     found = call.store.services.get((call.node, call.rest))
     return text(404, f"unknown service ID: {call.rest}") if found is None else call.json(found)
 
 
-def deregister(call: ApiRequest) -> Answer:
+def deregister(call: ApiRequest) -> HttpAnswer:
     """Remove an instance of a service; an unknown one counts as removed."""
     call.store.services.pop((call.node, call.rest), None)
-    return Answer(200)
+    return HttpAnswer(200)
 
 
-def pass_check(call: ApiRequest) -> Answer:
+def pass_check(call: ApiRequest) -> HttpAnswer:
     """Let the check of an instance pass, which changes nothing, because nothing here names an instance."""
     known = (call.node, call.rest.removeprefix("service:")) in call.store.services
-    return Answer(200) if known else text(500, f'CheckID "{call.rest}" does not have associated TTL')
+    return HttpAnswer(200) if known else text(500, f'CheckID "{call.rest}" does not have associated TTL')
 
 
-def leader(call: ApiRequest) -> Answer:
-    """Return the address of the leading server, blank when no server leads."""
+def leader(call: ApiRequest) -> HttpAnswer:
+    """Return the address of the leading server."""
     call.check_datacenter()
-    return call.json(SERVER_ADDRESS if call.has_leader else "")
+    return call.json(SERVER_ADDRESS)
 
 
-def peers(call: ApiRequest) -> Answer:
+def peers(call: ApiRequest) -> HttpAnswer:
     call.check_datacenter()
     return call.json([SERVER_ADDRESS])

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from supervisor.config.formats.durations import parse_duration
 from supervisor.rehearsal.devagent.api.bodies import UINT64_MAX
-from supervisor.rehearsal.devagent.durations import SECOND_NS, parse_ns
-from supervisor.rehearsal.devagent.messages import AgentRequest, Answer
 from supervisor.rehearsal.devagent.queries import Query
 from supervisor.rehearsal.devagent.store import Store
+from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 
 TEXT = ("Content-Type", "text/plain; charset=utf-8")
 JSON = ("Content-Type", "application/json")
@@ -32,14 +32,10 @@ class Settings:
     client_agent: bool = False  # whether the agent answers as a client agent of its server does
 
 
-class NoLeader(Exception):
-    """The cluster has no leader, so the request is held for a while. Nothing was written."""
-
-
 class ApiReply(Exception):
     """The request has its answer already, because something is wrong with the request."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: HttpAnswer) -> None:
         super().__init__(answer)
         self.answer = answer
 
@@ -57,31 +53,21 @@ class Ask:
 class ApiRequest:
     """A request with everything that its handler needs."""
 
-    request: AgentRequest
+    request: HttpRequest
+    node: str  # whose agent receives it
     store: Store
     settings: Settings
     now: float
-    has_leader: bool
     rest: str  # the path behind the route's
     parameters: Mapping[str, str]
 
-    @property
-    def node(self) -> str:
-        return self.request.node or self.settings.node
-
-    def json(self, value: object, status: int = 200) -> Answer:
-        return Answer(status, as_json(value), (JSON,))
+    def json(self, value: object, status: int = 200) -> HttpAnswer:
+        return HttpAnswer(status, as_json(value), (JSON,))
 
     def check_datacenter(self) -> None:
         """Check that the cluster has the datacenter of the request. Raises ApiReply."""
         if self.parameters.get("dc", "") not in ("", self.settings.datacenter):
             raise ApiReply(refusal(self.settings, "No path to datacenter"))
-
-    def to_server(self) -> None:
-        """Hand the request to a server. Raises ApiReply, NoLeader."""
-        self.check_datacenter()
-        if not self.has_leader:
-            raise NoLeader
 
     def need_rest(self, missing: str) -> None:
         """Check that something follows the route's path. Raises ApiReply."""
@@ -101,15 +87,15 @@ class ApiRequest:
             raise ApiReply(text(400, f"Conflicting flags: {', '.join(names)}"))
 
     def ask(self, query: Query) -> Ask:
-        """Return the read that the parameters describe, handed to a server. Raises ApiReply, NoLeader."""
+        """Return the read that the parameters describe, handed to a server. Raises ApiReply."""
         try:
-            wait_s = parse_ns(self.parameters.get("wait") or "0") / SECOND_NS
+            wait_s = parse_duration(self.parameters.get("wait") or "0s")
         except ValueError:
             raise ApiReply(text(400, "Invalid wait time")) from None
         index = _unsigned(self.parameters.get("index") or "0")
         if index is None:
             raise ApiReply(text(400, "Invalid index"))
-        self.to_server()
+        self.check_datacenter()
         return Ask(query, index, min(wait_s, WAIT_MAX_S) if wait_s > 0 else WAIT_DEFAULT_S)
 
 
@@ -122,11 +108,11 @@ def as_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def text(status: int, words: str, *, close: bool = False) -> Answer:
-    return Answer(status, words.encode(), (TEXT,), close)
+def text(status: int, words: str, *, close: bool = False) -> HttpAnswer:
+    return HttpAnswer(status, words.encode(), (TEXT,), close)
 
 
-def refusal(settings: Settings, words: str) -> Answer:
+def refusal(settings: Settings, words: str) -> HttpAnswer:
     """Return an error of the server; a client agent puts words of its own before the server's."""
     return text(500, f"{HOP}{words}" if settings.client_agent else words)
 

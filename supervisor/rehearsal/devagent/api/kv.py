@@ -2,8 +2,9 @@
 
 from supervisor.rehearsal.devagent.api.call import ApiRequest, Ask, refuse_large
 from supervisor.rehearsal.devagent.kv import Entry
-from supervisor.rehearsal.devagent.messages import Answer
 from supervisor.rehearsal.devagent.queries import of_key, of_names, of_tree
+from supervisor.rehearsal.devagent.txn import Operation, write_alone
+from supervisor.reporting.http_server import HttpAnswer
 
 KEY = "key name"
 
@@ -11,14 +12,14 @@ KEY = "key name"
 def get(call: ApiRequest) -> Ask:
     given = call.parameters
     if "keys" in given:
-        return call.ask(of_names(call.rest, given.get("separator", "")))
+        return call.ask(lambda store: of_names(store, call.rest, given.get("separator", "")))
     if "recurse" in given:
-        return call.ask(of_tree(call.rest))
+        return call.ask(lambda store: of_tree(store, call.rest))
     call.need_rest(KEY)
-    return call.ask(of_key(call.rest, raw="raw" in given))
+    return call.ask(lambda store: of_key(store, call.rest, raw="raw" in given))
 
 
-def put(call: ApiRequest) -> Answer:
+def put(call: ApiRequest) -> HttpAnswer:
     """Write a key: as it is, by check-and-set, or with its lock."""
     call.need_rest(KEY)
     given, body = call.parameters, call.request.body
@@ -26,24 +27,20 @@ def put(call: ApiRequest) -> Answer:
     session = given.get("acquire", given.get("release", ""))
     entry = Entry(call.rest, body, call.number("flags"), session, modify_index=call.number("cas"))
     refuse_large(body)
-    call.to_server()
-    store = call.store
-    if "acquire" in given:
-        return call.json(store.lock(entry, call.now))
-    if "release" in given:
-        return call.json(store.unlock(entry, call.now))
-    return call.json(store.cas(entry, call.now) if "cas" in given else store.set(entry, call.now))
+    verbs = {"acquire": "lock", "release": "unlock", "cas": "cas"}
+    return _written(call, next((verb for name, verb in verbs.items() if name in given), "set"), entry)
 
 
-def delete(call: ApiRequest) -> Answer:
+def delete(call: ApiRequest) -> HttpAnswer:
     """Delete a key, by check-and-set if the request says so, or all keys with a prefix."""
     call.refuse_together("recurse", "cas")
     if "recurse" in call.parameters:
-        call.to_server()
-        return call.json(call.store.delete_tree(call.rest, call.now))
+        return _written(call, "delete-tree", Entry(call.rest))
     call.need_rest(KEY)
-    expected = call.number("cas")
-    call.to_server()
-    if "cas" in call.parameters:
-        return call.json(call.store.delete_cas(call.rest, expected, call.now))
-    return call.json(call.store.delete(call.rest, call.now))
+    verb = "delete-cas" if "cas" in call.parameters else "delete"
+    return _written(call, verb, Entry(call.rest, modify_index=call.number("cas")))
+
+
+def _written(call: ApiRequest, verb: str, entry: Entry) -> HttpAnswer:
+    call.check_datacenter()
+    return call.json(write_alone(call.store, Operation(verb, entry), call.now))

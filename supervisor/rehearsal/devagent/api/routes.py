@@ -7,10 +7,11 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from supervisor.rehearsal.devagent.api import agent, kv, sessions, txn
 from supervisor.rehearsal.devagent.api.call import ApiReply, ApiRequest, Ask, Settings, refusal, text
-from supervisor.rehearsal.devagent.messages import AgentRequest, Answer, Rejected
+from supervisor.rehearsal.devagent.kv import Rejected
 from supervisor.rehearsal.devagent.store import Store
+from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 
-Handler = Callable[[ApiRequest], Answer | Ask]
+Handler = Callable[[ApiRequest], HttpAnswer | Ask]
 
 # Paths, each with the handler of each method. A path that ends with a slash is followed by a key or an id.
 ROUTES: Mapping[str, Mapping[str, Handler]] = {
@@ -36,20 +37,20 @@ NAMESPACE = 'Invalid query parameter: "ns" - Namespaces are a Consul Enterprise 
 
 
 def respond(
-    request: AgentRequest, store: Store, settings: Settings, now: float, has_leader: bool
-) -> Answer | Ask:
-    """Answer a request, or return the read that it asks for. Raises NoLeader, with nothing written."""
+    request: HttpRequest, node: str, store: Store, settings: Settings, now: float
+) -> HttpAnswer | Ask:
+    """Answer a request to the agent of this node, or return the read that it asks for."""
     raw_path, _, query = request.target.partition("?")
     try:
         path = unquote_to_bytes(raw_path).decode()
     except UnicodeDecodeError:
         return text(400, "the embedded agent has only keys in UTF-8")
     if not path.isprintable():
-        return Answer(400)
+        return HttpAnswer(400)
     if posixpath.normpath(path) != path.removesuffix("/"):
         return text(400, "the embedded agent has no paths with an empty segment, . or ..")
     if path == "/v1/kv":
-        return Answer(301, headers=(("Location", request.target.replace("/v1/kv", "/v1/kv/", 1)),))
+        return HttpAnswer(301, headers=(("Location", request.target.replace("/v1/kv", "/v1/kv/", 1)),))
     routes = (each for each in ROUTES if path == each or (each.endswith("/") and path.startswith(each)))
     route = next(routes, None)
     if route is None:
@@ -58,15 +59,13 @@ def respond(
     if handler is None:
         allow = ("Allow", ",".join(("OPTIONS", *ROUTES[route])))
         refused = text(405, f"method {request.method} not allowed")
-        answer = Answer(200) if request.method == "OPTIONS" else refused
+        answer = HttpAnswer(200) if request.method == "OPTIONS" else refused
         return replace(answer, headers=(*answer.headers, allow))
     parameters = dict(reversed(parse_qsl(query, keep_blank_values=True)))  # the first of a name counts
     if parameters.get("ns") and route.startswith(OF_NAMESPACES):
         return text(400, f"Bad request: {NAMESPACE}")
     try:
-        return handler(
-            ApiRequest(request, store, settings, now, has_leader, path.removeprefix(route), parameters)
-        )
+        return handler(ApiRequest(request, node, store, settings, now, path.removeprefix(route), parameters))
     except Rejected as refused:
         return refusal(settings, str(refused))
     except ApiReply as answered:

@@ -4,29 +4,37 @@ from dataclasses import replace
 
 from supervisor.rehearsal.devagent.api.bodies import Fields, decode, text_of
 from supervisor.rehearsal.devagent.api.call import ApiRequest, Ask, Settings, text
-from supervisor.rehearsal.devagent.durations import SECOND_NS, parse_ns
-from supervisor.rehearsal.devagent.messages import Answer, Rejected
+from supervisor.rehearsal.devagent.kv import Rejected
 from supervisor.rehearsal.devagent.queries import of_session, of_sessions, session_shape
-from supervisor.rehearsal.devagent.sessions import DELETE, RELEASE, SERF_HEALTH, TTL_MAX_NS, StoredSession
+from supervisor.rehearsal.devagent.sessions import (
+    DELETE,
+    RELEASE,
+    SECOND_NS,
+    SERF_HEALTH,
+    TTL_MAX_NS,
+    StoredSession,
+    nanoseconds,
+)
+from supervisor.reporting.http_server import HttpAnswer
 
 SESSION = "session"
 
 
-def create(call: ApiRequest) -> Answer:
+def create(call: ApiRequest) -> HttpAnswer:
     """Make a session. Like Consul this ignores a body that comes in chunks."""
     body = call.request.body if call.request.sized else b""
     try:
         wanted = _wanted(Fields(decode(body or b"{}")), call.node)
     except ValueError as error:
         return text(400, f"Request decode failed: {error}")
-    call.to_server()
+    call.check_datacenter()
     session = call.store.create_session(_checked(wanted, call.settings), call.now)
     return call.json({"ID": session.id})
 
 
-def renew(call: ApiRequest) -> Answer:
+def renew(call: ApiRequest) -> HttpAnswer:
     call.need_rest(SESSION)
-    call.to_server()
+    call.check_datacenter()
     session = call.store.sessions.find(call.rest)
     if session is None:
         return text(404, f"Session id '{call.rest}' not found")
@@ -34,26 +42,26 @@ def renew(call: ApiRequest) -> Answer:
     return call.json([session_shape(session)])
 
 
-def destroy(call: ApiRequest) -> Answer:
+def destroy(call: ApiRequest) -> HttpAnswer:
     """End a session; the answer is true also for an unknown one."""
     call.need_rest(SESSION)
-    call.to_server()
+    call.check_datacenter()
     call.store.destroy_session(call.rest, call.now)
     return call.json(True)
 
 
 def info(call: ApiRequest) -> Ask:
     call.need_rest(SESSION)
-    return call.ask(of_session(call.rest))
+    return call.ask(lambda store: of_session(store, call.rest))
 
 
 def listed(call: ApiRequest) -> Ask:
-    return call.ask(of_sessions())
+    return call.ask(of_sessions)
 
 
 def of_node(call: ApiRequest) -> Ask:
     call.need_rest("node name")
-    return call.ask(of_sessions(call.rest))
+    return call.ask(lambda store: of_sessions(store, call.rest))
 
 
 def _wanted(fields: Fields, node: str) -> StoredSession:
@@ -64,7 +72,7 @@ def _wanted(fields: Fields, node: str) -> StoredSession:
         node=fields.text("Node", node),
         name=fields.text("Name"),
         ttl=fields.text("TTL"),
-        lock_delay_ns=parse_ns(fields.text("LockDelay", "15s")),
+        lock_delay_ns=nanoseconds(fields.text("LockDelay", "15s")),
         behavior=fields.text("Behavior") or RELEASE,
         node_checks=tuple(checks) if "nodechecks" in fields.names else (SERF_HEALTH,),
         service_checks=tuple(Fields(check).text("ID") for check in fields.items("ServiceChecks")),
@@ -80,7 +88,7 @@ def _checked(wanted: StoredSession, settings: Settings) -> StoredSession:
     if not wanted.ttl:
         return wanted
     try:
-        ttl_ns = parse_ns(wanted.ttl)
+        ttl_ns = nanoseconds(wanted.ttl)
     except ValueError as error:
         raise Rejected(f"Session TTL '{wanted.ttl}' invalid: {error}") from None
     if ttl_ns != 0 and not settings.session_ttl_min_s * SECOND_NS <= ttl_ns <= TTL_MAX_NS:

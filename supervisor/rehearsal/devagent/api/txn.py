@@ -8,16 +8,16 @@ from supervisor.rehearsal.devagent import txn
 from supervisor.rehearsal.devagent.api.bodies import Fields, decode
 from supervisor.rehearsal.devagent.api.call import LEADER, ApiRequest, refuse_large, text
 from supervisor.rehearsal.devagent.kv import Entry
-from supervisor.rehearsal.devagent.messages import Answer
 from supervisor.rehearsal.devagent.queries import entry_shape
 from supervisor.rehearsal.devagent.txn import OPERATIONS_MAX, VERBS, Operation
+from supervisor.reporting.http_server import HttpAnswer
 
 # What an answer shows besides when all operations only read.
 READ = {"Index": 0, "LastContact": 0, "KnownLeader": True, "ConsistencyLevel": ""}
 FIELDS = {"verb", "key", "value", "flags", "index", "session", "namespace"}
 
 
-def transaction(call: ApiRequest) -> Answer:
+def transaction(call: ApiRequest) -> HttpAnswer:
     """Carry out a transaction; the answer is 409 when the server refused it."""
     refuse_large(call.request.body)
     try:
@@ -27,7 +27,7 @@ def transaction(call: ApiRequest) -> Answer:
     if len(operations) > OPERATIONS_MAX:
         words = f"Transaction contains too many operations ({len(operations)} > {OPERATIONS_MAX})"
         return text(413, words)
-    call.to_server()
+    call.check_datacenter()
     outcome = txn.run(call.store, operations, call.now)
     results = [{"KV": entry_shape(entry)} for entry in outcome.results]
     errors = [{"OpIndex": position, "What": what} for position, what in outcome.errors]
