@@ -18,7 +18,7 @@ from tests.support.consul import Agent
 _SERVICE = (
     '^200 .*"Service": "web", "Tags": \\["a"\\], "Meta": {"managed-by": "m"}, "Port": 80, "Address": ""'
 )
-# Words that differ on purpose: (a match for the model's response, a match for the real one). See NOT_CONSUL.
+# Words that differ on purpose, as docs/drill.md lists: (a match for the model's response, one for the real).
 DIFFERENCES = (
     ("^400 .*Request decode failed: ", "^400 .*Request decode failed: "),
     ("^400 .*Failed to parse body: ", "^400 .*Failed to parse body: "),
