@@ -26,7 +26,7 @@ def lock_settings(
     key: str,
     limit: int | None,
     argv: Sequence[str],
-    times: Mapping[str, str | None],
+    times: Mapping[str, float | None],
     stop_timeout_s: float,
     environ: Mapping[str, str],
     hostname: str,
@@ -35,12 +35,12 @@ def lock_settings(
 
     key: the key, or the prefix of a semaphore.
     limit: how many may hold a slot of the semaphore. None: it is a key.
-    times: ``ttl`` and ``lock_delay`` of the session, such as 10s. None: the default of a file.
+    times: ``ttl`` and ``lock_delay`` of the session, in seconds. None: the default of a file.
     stop_timeout_s: the time between TERM and KILL after a loss.
     """
     section, names = ("elections", "key") if limit is None else ("semaphores", "prefix")
     session = {"name": f"{SESSION_NAMES}{key}"}
-    session |= {name: text for name, text in times.items() if text is not None}
+    session |= {name: f"{length_s:.3f}s" for name, length_s in times.items() if length_s is not None}
     given: dict[str, Any] = {names: key, "session": session}
     data: dict[str, Any] = {"elections": {}, "semaphores": {}}
     data[section][key] = given if limit is None else {**given, "limit": limit}

@@ -31,7 +31,10 @@ class Argument(NamedTuple):
 
 
 Arguments = Mapping[str, str | dict[str, Any]]
-"""The help of each argument, or its details, by its name and the placeholder of its value: ``--port N``."""
+"""The help of each argument, or its details, by its spelling: ``[NAME]``, ``--quiet``, ``--port N=8500``.
+
+An optional argument stands in brackets, and a default behind the placeholder of the value.
+"""
 
 
 class OneOf(NamedTuple):
@@ -58,33 +61,47 @@ class CommandSpec:
 def parsed(arguments: Arguments) -> Iterator[Argument]:
     """Yield each argument. A duration is parsed as ``option_s``, and an option without a value is a flag."""
     for spelled, given in arguments.items():
-        name, _, metavar = spelled.rpartition(" ")
+        left, has_default, default = spelled.strip("[]").partition("=")
+        name, _, metavar = left.rpartition(" ")
         details = {"help": given} if isinstance(given, str) else given
-        if spelled.startswith("--") and not name:
-            yield Argument(spelled, {"action": "store_true", **details})
+        if left.startswith("--") and not name:
+            yield Argument(left, {"action": "store_true", **details})
             continue
-        usual: dict[str, Any] = {"metavar": metavar, "type": _TYPES.get(metavar, str)}
+        usual: dict[str, Any] = {"metavar": metavar, "type": _TYPES.get(left) or _TYPES.get(metavar, str)}
+        usual |= {"default": default} if has_default else {}
+        usual |= {"nargs": "?"} if spelled.startswith("[") else {}
         if metavar == "DURATION":
             usual["dest"] = f"{name.removeprefix('--').replace('-', '_')}_s"
         yield Argument(name or metavar.lower(), {**usual, **details})
 
 
-def _details(help: str, type: Callable[[str], Any] | None = None, **more: Any) -> dict[str, Any]:
-    """Return the details of an argument. ``type``: None: that of its placeholder, or else text."""
-    return {"help": help, **({} if type is None else {"type": type}), **more}
-
-
+# By the placeholder of the value, where the option before it has no other.
 _TYPES: dict[str, Callable[[str], Any]] = {
+    "CHECKS": values.checks,
     "DURATION": values.duration_s,
     "ID": values.session,
     "KEY": values.key,
+    "N": values.limit,
     "NAME": values.name,
     "NODE": values.node,
     "PATH": Path,
+    "TEXT": values.note,
+    "--every DURATION": values.every_s,
+    "--lock-delay DURATION": values.lock_delay_s,
+    "--lock-index N": values.index,
+    "--node NAME": values.node,
+    "--port N": values.port,
+    "--probe-interval DURATION": values.probe_interval_s,
+    "--socket PATH": values.socket,
+    "--speed N": values.speed,
+    "--suspicion-mult N": values.suspicion_mult,
+    "--timeout DURATION": values.timeout_s,
+    "--ttl DURATION": values.ttl_s,
+    "--wait DURATION": values.wait_s,
 }
 
 _PATH = "configuration: a file or a directory"
-_CONFIG = {"--config PATH": _details("configuration (default: %(default)s)", default=DEFAULT_CONFIG)}
+_CONFIG = {f"--config PATH={DEFAULT_CONFIG}": "configuration (default: %(default)s)"}
 _CONFIG_OR_NONE = {
     "--config PATH": f"configuration (default: {DEFAULT_CONFIG}; with --key none, and the CONSUL_ variables "
     "say how to reach Consul)"
@@ -93,22 +110,19 @@ _KEY = {"--key KEY": "a key in Consul, without any configuration"}
 _JSON = {"--json": "print one JSON document"}
 _ITEM = "an election or semaphore of the daemon"
 _CONFIGURED = "an election or semaphore of the configuration"
-_NAME_OR_ALL = OneOf(
-    {"NAME": _details(_ITEM, nargs="?"), "--all": "all elections and semaphores of the daemon"}, required=True
-)
+_NAME_OR_ALL = OneOf({"[NAME]": _ITEM, "--all": "all elections and semaphores of the daemon"}, required=True)
 _SOCKET: Arguments = {
-    "--socket PATH": _details("the daemon's control socket", values.socket),
+    "--socket PATH": "the daemon's control socket",
     "--config PATH": "without --socket: the configuration that names the control_socket (default: "
     f"{DEFAULT_CONFIG}, if it can be read)",
 }
 _QUIET = {"--quiet": "print nothing when the command is done, for scripts"}
 _ORDER: Arguments = {
-    "--reason TEXT": _details(
-        "why: one line of at most 200 characters, for the log, status, events and the hooks of a step-down",
-        values.note,
-        default="",
-        dest="note",
-    ),
+    "--reason TEXT=": {
+        "help": "why: one line of at most 200 characters, for the log, status, events and the hooks of a "
+        "step-down",
+        "dest": "note",
+    },
     **_QUIET,
     **_SOCKET,
 }
@@ -126,11 +140,11 @@ _ASKS_DAEMON = {
 }
 _ASKS_FOR_ITEM = {USAGE: "wrong usage, or the daemon has no such election or semaphore", **_ASKS_DAEMON}
 _PAUSE_FOR = {
-    "--for DURATION": _details(
-        "end the pause by itself after this long, 720h at most (default: until an operator ends it)",
-        values.pause_s,
-        dest="pause_s",
-    )
+    "--for DURATION": {
+        "help": "end the pause by itself after this long, 720h at most (default: until an operator ends it)",
+        "type": values.pause_s,
+        "dest": "pause_s",
+    }
 }
 _EVERYWHERE = {
     "--everywhere": "on all nodes, by an order in Consul: needs the section fleet and the right to write "
@@ -168,11 +182,12 @@ COMMANDS = {
             "cannot be read; with --connect: Consul's answers show a fault, such as a missing right",
         },
         {
-            "paths PATH": _details(
-                f"{_PATH}. Several PATHs are checked one by one, without figures, and only --here and "
-                "--quiet may be given with them. To check files that belong together, give their directory",
-                nargs="+",
-            ),
+            "paths PATH": {
+                "help": f"{_PATH}. Several PATHs are checked one by one, without figures, and only --here "
+                "and --quiet may be given with them. To check files that belong together, give their "
+                "directory",
+                "nargs": "+",
+            },
             "--connect": "also ask Consul about its leader, its agent and the token's rights; this changes "
             "nothing",
             "--here": "check for this machine and the user who runs this: a hook that cannot start "
@@ -192,18 +207,14 @@ COMMANDS = {
         },
         {
             "PATH": _PATH,
-            "--node NAME": _details(
-                "the agent's node, as Consul names it (default: the agent is asked, which needs the right to "
-                "read it)",
-                values.node,
-            ),
-            "--for PURPOSE": _details(
-                "daemon: run; observer: members, leader, wait, sessions, status --cluster and "
+            "--node NAME": "the agent's node, as Consul names it (default: the agent is asked, which needs "
+            "the right to read it)",
+            "--for PURPOSE=daemon": {
+                "help": "daemon: run; observer: members, leader, wait, sessions, status --cluster and "
                 "verify; operator: these, and sessions destroy, limit, drain (default: %(default)s)",
-                dest="purpose",
-                choices=["daemon", "operator", "observer"],
-                default="daemon",
-            ),
+                "dest": "purpose",
+                "choices": ["daemon", "operator", "observer"],
+            },
         },
     ),
     "plan": CommandSpec(
@@ -221,39 +232,26 @@ COMMANDS = {
             "--failover-usually DURATION": "the same as it usually is, because Consul's gossip notices "
             "the crash. The block then has the check "
             "serfHealth",
-            "--on-lose DURATION": _details(
-                "how long everything may take that ends after a loss: the figure lose_time of check, which "
-                "is timeout + kill_after of each hook of on_lose and on_lose_failure, stop_timeout of run, "
-                "and the longest kill_after of on_acquire",
-                required=True,
-            ),
+            "--on-lose DURATION": {
+                "help": "how long everything may take that ends after a loss: the figure lose_time of check, "
+                "which is timeout + kill_after of each hook of on_lose and on_lose_failure, stop_timeout of "
+                "run, and the longest kill_after of on_acquire",
+                "required": True,
+            },
             "--silence DURATION": "how long Consul may be silent, or this node be cut off from it, without a "
             "loss: the figures silence and cut off of check (default: half a second more than "
             "--leader-change of silence, below which check warns; any cut off)",
-            "--leader-change DURATION": _details(
-                "consul.leader_change of the file (default: 14s, which is right for the default "
-                "raft_multiplier)",
-                default=14.0,
-            ),
-            "--probe-interval DURATION": _details(
-                "gossip_lan.probe_interval of every agent and server of Consul (default: 1s)",
-                values.probe_interval_s,
-                default=1.0,
-            ),
-            "--suspicion-mult N": _details(
-                "gossip_lan.suspicion_mult of every agent and server of Consul (default: 4)",
-                values.suspicion_mult,
-                default=4,
-            ),
+            "--leader-change DURATION=14s": "consul.leader_change of the file (default: %(default)s, which "
+            "is right for the default raft_multiplier)",
+            "--probe-interval DURATION=1s": "gossip_lan.probe_interval of every agent and server of Consul "
+            "(default: %(default)s)",
+            "--suspicion-mult N=4": "gossip_lan.suspicion_mult of every agent and server of Consul "
+            "(default: %(default)s)",
             "--watchdog DURATION": "watchdog.timeout of the file (default: there is none)",
             "--fence DURATION": "how long the command of fence takes to switch a machine off. The block then "
             "counts on fence: {exclusive: true} (default: there is no fence)",
-            "--checks CHECKS": _details(
-                "node_checks of the session, such as serfHealth; several are separated by commas",
-                values.checks,
-                default=(),
-                dest="node_checks",
-            ),
+            "--checks CHECKS": "node_checks of the session, such as serfHealth; several are separated by "
+            "commas",
         },
     ),
     "test-hook": CommandSpec(
@@ -297,37 +295,29 @@ COMMANDS = {
             NOT_FOUND: "there is no such program",
         },
         {
-            "-n N": _details(
-                "a semaphore: at most N may hold a slot below the prefix KEY", values.limit, dest="limit"
-            ),
-            "--wait DURATION": _details(
-                "how long to wait for the lock, a day at most; 0: try once (default: no limit)", values.wait_s
-            ),
-            "--every DURATION": _details(
-                "run COMMAND at most once in this time on all machines together, whatever their clocks say; "
-                "--wait is then at least 1s",
-                values.every_s,
-            ),
-            "--ttl DURATION": _details("the TTL of the session (default: 10s)", values.ttl, dest="ttl"),
-            "--lock-delay DURATION": _details(
-                "how long the lock stays closed to others after a loss; the command must end in that time "
-                "(default: 30s)",
-                values.lock_delay,
-                dest="lock_delay",
-            ),
-            "--on-lost SIGNAL": _details(
-                "TERM: a loss of the lock ends the command by TERM, and by KILL after 5 s; KILL: by KILL at "
-                "once (default: %(default)s)",
-                choices=["TERM", "KILL"],
-                default="TERM",
-            ),
+            "-n N": {
+                "help": "a semaphore: at most N may hold a slot below the prefix KEY",
+                "dest": "limit",
+            },
+            "--wait DURATION": "how long to wait for the lock, a day at most; 0: try once (default: no "
+            "limit)",
+            "--every DURATION": "run COMMAND at most once in this time on all machines together, whatever "
+            "their clocks say; --wait is then at least 1s",
+            "--ttl DURATION": "the TTL of the session (default: 10s)",
+            "--lock-delay DURATION": "how long the lock stays closed to others after a loss; the command "
+            "must end in that time (default: 30s)",
+            "--on-lost SIGNAL=TERM": {
+                "help": "TERM: a loss of the lock ends the command by TERM, and by KILL after 5 s; KILL: by "
+                "KILL at once (default: %(default)s)",
+                "choices": ["TERM", "KILL"],
+            },
             "--verbose": "print to standard error what happens to the lock",
             "KEY": "a key in Consul; `consul lock P` has the key P/.lock. With -n: a prefix",
-            "argv COMMAND": _details(
-                "the command and its arguments, behind --; it has our standard streams, terminal and "
+            "argv COMMAND": {
+                "help": "the command and its arguments, behind --; it has our standard streams, terminal and "
                 "environment",
-                nargs="+",
-            ),
+                "nargs": "+",
+            },
         },
     ),
     "leader": CommandSpec(
@@ -340,7 +330,7 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such election",
             **_ASKS_CONSUL,
         },
-        OneOf({"NAME": _details("an election of the configuration", nargs="?"), **_KEY}, required=True),
+        OneOf({"[NAME]": "an election of the configuration", **_KEY}, required=True),
         {
             "--json": "print one JSON document with value, session, node, TTL, lock-delay and fencing token",
             **_CONFIG_OR_NONE,
@@ -371,7 +361,7 @@ COMMANDS = {
         },
         {
             "NAME": "an election of the configuration",
-            "--limit N": _details("print only the newest N tenures", values.limit),
+            "--limit N": "print only the newest N tenures",
             **_JSON,
             **_CONFIG,
         },
@@ -386,12 +376,11 @@ COMMANDS = {
             **_ASKS_CONSUL,
         },
         {
-            "destroy": _details(
-                "end the session ID; first print what it holds, and when a rival may take it",
-                choices=["destroy"],
-                nargs="?",
-            ),
-            "session ID": _details("the session to destroy", nargs="?"),
+            "[destroy]": {
+                "help": "end the session ID; first print what it holds, and when a rival may take it",
+                "choices": ["destroy"],
+            },
+            "[session ID]": "the session to destroy",
             "--orphans": "only sessions without a part in any item, whose node has another session of this "
             "name: one with a part, or a newer one",
             **_JSON,
@@ -412,20 +401,16 @@ COMMANDS = {
         },
         {
             "NAME": f"{_CONFIGURED}; with --for holding, of the daemon",
-            "--for STATE": _details(
-                "holding: this node holds it, and on_acquire has finished; leader: a node holds the key of "
-                "the election; candidate: a node waits for it; free: nobody holds the key, or a slot of the "
-                "semaphore is not taken",
-                dest="state",
-                choices=["holding", "leader", "candidate", "free"],
-                required=True,
-            ),
-            "--timeout DURATION": _details(
-                "how long to wait, a day at most; 0s: look once (default: %(default)s)",
-                values.timeout_s,
-                default="60s",
-            ),
-            "--socket PATH": _details("with --for holding: the daemon's control socket", values.socket),
+            "--for STATE": {
+                "help": "holding: this node holds it, and on_acquire has finished; leader: a node holds the "
+                "key of the election; candidate: a node waits for it; free: nobody holds the key, or a slot "
+                "of the semaphore is not taken",
+                "dest": "state",
+                "choices": ["holding", "leader", "candidate", "free"],
+                "required": True,
+            },
+            "--timeout DURATION=60s": "how long to wait, a day at most; 0s: look once (default: %(default)s)",
+            "--socket PATH": "with --for holding: the daemon's control socket",
             "--config PATH": f"configuration (default: {DEFAULT_CONFIG})",
         },
     ),
@@ -440,15 +425,12 @@ COMMANDS = {
             USAGE: "wrong usage, or the configuration has no such election or semaphore",
             CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
         },
-        OneOf({"NAME": _details(_CONFIGURED, nargs="?"), **_KEY}, required=True),
+        OneOf({"[NAME]": _CONFIGURED, **_KEY}, required=True),
         {
-            "--session ID": _details("CONSUL_SUPERVISOR_SESSION of a hook", required=True),
-            "--lock-index N": _details(
-                "CONSUL_SUPERVISOR_LOCK_INDEX of a hook: the answer is also no if the session has locked the "
-                "key again. A plain PUT on the key sets the index to 0 in Consul; then the session alone "
-                "decides",
-                values.index,
-            ),
+            "--session ID": {"help": "CONSUL_SUPERVISOR_SESSION of a hook", "required": True},
+            "--lock-index N": "CONSUL_SUPERVISOR_LOCK_INDEX of a hook: the answer is also no if the session "
+            "has locked the key again. A plain PUT on the key sets the index to 0 in Consul; then the "
+            "session alone decides",
             **_CONFIG_OR_NONE,
         },
     ),
@@ -464,7 +446,7 @@ COMMANDS = {
         },
         {
             "NAME": "a semaphore of the configuration",
-            "limit N": _details("how many nodes may hold a slot; a lower limit evicts nobody", values.limit),
+            "limit N": "how many nodes may hold a slot; a lower limit evicts nobody",
             "--quiet": "print nothing when the limit is written, for scripts",
             **_CONFIG,
         },
@@ -481,7 +463,7 @@ COMMANDS = {
             CONFIGURATION: f"{_NO_PLACE}; with --cluster: {_ASKS_CONSUL[CONFIGURATION]}",
         },
         {
-            "NAME": _details("show only this election or semaphore", nargs="?"),
+            "[NAME]": "show only this election or semaphore",
             "--cluster": "show the members of each election and semaphore of the configuration, by Consul "
             "and without the daemon",
         },
@@ -503,7 +485,7 @@ COMMANDS = {
             DONE: "the events were printed; those of a daemon that does not run come from its state_dir",
         },
         {
-            "NAME": _details("only events of this election or semaphore", nargs="?"),
+            "[NAME]": "only events of this election or semaphore",
             "--since DURATION": "only events of the last DURATION, such as 1h30m",
             "--json": "print one JSON document",
             **_SOCKET,
@@ -581,18 +563,17 @@ COMMANDS = {
         },
         OneOf(
             {
-                "NAME": _details(_ITEM, nargs="?"),
+                "[NAME]": _ITEM,
                 "--all": "all elections and semaphores that this node holds, at the same time",
             },
             required=True,
         ),
         {
-            "--for DURATION": _details(
-                "do not contend for this long afterwards, a day at most (default: %(default)s)",
-                values.rest_s,
-                default="60s",
-                dest="rest_s",
-            ),
+            "--for DURATION=60s": {
+                "help": "do not contend for this long afterwards, a day at most (default: %(default)s)",
+                "type": values.rest_s,
+                "dest": "rest_s",
+            },
             "--to NODE": "hand over to this waiting node: its node name in Consul, or the id of its session. "
             "The others leave the key to it for 10 s. For elections only, and not with --all; the token "
             "needs the right to read sessions",
@@ -627,11 +608,8 @@ COMMANDS = {
             **_ASKS_DAEMON,
         },
         {
-            "--wait DURATION": _details(
-                "return once this node is healthy and waits or holds everywhere, a day at most; also wait "
-                "for a daemon that is not up yet",
-                values.timeout_s,
-            ),
+            "--wait DURATION": "return once this node is healthy and waits or holds everywhere, a day at "
+            "most; also wait for a daemon that is not up yet",
             **_ORDER,
         },
     ),
@@ -659,23 +637,19 @@ COMMANDS = {
         },
         {
             "PATH": _PATH,
-            "names NAME": _details(
-                f"{_CONFIGURED} (default: all of them, but of each for_each only one)", nargs="*"
-            ),
+            "names NAME": {
+                "help": f"{_CONFIGURED} (default: all of them, but of each for_each only one)",
+                "nargs": "*",
+            },
             "--all": "every item of each for_each, one after the other",
-            "--hooks KIND": _details(
-                "recorders: hooks only record that they ran; real: the commands of the file run on this "
-                "machine, with their users, folders and times (default: %(default)s)",
-                choices=["recorders", "real"],
-                default="recorders",
-            ),
-            "--speed N": _details(
-                "divide ttl, lock_delay or prune_delay, acquire_delay and rejoin_delay by N, and with "
-                "recorders the times of hooks, but leave the lease 3 s of room; 1: divide nothing (default: "
-                "10)",
-                values.speed,
-                default=10.0,
-            ),
+            "--hooks KIND=recorders": {
+                "help": "recorders: hooks only record that they ran; real: the commands of the file run on "
+                "this machine, with their users, folders and times (default: %(default)s)",
+                "choices": ["recorders", "real"],
+            },
+            "--speed N=10": "divide ttl, lock_delay or prune_delay, acquire_delay and rejoin_delay by N, and "
+            "with recorders the times of hooks, but leave the lease 3 s of room; 1: divide nothing (default: "
+            "%(default)s)",
             **_JSON,
         },
     ),
@@ -691,13 +665,9 @@ COMMANDS = {
         "local_commands:dev_agent",
         {DONE: "stopped by a signal", NEGATIVE: "it cannot listen on this port"},
         {
-            "--port N": _details(
-                "the port on 127.0.0.1; 0: any free one (default: %(default)s)", values.port, default=8500
-            ),
-            "--session-ttl-min DURATION": _details(
-                "the shortest TTL that the agent allows (default: %(default)s; a real Consul's is 10s)",
-                default="1s",
-            ),
+            "--port N=8500": "the port on 127.0.0.1; 0: any free one (default: %(default)s)",
+            "--session-ttl-min DURATION=1s": "the shortest TTL that the agent allows (default: %(default)s; "
+            "a real Consul's is 10s)",
             "--client-agent": "answer as a client agent does, which most machines run: an error of its "
             "servers begins with 'rpc error making call: '",
         },
@@ -720,7 +690,7 @@ COMMANDS = {
         "help step-down",
         "local_commands:help",
         {DONE: "the help was printed"},
-        {"topic COMMAND": _details("the command (default: all commands)", nargs="?")},
+        {"[topic COMMAND]": "the command (default: all commands)"},
     ),
     "version": CommandSpec(
         "print the version", "version", "local_commands:version", {DONE: "the version was printed"}

@@ -16,7 +16,7 @@ def plan(options: argparse.Namespace) -> int:
     from supervisor.commands.check.relied_on import DEFAULT_GOSSIP, SERF_HEALTH, Gossip
 
     gossip = Gossip(options.probe_interval_s, options.suspicion_mult)
-    usually_s, change_s, checks = options.failover_usually_s, options.leader_change_s, options.node_checks
+    usually_s, change_s, checks = options.failover_usually_s, options.leader_change_s, options.checks or ()
     if options.failover_s is None and usually_s is None:
         return fail(USAGE, f"cannot plan without a wish for the failover: give {FAILOVER} or {USUALLY}")
     if usually_s is not None and SERF_HEALTH not in checks:

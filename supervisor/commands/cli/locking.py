@@ -58,7 +58,7 @@ def _lock(options: argparse.Namespace) -> int:
         key=options.key,
         limit=options.limit,
         argv=options.argv,
-        times={"ttl": options.ttl, "lock_delay": options.lock_delay},
+        times={"ttl": options.ttl_s, "lock_delay": options.lock_delay_s},
         stop_timeout_s=0.0 if kills else STOP_TIMEOUT_S,
         environ=os.environ,
         hostname=hostname,
