@@ -1,13 +1,12 @@
 """The demo: an election with its failover and a semaphore, as the hooks of three supervisors report them.
 
 Everything is real except Consul: the embedded agent allows lock-delays and TTLs that are short enough to
-watch. The hooks are commands that write to a FIFO, and one webhook. A chapter ends when they have reported
-it, and nothing here happens after a fixed time.
+watch. The hooks are webhooks to this process. A chapter ends when they have reported it, and nothing here
+happens after a fixed time.
 """
 
 import asyncio
 import json
-import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -22,29 +21,20 @@ from supervisor.reporting.http_server import HttpAnswer, HttpRequest, HttpServer
 
 EVENT_S = 60.0  # the longest wait for one event; a failover takes six seconds on an idle machine
 STOP_S = 5.0  # the longest wait for a supervisor to end by itself
-REPORT_BYTES_MAX = 4096  # one write, which a FIFO keeps in one piece
-# One line for each event of a hook; Demo._report reads the fields in this order.
-REPORT = (
-    'echo "{node}|$CONSUL_SUPERVISOR_EVENT|$CONSUL_SUPERVISOR_REASON|$CONSUL_SUPERVISOR_FENCING_TOKEN'
-    '|$CONSUL_SUPERVISOR_LEADER|$CONSUL_SUPERVISOR_HOLDERS" >"$DEMO_FIFO"'
-)
 _HOOKS = """\
     value: "{node}"
     on_acquire:
-      - {{shell: '{report}', kill_after: 100ms}}
+      - {{webhook: "{hooks}/{node}"}}
     on_lose:
-      - {{shell: '{report}', timeout: 500ms, kill_after: 100ms}}
+      - {{webhook: "{hooks}/{node}", timeout: 1s}}
     on_change:
-      - {{shell: '{report}'}}
+      - {{webhook: "{hooks}/{node}"}}
 """
 _ELECTION = """\
 consul: {{address: "{agent}"}}
 elections:
   demo:
     session: {{ttl: 1s, lock_delay: 4s}}
-"""
-_WEBHOOK = """\
-      - {{webhook: "{webhook}"}}
 """
 _SEMAPHORE = """\
 consul: {{address: "{agent}"}}
@@ -67,7 +57,7 @@ class Act:
     does: tuple[str, str]  # the verb for one holder or none, and for several
 
 
-ELECTION = Act(_ELECTION + _HOOKS + _WEBHOOK, "I lead", "leading", "the key is released", ("leads", "lead"))
+ELECTION = Act(_ELECTION + _HOOKS, "I lead", "leading", "the key is released", ("leads", "lead"))
 SEMAPHORE = Act(
     _SEMAPHORE + _HOOKS, "I may rebuild", "rebuilding", "the slot is given back", ("rebuilds", "rebuild")
 )
@@ -99,39 +89,31 @@ class Demo:
         self, folder: Path, say: Callable[[str], None], *, colours: bool, environ: Mapping[str, str]
     ) -> None:
         self._folder, self._say, self._colours = folder, say, colours
-        self._fifo_path, self._fifo = folder / "hooks", -1
         self._began_at = time.monotonic()
-        self._supervisors = Supervisors(folder, {**environ, "DEMO_FIFO": str(self._fifo_path)})
+        self._supervisors = Supervisors(folder, environ)
         self._agent = DevAgent()
-        self._receiver = HttpServer(self._webhook)
+        self._receiver = HttpServer(self._report)
         self._urls: dict[str, str] = {}
         self._act = ELECTION
         self._holding: frozenset[str] = frozenset()  # by on_acquire and on_lose
-        # The holders that on_change of each node has named, and the webhook under ``webhook``.
-        self._observed: dict[str, frozenset[str]] = {}
+        self._observed: dict[str, frozenset[str]] = {}  # the holders that on_change of each node has named
 
     async def open(self) -> None:
         self._urls["agent"] = f"http://{ADDRESS}:{await self._agent.server.listen(ADDRESS, 0)}"
-        self._urls["webhook"] = f"http://{ADDRESS}:{await self._receiver.listen(ADDRESS, 0)}/leader"
-        os.mkfifo(self._fifo_path, 0o600)
-        self._fifo = os.open(self._fifo_path, os.O_RDWR | os.O_NONBLOCK)
-        asyncio.get_running_loop().add_reader(self._fifo, self._read_reports)
+        self._urls["hooks"] = f"http://{ADDRESS}:{await self._receiver.listen(ADDRESS, 0)}"
 
     async def close(self) -> None:
         self._supervisors.close()
-        if self._fifo >= 0:
-            asyncio.get_running_loop().remove_reader(self._fifo)
-            os.close(self._fifo)
         await self._receiver.close()
         await self._agent.close()
 
     async def election(self) -> None:
         self._begin(ELECTION, "An election")
         self._line("agent", f"an in-memory Consul agent listens on {self._urls['agent']}")
+        self._line("demo", f"receives the hooks, which are webhooks, on {self._urls['hooks']}")
         for node in NODES:
             self._start(node)
         await self._settled("an election", NODES, 1)
-        await self._until("a webhook", lambda: self._observed.get("webhook") == self._holding)
 
         (crashed,) = self._holding
         self._chapter(f"A crash: {crashed} is killed with -9")
@@ -196,7 +178,7 @@ class Demo:
 
     def _start(self, node: str) -> None:
         config = self._folder / f"{node}.yaml"
-        config.write_text(self._act.template.format(**self._urls, node=node, report=REPORT.format(node=node)))
+        config.write_text(self._act.template.format(**self._urls, node=node))
         own = str(self._folder / f"{node}.state")
         variables = {"STATE_DIRECTORY": own, "RUNTIME_DIRECTORY": own}
         self._supervisors.start(node, "supervisor", "run", str(config), **variables)
@@ -214,10 +196,7 @@ class Demo:
             observed = all(self._observed.get(name) == self._holding for name in names)
             return observed and len(self._holding) == count and self._holding <= names
 
-        await self._until(event, is_settled)
-
-    async def _until(self, event: str, happened: Callable[[], bool]) -> None:
-        if not await until(happened, EVENT_S):
+        if not await until(is_settled, EVENT_S):
             why = f"{event} did not happen within {EVENT_S:g} s"
             raise self._failed(why, self._supervisors.running)
 
@@ -225,33 +204,22 @@ class Demo:
         logs = [f"  {node}: {line}" for node in nodes for line in self._supervisors.log(node)[-5:]]
         return NotPossible("\n".join([f"cannot finish the demo: {why}:", *logs]))
 
-    def _read_reports(self) -> None:
-        for line in os.read(self._fifo, 16 * REPORT_BYTES_MAX).decode().splitlines():
-            self._report(*line.split("|", 5))
-
-    def _report(self, node: str, event: str, reason: str, token: str, leader: str, holders: str) -> None:
-        """Print the report of a hook. ``leader``: of an election; ``holders``: of a semaphore, as JSON."""
-        act = self._act
-        if event == "acquire":
+    async def _report(self, request: HttpRequest) -> HttpAnswer:
+        """Print what a hook is told."""
+        act, node, told = self._act, request.target.removeprefix("/"), json.loads(request.body)
+        if told["event"] == "acquire":
             self._holding |= {node}
-            self._line(node, f"on_acquire  {act.may}, fencing token {token}", "1;32")
-        elif event == "lose":
+            self._line(node, f"on_acquire  {act.may}, fencing token {told['fencing_token']}", "1;32")
+        elif told["event"] == "lose":
             self._holding -= {node}
-            text = f"on_lose     I stop {act.stops} ({reason}); only then {act.gives_back}"
+            text = f"on_lose     I stop {act.stops} ({told['reason']}); only then {act.gives_back}"
             self._line(node, text, "1;33")
         else:
-            values = (each["value"]["Value"] for each in json.loads(holders)) if holders else (leader,)
-            names = self._observed[node] = frozenset(values) - {""}
+            holders = told.get("holders")  # of a semaphore; an election has its leader
+            values = [told["leader"]] if holders is None else [each["value"]["Value"] for each in holders]
+            names = self._observed[node] = frozenset(filter(None, values))
             who = " and ".join(sorted(names)) or "nobody"
             self._line(node, f"on_change   {who} {act.does[len(names) > 1]}", "36")
-
-    async def _webhook(self, request: HttpRequest) -> HttpAnswer:
-        event = json.loads(request.body)
-        leader = event["leader"]
-        named = frozenset({leader} - {None})
-        if named and self._observed.get("webhook") != named:
-            self._observed["webhook"] = named
-            self._line("webhook", f"POST {request.target}: {event['reason']}, leader {leader}", "35")
         return HttpAnswer(204)
 
 
