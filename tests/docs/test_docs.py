@@ -22,7 +22,7 @@ from supervisor.adapters.hooks.context import ENV_STRING_BYTES_MAX, as_environme
 from supervisor.adapters.journal.event_file import FILE_BYTES_MAX, NEWER, OLDER
 from supervisor.adapters.runtime import watchdogs
 from supervisor.commands.check.findings import Finding, Level
-from supervisor.commands.check.report import Checked, as_text, refused_verdict, verdict
+from supervisor.commands.check.report import as_text, refused_verdict, verdict
 from supervisor.commands.cli.arguments import parser
 from supervisor.config import Problem, load
 from supervisor.config import files as config_source
@@ -195,8 +195,8 @@ def test_the_shown_verdicts_are_printed_so(shown: str, tmp_path: Path) -> None:
     warnings, faults = ([Problem(f"{n % 2}", 0, 0, "", "why") for n in range(count)] for count in (2, 17))
     found = [Finding("version", Level.WARNING, "not covered")]
     assert shown.splitlines() == [
-        verdict(folder, Checked(replace(config, warnings=tuple(warnings)))),
-        verdict(folder, Checked(replace(config, items=config.items[:1]), found=found)),
+        verdict(folder, replace(config, warnings=tuple(warnings))),
+        verdict(folder, replace(config, items=config.items[:1]), found=found),
         refused_verdict(folder, faults),
     ]
 
@@ -427,7 +427,7 @@ def test_the_election_of_the_sum_loads_without_a_warning(shown: str, tmp_path: P
 
 @SHOWN.by(LEASE, "The sum", "text")
 def test_the_documented_sum_is_the_one_that_check_prints(shown: str, tmp_path: Path) -> None:
-    assert shown in as_text(Checked(load(example(tmp_path), {}, "node1")))
+    assert shown in as_text(load(example(tmp_path), {}, "node1"))
 
 
 def test_the_drawing_of_the_lease_is_to_scale(tmp_path: Path) -> None:

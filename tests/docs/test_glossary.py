@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from supervisor.commands.check.report import Checked, as_text
+from supervisor.commands.check.report import as_text
 from supervisor.config import load
 from supervisor.core.actions import Role
 from tests.support.examples import VARIABLES
@@ -42,7 +42,7 @@ def test_every_role_is_in_the_glossary(role: Role) -> None:
 
 
 def test_every_figure_of_check_is_in_the_glossary() -> None:
-    text = as_text(Checked(load(COMPLETE, VARIABLES, "node1")))
+    text = as_text(load(COMPLETE, VARIABLES, "node1"))
     figures = set(re.findall(r"^  (\w+(?: \w+)*)  +", text, re.MULTILINE)) - PLACES
     assert len(figures) > 6
     assert {spelled(figure) for figure in figures} <= {spelled(word) for word in WORDS}

@@ -15,7 +15,7 @@ from supervisor.config import Config, Problem
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import others_of, watchdog_sum
 from supervisor.config.problems import PROBLEMS_MAX
-from supervisor.core.frozen import dataclass, replace
+from supervisor.core.frozen import replace
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
 from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings
 
@@ -28,26 +28,18 @@ _WHILE_IT_CHANGES = " are tolerated while Consul changes its leader"
 JSON_VERSION = 1  # of the document's shape; an added field does not change it
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A configuration that was checked and is valid."""
-
-    config: Config
-    found: "Sequence[Finding] | None" = None  # the findings about Consul. None: no request was sent to Consul
-
-
-def as_text(checked: Checked) -> str:
-    paragraphs = [*_paragraphs(checked.config.items)]
-    if checked.config.warnings:
-        paragraphs.append(warnings_text(checked.config.warnings))
-    if checked.found is not None:
-        paragraphs.append(_connection(checked.found))
+def as_text(config: Config, found: "Sequence[Finding] | None" = None) -> str:
+    paragraphs = [*_paragraphs(config.items)]
+    if config.warnings:
+        paragraphs.append(warnings_text(config.warnings))
+    if found is not None:
+        paragraphs.append(_connection(found))
     return "\n".join(paragraphs)
 
 
-def faults_text(checked: Checked) -> str:
+def faults_text(found: "Sequence[Finding] | None" = None) -> str:
     """Return the text of ``check --quiet``: the faults that Consul's answers show. Empty: there are none."""
-    faults = [one for one in checked.found or () if one.level == _FAULT]
+    faults = [one for one in found or () if one.level == _FAULT]
     return _connection(faults) if faults else ""
 
 
@@ -56,14 +48,14 @@ def warnings_text(warnings: Iterable[Problem]) -> str:
     return "".join(f"warning: {warning}\n" for warning in warnings)
 
 
-def verdict(path: Path, checked: Checked) -> str:
+def verdict(path: Path, config: Config, found: "Sequence[Finding] | None" = None) -> str:
     """Return the last line of ``check``, for a configuration that is valid."""
-    kinds = Counter(settings.kind for settings in checked.config.items)
+    kinds = Counter(settings.kind for settings in config.items)
     counts = [_count(number, kind) for kind, number in kinds.items()]
-    line = ", ".join([f"{path}: valid", *counts, _count(len(checked.config.warnings), "warning")])
-    if checked.found is None:
+    line = ", ".join([f"{path}: valid", *counts, _count(len(config.warnings), "warning")])
+    if found is None:
         return line
-    levels = Counter[str](one.level for one in checked.found)
+    levels = Counter[str](one.level for one in found)
     return f"{line}; Consul: {_count(levels[_FAULT], 'fault')}, {_count(levels[_WARNING], 'warning')}"
 
 
@@ -91,8 +83,7 @@ def _connection(found: "Iterable[Finding]") -> str:
     return f"consul\n{''.join(lines)}"
 
 
-def as_json(checked: Checked) -> str:
-    config, found = checked.config, checked.found
+def as_json(config: Config, found: "Sequence[Finding] | None" = None) -> str:
     return _document(
         valid=True,
         warnings=[_problem(problem) for problem in config.warnings],

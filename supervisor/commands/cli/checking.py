@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from supervisor.commands.check.report import (
-    Checked,
     as_json,
     as_text,
     faults_text,
@@ -61,7 +60,7 @@ def _check_each(options: argparse.Namespace) -> int:
         try:
             config = _loaded(path, options.here)
             warnings = "" if options.quiet else warnings_text(config.warnings)
-            print(f"{warnings}{verdict(path, Checked(config))}", flush=True)
+            print(f"{warnings}{verdict(path, config)}", flush=True)
         except ConfigError as error:
             code = _refused(path, error, quiet=options.quiet)
     return code
@@ -80,15 +79,15 @@ def _refused(path: Path, error: ConfigError, *, quiet: bool) -> int:
 
 
 def _check_one(path: Path, options: argparse.Namespace) -> int:
-    checked, code = Checked(_loaded(path, options.here)), DONE
+    config, found, code = _loaded(path, options.here), None, DONE
     if options.connect:
-        found, code = _ask_consul(checked.config)
-        checked = replace(checked, config=_without_proven(checked.config, found), found=found)
+        found, code = _ask_consul(config)
+        config = _without_proven(config, found)
     if options.json:
-        print(as_json(checked))
+        print(as_json(config, found))
         return code
-    text = faults_text(checked) if options.quiet else f"{as_text(checked)}\n"
-    print(f"{text}{verdict(path, checked)}")
+    text = faults_text(found) if options.quiet else f"{as_text(config, found)}\n"
+    print(f"{text}{verdict(path, config, found)}")
     return code
 
 

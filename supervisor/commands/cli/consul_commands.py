@@ -14,12 +14,17 @@ from supervisor.config import ConfigError, load
 from supervisor.config.consul import from_environment
 from supervisor.config.control import control_socket
 from supervisor.config.problems import known_names
+from supervisor.errors import OperatorError
 
 if TYPE_CHECKING:
-    from supervisor.config import Config, ConsulSettings
+    from supervisor.config import Config, ConsulSettings, FleetSettings
     from supervisor.core.settings import ItemSettings
 
 ITEM = "election or semaphore"
+
+
+class NoFleet(OperatorError):
+    """The configuration has no section fleet, on which the command relies."""
 
 
 def leader(options: argparse.Namespace) -> int:
@@ -92,6 +97,14 @@ def load_item(path: Path | None, name: str, kind: str = ITEM) -> "tuple[Config, 
     """Return the configuration, and its item of this name. Raises ConfigError, and UnknownItem."""
     config = load_for(name, path)
     return config, item_of(config, path, name, kind)
+
+
+def fleet_of(config: "Config", path: Path | None, deed: str, lacks: str) -> "FleetSettings":
+    """Return the fleet of the configuration at ``path``. Raises NoFleet, with what it lacks without one."""
+    if config.fleet is None:
+        why = f"{path or DEFAULT_CONFIG} has no section fleet, so {lacks}"
+        raise NoFleet(f"cannot {deed}: {why}; add `fleet: {{}}` to it on all nodes, and reload them")
+    return config.fleet
 
 
 def item_of(config: "Config", path: Path | None, name: str, kind: str = ITEM) -> "ItemSettings":

@@ -7,12 +7,11 @@ from datetime import datetime
 
 from supervisor.adapters.consul.fleet_requests import history_key
 from supervisor.adapters.consul.query import key_now
-from supervisor.commands.cli.commands import DEFAULT_CONFIG
-from supervisor.commands.cli.consul_commands import load_item
+from supervisor.commands.cli.consul_commands import fleet_of, load_item
 from supervisor.commands.cli.display.grid import Column, grid
 from supervisor.commands.cli.display.table import duration
 from supervisor.commands.cli.display.text import escape
-from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, USAGE
+from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.commands.cli.terminal import columns, fail, run_async
 from supervisor.daemon.fleet.tenures import FIELDS, ForeignHistory, Tenure, document_of
 
@@ -33,11 +32,8 @@ def history(options: argparse.Namespace) -> int:
     name, (config, item) = options.name, load_item(options.config, options.name, "election")
     if item.kind != "election":
         return fail(USAGE, f"cannot tell the history of {name}: it is kept of elections, not of semaphores")
-    if config.fleet is None:
-        why = f"{options.config or DEFAULT_CONFIG} has no section fleet, so none is kept"
-        remedy = "add `fleet: {}` to it on all nodes, and reload them"
-        return fail(CONFIGURATION, f"cannot tell the history of {name}: {why}; {remedy}")
-    key = history_key(config.fleet.prefix, name)
+    fleet = fleet_of(config, options.config, f"tell the history of {name}", "none is kept")
+    key = history_key(fleet.prefix, name)
     try:
         document = document_of(run_async(key_now(config.consul, key)))
     except ForeignHistory as error:

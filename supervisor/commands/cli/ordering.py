@@ -15,10 +15,9 @@ from typing import NamedTuple
 from supervisor.adapters.consul.candidates import NoTarget, target_of
 from supervisor.adapters.consul.fleet_requests import ReadOrder, WriteOrder
 from supervisor.adapters.consul.query import LOOKUP_S, LookupFailed, OneOffClient, key_view
-from supervisor.commands.cli.commands import DEFAULT_CONFIG
-from supervisor.commands.cli.consul_commands import item_of, load_for
+from supervisor.commands.cli.consul_commands import fleet_of, item_of, load_for
 from supervisor.commands.cli.display.text import escape
-from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
+from supervisor.commands.cli.exit_codes import DONE, NEGATIVE
 from supervisor.commands.cli.terminal import fail, progress, run_async
 from supervisor.config import Config, ConfigError
 from supervisor.config.environment import EVERY_ITEM
@@ -45,12 +44,9 @@ class _Refused(Exception):
 def everywhere(options: argparse.Namespace) -> int:
     config = load_for(options.name or EVERY_ITEM, options.config)
     items = config.items if options.name is None else (item_of(config, options.config, options.name),)
-    if config.fleet is None:
-        why = f"{options.config or DEFAULT_CONFIG} has no section fleet, so no daemon follows orders"
-        remedy = "add `fleet: {}` to it on all nodes, and reload them"
-        what = f"{options.command} {options.name or 'all'} everywhere"
-        return fail(CONFIGURATION, f"cannot {what}: {why}; {remedy}")
-    return run_async(_everywhere(options, config, config.fleet.prefix, items))
+    deed = f"{options.command} {options.name or 'all'} everywhere"
+    fleet = fleet_of(config, options.config, deed, "no daemon follows orders")
+    return run_async(_everywhere(options, config, fleet.prefix, items))
 
 
 async def _everywhere(

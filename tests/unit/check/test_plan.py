@@ -22,7 +22,6 @@ from supervisor.commands.check.plan import (
     plan,
     surroundings_of,
 )
-from supervisor.commands.check.report import Checked
 from supervisor.commands.check.report import as_text as checked_text
 from supervisor.config import load
 from supervisor.config.cross_checks import check_item
@@ -100,7 +99,7 @@ def checked(tmp_path: Path, wishes: Wishes, answer: ElectionSettings) -> tuple[C
     assert lease.failover_s is not None
     tolerated_s = max(0.0, min(lease.silence_s, lease.cut_off_s))
     figures = Candidate(lease.failover_s, lease.silence_s, tolerated_s, len(config.warnings))
-    return figures, checked_text(Checked(config))
+    return figures, checked_text(config)
 
 
 # --- both ways -----------------------------------------------------------------------------------

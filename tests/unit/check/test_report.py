@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.commands.check.findings import Finding, Level
-from supervisor.commands.check.report import Checked, as_text, faults_text, refused_verdict, verdict
+from supervisor.commands.check.report import as_text, faults_text, refused_verdict, verdict
 from supervisor.config import Config, Problem, load
 from supervisor.config.problems import PROBLEMS_MAX
 from tests.support.configured import loaded as configured
@@ -14,7 +14,7 @@ from tests.support.configured import loaded as configured
 def printed(tmp_path: Path, text: str) -> str:
     file = tmp_path / "c.yaml"
     file.write_text(text)
-    return as_text(Checked(load(file, {}, "node1"))).replace(str(file), "c.yaml")
+    return as_text(load(file, {}, "node1")).replace(str(file), "c.yaml")
 
 
 def test_the_figures_of_an_election(tmp_path: Path) -> None:
@@ -190,12 +190,10 @@ def test_the_sum_about_a_supervisor_that_hangs_has_the_watchdog_of_its_unit(
 ) -> None:
     """systemd tells it to the daemon: 4 s, 2 s for the start and a lose_time of 1.5 s fit into 8 s."""
     text = as_text(
-        Checked(
-            configured(
-                tmp_path,
-                "elections: {app: {session: {lock_delay: 8s}, on_lose: [{shell: a, timeout: 500ms}]}}",
-                {"WATCHDOG_USEC": watchdog_usec},
-            )
+        configured(
+            tmp_path,
+            "elections: {app: {session: {lock_delay: 8s}, on_lose: [{shell: a, timeout: 500ms}]}}",
+            {"WATCHDOG_USEC": watchdog_usec},
         )
     )
     assert (LATE in text) is warned
@@ -317,7 +315,7 @@ DOUBTFUL = "session: {ttl: 5s, lock_delay: 45s}"
     ],
 )
 def test_the_verdict_counts_items_and_warnings(tmp_path: Path, text: str, line: str) -> None:
-    assert verdict(PATH, Checked(loaded(tmp_path, text))) == line
+    assert verdict(PATH, loaded(tmp_path, text)) == line
 
 
 def test_the_verdict_counts_the_findings_about_consul(tmp_path: Path) -> None:
@@ -325,12 +323,10 @@ def test_the_verdict_counts_the_findings_about_consul(tmp_path: Path) -> None:
     levels = (Level.OK, Level.ERROR, Level.WARNING, Level.UNTOLD, Level.WARNING)
     found = [Finding("rights", level, f"it is {level}", "remedy") for level in levels]
     line = "c.yaml: valid, 1 election, no warnings; Consul: "
-    assert verdict(PATH, Checked(config, found=found)) == f"{line}1 fault, 2 warnings"
-    assert verdict(PATH, Checked(config, found=[])) == f"{line}no faults, no warnings"
-    assert faults_text(Checked(config, found=found)) == (
-        "consul\n  error        rights: it is error\n               remedy\n"
-    )
-    assert faults_text(Checked(config, found=found[:1])) == faults_text(Checked(config)) == ""
+    assert verdict(PATH, config, found=found) == f"{line}1 fault, 2 warnings"
+    assert verdict(PATH, config, found=[]) == f"{line}no faults, no warnings"
+    assert faults_text(found) == ("consul\n  error        rights: it is error\n               remedy\n")
+    assert faults_text(found[:1]) == faults_text() == ""
 
 
 def problems(*files: str) -> tuple[Problem, ...]:

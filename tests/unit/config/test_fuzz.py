@@ -9,7 +9,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from supervisor.commands.check.report import Checked, as_text
+from supervisor.commands.check.report import as_text
 from supervisor.config import Config, ConfigError, load
 from tests.support.patience import PATIENCE_S
 
@@ -32,7 +32,7 @@ def outcome(folder: Path, content: bytes) -> Config | ConfigError:
     begun_at = time.monotonic()
     try:
         config = load(file, ENVIRON, "node1")
-        assert as_text(Checked(config))
+        assert as_text(config)
         return config
     except ConfigError as error:
         assert error.problems
