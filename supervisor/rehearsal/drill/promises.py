@@ -42,20 +42,27 @@ class Played:
         return all(promise.kept for promise in self.promises)
 
 
-def at_most(what: str, limit_s: float, measured_s: float | None) -> Promise:
-    """Return the promise that something takes ``limit_s`` at most. None: it did not happen in time."""
-    kept = measured_s is not None and measured_s <= limit_s + ALLOWANCE_S
-    return Promise(what, f"at most {format_duration(limit_s)}", _measured(measured_s), kept)
+class Judge:
+    """The promises of a play, each compared with what was measured."""
 
+    def __init__(self) -> None:
+        self.promises: list[Promise] = []
 
-def at_least(what: str, limit_s: float, measured_s: float | None) -> Promise:
-    kept = measured_s is not None and measured_s >= limit_s
-    return Promise(what, f"at least {format_duration(limit_s)}", _measured(measured_s), kept)
+    def judge(self, what: str, promised: str, measured: str, kept: bool) -> None:
+        self.promises.append(Promise(what, promised, measured, kept))
+
+    def at_most(self, what: str, limit_s: float, measured_s: float | None) -> None:
+        """Judge the promise that something takes ``limit_s`` at most. None: it did not happen in time."""
+        kept = measured_s is not None and measured_s <= limit_s + ALLOWANCE_S
+        self.judge(what, f"at most {format_duration(limit_s)}", _measured(measured_s), kept)
+
+    def at_least(self, what: str, limit_s: float, measured_s: float | None) -> None:
+        kept = measured_s is not None and measured_s >= limit_s
+        self.judge(what, f"at least {format_duration(limit_s)}", _measured(measured_s), kept)
+
+    def yes(self, what: str, kept: bool, otherwise: str = "no") -> None:
+        self.judge(what, "yes", "yes" if kept else otherwise or "no", kept)
 
 
 def _measured(length_s: float | None) -> str:
     return NEVER if length_s is None else format_duration(length_s)
-
-
-def yes(what: str, kept: bool, otherwise: str = "no") -> Promise:
-    return Promise(what, "yes", "yes" if kept else otherwise or "no", kept)

@@ -7,7 +7,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from supervisor.config import Config
 from supervisor.config.problems import KeyPath, Places
@@ -17,7 +17,7 @@ from supervisor.rehearsal.drill.backstage import temporary_folder
 from supervisor.rehearsal.drill.bounds import MACHINE_S, START_S, hold_s, play_s
 from supervisor.rehearsal.drill.plays import Play, perform, plays_of
 from supervisor.rehearsal.drill.promises import Played
-from supervisor.rehearsal.drill.shortened import Shortened, shorten
+from supervisor.rehearsal.drill.shortened import shorten
 from supervisor.rehearsal.drill.stage import DrillCluster
 
 NOT_HELD = "no node held the lock"
@@ -26,10 +26,11 @@ PREFIX = "cs-drill-"  # short, because the path of a socket is
 
 @dataclass(frozen=True, slots=True)
 class Drilled:
-    """The results of the plays of one item."""
+    """One item, and the results of its plays."""
 
     original: ItemSettings
-    shortened: Shortened
+    settings: ItemSettings  # as the drill runs it, with the hooks of the file
+    changes: tuple[str, ...]  # what differs from the file, a text for each change
     played: tuple[Played, ...] = ()
 
     @property
@@ -49,12 +50,12 @@ class Plan:
 
     @property
     def bound_s(self) -> float:
-        return sum(_bound_s(each.shortened.settings) for each in self.items)
+        return sum(_bound_s(each.settings) for each in self.items)
 
     @property
     def machine_s(self) -> float:
         """The part of the bound that only a busy machine needs, to start and stop supervisors."""
-        played = sum(len(_suitable(each.shortened.settings)) for each in self.items)
+        played = sum(len(_suitable(each.settings)) for each in self.items)
         return played * MACHINE_S + len(self.items) * START_S
 
 
@@ -79,7 +80,7 @@ def plan(
         chosen = [item for item in chosen if item.name in names]
     elif config.places is not None and not each:
         chosen = _one_of_each(chosen, config.places)
-    shortened = tuple(Drilled(item, shorten(item, speed, real=real)) for item in chosen)
+    shortened = tuple(Drilled(item, *shorten(item, speed, real=real)) for item in chosen)
     return Plan(shortened, configs, speed, real, 0 if names else len(config.items) - len(chosen))
 
 
@@ -100,17 +101,17 @@ async def rehearse(
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)  # so that everything is ended
     try:
-        async with asyncio.timeout(_bound_s(item.shortened.settings)):
+        async with asyncio.timeout(_bound_s(item.settings)):
             played = await _played(planned, item, environ, progress)
     except TimeoutError:
         raise NotPossible(f"cannot finish the drill of {item.original.name} within its bound") from None
-    return Drilled(item.original, item.shortened, played)
+    return replace(item, played=played)
 
 
 async def _played(
     planned: Plan, item: Drilled, environ: Mapping[str, str], progress: Callable[[str], None]
 ) -> tuple[Played, ...]:
-    settings, played = item.shortened.settings, list[Played]()
+    settings, played = item.settings, list[Played]()
     plays = plays_of(settings)
     async with AsyncExitStack() as opened:
         stage: DrillCluster | None = None

@@ -40,11 +40,11 @@ def begin_lines(path: Path, planned: Plan) -> Iterator[str]:
 
 
 def item_lines(item: Drilled, speed: float) -> Iterator[str]:
-    settings = item.shortened.settings
+    settings = item.settings
     yield ""
     yield f"{item.original.name}  {settings.kind}"
-    if item.shortened.changes:
-        text = f"divided by {speed:g} as far as the lease allows: {'; '.join(item.shortened.changes)}"
+    if item.changes:
+        text = f"divided by {speed:g} as far as the lease allows: {'; '.join(item.changes)}"
         yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
     if settings.contend:
         yield f"  {_figures(item)}"
@@ -55,7 +55,7 @@ def item_lines(item: Drilled, speed: float) -> Iterator[str]:
 def _figures(item: Drilled) -> str:
     """Return the figures of ``check`` for the file and for the drill."""
     pairs = []
-    leases = (lease_of(item.original), lease_of(item.shortened.settings))
+    leases = (lease_of(item.original), lease_of(item.settings))
     for what in ("lose_time", "room", "failover"):
         figures = [getattr(lease, f"{what}_s") for lease in leases]
         texts = ["none" if figure is None else format_duration(figure) for figure in figures]
@@ -100,7 +100,7 @@ def as_json(path: Path, planned: Plan, items: Iterable[Drilled]) -> str:
 
 
 def _item(item: Drilled) -> dict[str, object]:
-    settings = item.shortened.settings
+    settings = item.settings
     figures = {
         name: asdict(lease_of(each)) if each.contend else None
         for name, each in (("lease_of_file", item.original), ("lease", settings))
@@ -108,7 +108,7 @@ def _item(item: Drilled) -> dict[str, object]:
     return {
         "name": settings.name,
         "kind": settings.kind,
-        "changes": list(item.shortened.changes),
+        "changes": list(item.changes),
         **figures,
         "kept": item.kept,
         "plays": [_played(play) for play in item.played],

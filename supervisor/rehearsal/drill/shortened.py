@@ -9,7 +9,7 @@ of the drill.
 A rehearsal switches no machine off, so nothing of the command, webhook or target of ``fence`` is left.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from supervisor.config.formats.durations import format_duration
@@ -35,14 +35,6 @@ NO_CALL = Command(("false",), kill_after_s=KILL_MIN_S)  # in the place of a real
 LIMIT_MAX = 2  # of three nodes one has to wait, or nobody could take over
 
 
-@dataclass(frozen=True, slots=True)
-class Shortened:
-    """An item as the drill runs it."""
-
-    settings: ItemSettings  # the item, with the hooks of the file
-    changes: tuple[str, ...]  # what differs from the file, a text for each change
-
-
 class _Divider:
     """Divides durations, and notes each that changes."""
 
@@ -58,15 +50,17 @@ class _Divider:
         return used_s
 
 
-def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
-    """Return the item with durations divided by ``speed``, but for their smallest values, and no device.
+def shorten(item: ItemSettings, speed: float, *, real: bool) -> tuple[ItemSettings, tuple[str, ...]]:
+    """Return the item with durations divided by ``speed``, and a text for each change.
 
-    A rehearsal feeds no watchdog, and its fence is always one of recorders.
+    No duration gets below its smallest value.
+
+    A rehearsal has no device: it feeds no watchdog, and its fence is always one of recorders.
     real: whether the hooks of the file run. Their times are then those of the file.
     """
     divider = _Divider(speed)
     if not item.contend:
-        return Shortened(item, ())
+        return item, ()
     session = item.session
     if session.ttl_s is not None:
         session = replace(session, ttl_s=divider.divide("ttl", session.ttl_s, TTL_MIN_S))
@@ -79,7 +73,7 @@ def shorten(item: ItemSettings, speed: float, *, real: bool) -> Shortened:
     if not real:
         short = _with_short_hooks(short, divider)
     short = _fitted(_with_short_lockout(short, divider), divider.changes)
-    return Shortened(short, tuple(divider.changes))
+    return short, tuple(divider.changes)
 
 
 def _harmless(fence: Fence, divider: _Divider) -> Fence:

@@ -21,14 +21,14 @@ from supervisor.rehearsal.devagent.agent import DevAgent
 from supervisor.rehearsal.drill import NODES
 from supervisor.rehearsal.drill.agents import NodeAgent, ask
 from supervisor.rehearsal.drill.backstage import Supervisors
-from supervisor.rehearsal.drill.promises import Line, Promise, at_least, at_most, yes
+from supervisor.rehearsal.drill.promises import Judge, Line
 from supervisor.rehearsal.drill.recorders import CHECK, FENCE, RecordedRun, Recorders
 from supervisor.rehearsal.drill.tenures import OF_TENURE, ObservedTenure
 
 STOP_S = 5.0  # for a supervisor to end, beyond the time that its hooks may take
 
 
-class DrillCluster:
+class DrillCluster(Judge):
     """The agent, the supervisors and the tenures of one item. The caller must close it."""
 
     def __init__(
@@ -62,7 +62,7 @@ class DrillCluster:
         """Begin a play: time line and counts start from here."""
         self.began_at = time.monotonic()
         self.lines: list[Line] = []
-        self.promises: list[Promise] = []  # those that were judged
+        super().__init__()  # no promise is judged yet
         self.guard: ObservedTenure | None = None  # the first that had to wait
         self.fences: list[RecordedRun] = []  # the attempts of fence
         self.disorder: list[str] = []  # the nodes that released before on_lose had ended
@@ -229,18 +229,6 @@ class DrillCluster:
             return False
         entry = self.agent.model.store.kv.get(self.item.key + TENURE_SUFFIX)
         return entry is None or tenure_record.decoded(entry.value, 0).session != session
-
-    def judge(self, what: str, promised: str, measured: str, kept: bool) -> None:
-        self.promises.append(Promise(what, promised, measured, kept))
-
-    def at_most(self, what: str, limit_s: float, measured_s: float | None) -> None:
-        self.promises.append(at_most(what, limit_s, measured_s))
-
-    def at_least(self, what: str, limit_s: float, measured_s: float | None) -> None:
-        self.promises.append(at_least(what, limit_s, measured_s))
-
-    def yes(self, what: str, kept: bool, otherwise: str = "no") -> None:
-        self.promises.append(yes(what, kept, otherwise))
 
     def mark(self, node: str, text: str) -> None:
         self.lines.append(Line(time.monotonic() - self.began_at, node, text))

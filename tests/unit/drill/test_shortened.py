@@ -32,24 +32,24 @@ def loaded(folder: Path, text: str) -> ItemSettings:
 
 
 def test_with_recorders_all_durations_are_divided_and_listed(election: ItemSettings) -> None:
-    short = shorten(election, 10, real=False)
-    assert (short.settings.session.ttl_s, short.settings.on_lose[0].timeout_s) == (2.0, 0.6)
-    assert short.settings.on_acquire[0].timeout_s == 2.0
-    assert "ttl 20s to 2s" in short.changes and "stop timeout 6s to 0.6s" in short.changes
-    assert "acquire_delay 5s to 0.5s" in short.changes
+    short, changes = shorten(election, 10, real=False)
+    assert (short.session.ttl_s, short.on_lose[0].timeout_s) == (2.0, 0.6)
+    assert short.on_acquire[0].timeout_s == 2.0
+    assert "ttl 20s to 2s" in changes and "stop timeout 6s to 0.6s" in changes
+    assert "acquire_delay 5s to 0.5s" in changes
 
 
 def test_with_real_hooks_their_times_are_those_of_the_file(election: ItemSettings) -> None:
-    short = shorten(election, 10, real=True)
-    assert short.settings.on_lose == election.on_lose and short.settings.on_acquire == election.on_acquire
-    assert lease_of(short.settings).lose_time_s == lease_of(election).lose_time_s
-    assert not any("timeout" in change for change in short.changes)
+    short, changes = shorten(election, 10, real=True)
+    assert short.on_lose == election.on_lose and short.on_acquire == election.on_acquire
+    assert lease_of(short).lose_time_s == lease_of(election).lose_time_s
+    assert not any("timeout" in change for change in changes)
 
 
 @pytest.mark.parametrize("real", [False, True])
 def test_a_rehearsal_has_no_watchdog(tmp_path: Path, real: bool) -> None:
     guarded = loaded(tmp_path, "watchdog: {}" + ELECTION)
-    assert guarded.watchdog is not None and shorten(guarded, 10, real=real).settings.watchdog is None
+    assert guarded.watchdog is not None and shorten(guarded, 10, real=real)[0].watchdog is None
 
 
 @pytest.mark.parametrize("real", [True, False])
@@ -59,43 +59,43 @@ def test_a_rehearsal_switches_no_machine_off(tmp_path: Path, real: bool) -> None
         tmp_path,
         "elections: {app: {fence: {shell: shoot, env: {A: b}, user: root, target: db1, exclusive: true}}}",
     )
-    short = shorten(fenced, 10, real=real)
+    short, changes = shorten(fenced, 10, real=real)
     hook = Hook("fence", Command(("false",), kill_after_s=0.1), 3.0, retries=1000, retry_delay_s=0.1)
-    assert short.settings.fence == Fence(hook, target=None, after_s=0.2, exclusive=True)
-    assert "fence after 2s to 0.2s" in short.changes and "fence timeout 30s to 3s" in short.changes
+    assert short.fence == Fence(hook, target=None, after_s=0.2, exclusive=True)
+    assert "fence after 2s to 0.2s" in changes and "fence timeout 30s to 3s" in changes
 
 
 @pytest.mark.parametrize("real", [False, True])
 def test_the_lease_keeps_its_room(election: ItemSettings, real: bool) -> None:
-    assert lease_of(shorten(election, 1000, real=real).settings).room_s >= ROOM_S > ROOM_MIN_S
+    assert lease_of(shorten(election, 1000, real=real)[0]).room_s >= ROOM_S > ROOM_MIN_S
 
 
 def test_a_speed_of_1_changes_no_duration(election: ItemSettings) -> None:
-    short = shorten(election, 1, real=False)
-    assert lease_of(short.settings) == lease_of(election)
-    assert short.changes == ("without the checks service:app, which the embedded agent does not have",)
+    short, changes = shorten(election, 1, real=False)
+    assert lease_of(short) == lease_of(election)
+    assert changes == ("without the checks service:app, which the embedded agent does not have",)
 
 
 def test_checks_that_the_embedded_agent_lacks_are_left_out(election: ItemSettings) -> None:
-    session = shorten(election, 10, real=False).settings.session
+    session = shorten(election, 10, real=False)[0].session
     assert (session.node_checks, session.service_checks) == (("serfHealth",), ())
 
 
 def test_one_of_three_nodes_waits_for_a_slot(tmp_path: Path) -> None:
     item = loaded(tmp_path, "semaphores: {app: {limit: 5, prune_delay: 2m}}")
-    short = shorten(item, 10, real=False)
-    assert isinstance(short.settings, SemaphoreSettings) and short.settings.limit == LIMIT_MAX
-    assert "limit 5 to 2, so that one of three nodes waits" in short.changes
+    short, changes = shorten(item, 10, real=False)
+    assert isinstance(short, SemaphoreSettings) and short.limit == LIMIT_MAX
+    assert "limit 5 to 2, so that one of three nodes waits" in changes
 
 
 def test_an_observer_is_not_changed(tmp_path: Path) -> None:
     item = loaded(tmp_path, "elections: {app: {contend: false, on_change: [{shell: a}]}}")
-    assert shorten(item, 10, real=False).settings is item
+    assert shorten(item, 10, real=False)[0] is item
 
 
 @pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.stem)
 def test_no_example_gets_a_longer_duration(path: Path) -> None:
     for item in load(path, VARIABLES, "node-a").items:
         if item.contend:
-            lease, short = lease_of(item), lease_of(shorten(item, 10, real=False).settings)
+            lease, short = lease_of(item), lease_of(shorten(item, 10, real=False)[0])
             assert short.lock_delay_s <= lease.lock_delay_s and short.lose_time_s <= lease.lose_time_s
