@@ -49,28 +49,18 @@ SECTIONS = (  # title and definition; the first section that has a key describes
 
 
 def reference() -> str:
-    """Return all sections as Markdown, then the keys that are refused for now."""
-    schema = _schema()
+    """Return all sections as Markdown."""
     described: Described = {}
     parts = [_section(title, definition, rules, described) for title, definition, rules in definitions()]
-    owners = ("election", "semaphore")
-    rules = {"": schema, **{f"{owner}s.NAME.": schema["$defs"][owner] for owner in owners}}
-    later = [
-        f"- `{place}{key}`: {rule['description']}\n"
-        for place, owner in rules.items()
-        for key, rule in owner["properties"].items()
-        if not _available(rule)
-    ]
-    return "\n".join([*parts, *(["### Refused for now\n\n" + "".join(later)] if later else [])])
+    return "\n".join(parts)
 
 
 def definitions() -> Iterator[tuple[str, Rule, list[tuple[str, Rule]]]]:
-    """Yield the title of each section, its definition, and its keys that can be used, with their rules."""
+    """Yield the title of each section, its definition, and its keys with their rules."""
     schema = _schema()
     known: Rule = {**schema["$defs"], "": schema}
     for title, name in SECTIONS:
-        properties = _resolved_properties(known[name], known)
-        yield title, known[name], [(key, rule) for key, rule in properties if _available(rule)]
+        yield title, known[name], list(_resolved_properties(known[name], known))
 
 
 def page(text: str) -> str:
@@ -139,10 +129,6 @@ def _resolved_properties(definition: Rule, definitions: Rule) -> Iterator[tuple[
             target = definitions[resolved["$ref"].removeprefix("#/$defs/")]
             resolved = {**target, **{name: part for name, part in resolved.items() if name != "$ref"}}
         yield key, resolved
-
-
-def _available(rule: Rule) -> bool:
-    return bool(rule.get("x-available", True))
 
 
 def kind_of(rule: Rule) -> str:

@@ -80,9 +80,7 @@ def refuse(found: Deviation, definitions: dict[str, Any], report: Report) -> Non
 
 
 def _excluded(found: Deviation) -> str:
-    """Return why a key may not be there: not in this version, or not beside another key of its mapping."""
-    if not found.rule.get("x-available", True):
-        return "cannot be used: not available in this version, remove it"
+    """Return why a key may not be there beside another key of its mapping."""
     rule = found.rule_path
     if "then" in rule:
         return "cannot be used with contend: false, an observer only has on_change: remove one of the two"
@@ -106,7 +104,7 @@ def _misplaced(key: str, found: Deviation, definitions: dict[str, Any]) -> str:
 
 
 def _guess(key: str, properties: dict[str, Any], definitions: dict[str, Any]) -> str:
-    known = [name for name, rule in properties.items() if rule.get("x-available", True)]
+    known = list(properties)
     if _NO_BREAK_SPACE in key:
         return "it holds a no-break space, write a plain space"
     for own, others in _OF_OTHER_KIND.items():

@@ -75,12 +75,6 @@ def test_every_rule_of_the_schema_has_the_parts_of_its_message() -> None:
         assert len(rule.get("required", [])) <= 1, name
 
 
-def test_a_property_that_is_not_available_yet_is_refused_by_any_validator() -> None:
-    marked = {name for name, rule in properties() if not rule.get("x-available", True)}
-    assert {name.rpartition("/")[2] for name in marked} == set()  # at present every property is available
-    assert all(rule["not"] == {} for name, rule in properties() if name in marked)
-
-
 CHANGED = {
     "ttl": "17s",
     "lock_delay": "47s",
@@ -180,9 +174,8 @@ def available(rule: Rule, name: str, around: tuple[str, ...] = ()) -> Iterator[t
         return
     rule, around = resolved(rule), (*around, definition)
     for key, member in rule.get("properties", {}).items():
-        if member.get("x-available", True):
-            yield definition, key
-            yield from available(member, f"{definition}.{key}", around)
+        yield definition, key
+        yield from available(member, f"{definition}.{key}", around)
     if "items" in rule:
         yield from available(rule["items"], f"{definition}[]", around)
     if isinstance(rule.get("additionalProperties"), dict):
