@@ -9,19 +9,18 @@ from supervisor.rehearsal.devagent import BANNER
 from supervisor.rehearsal.devagent.api import Settings
 from supervisor.rehearsal.devagent.model import Model, Waiting
 from supervisor.rehearsal.devagent.store import NEVER
-from supervisor.reporting.http_server import HttpAnswer, HttpRequest, HttpServer, Limits
+from supervisor.reporting.http_server import HttpAnswer, HttpRequest, HttpServer
 
 SLEEP_MAX_S = 3600.0  # asyncio's timers take no more than a day; looking early does no harm
-LIMITS = Limits()
 ADDRESS = "127.0.0.1"  # only this machine, because clients need no token
 
 
 class DevAgent:
     """One embedded agent. The caller must close it."""
 
-    def __init__(self, settings: Settings | None = None, limits: Limits = LIMITS) -> None:
+    def __init__(self, settings: Settings | None = None) -> None:
         self.model = Model(settings)
-        self.server = HttpServer(self.handle, limits)
+        self.server = HttpServer(self.handle)
         self._promised: dict[int, asyncio.Future[HttpAnswer]] = {}
         self._timer: asyncio.TimerHandle | None = None
 

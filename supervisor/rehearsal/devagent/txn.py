@@ -5,8 +5,8 @@ whether it was carried out.
 """
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from supervisor.rehearsal.devagent.kv import Entry, Rejected
 from supervisor.rehearsal.devagent.store import Store
@@ -27,85 +27,69 @@ _REFUSED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation."""
+Operation = tuple[str, Entry]
+"""A verb, and the entry with what the operation names; its ``modify_index`` is the Index."""
 
-    verb: str
-    entry: Entry  # its ``modify_index`` is the Index that the operation names
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a transaction."""
-
-    results: tuple[Entry, ...] = ()  # the entries to show when there are no errors
-    errors: tuple[tuple[int, str], ...] = ()  # the position of each operation that failed, and why it failed
+Errors = list[tuple[int, str]]
+"""The position of each operation that failed, and why it failed."""
 
 
 def write_alone(store: Store, operation: Operation, now: float) -> bool:
     """Carry out one write, and return whether that was possible. Raises Rejected."""
-    if operation.verb == "lock" and store.is_delayed(operation.entry.key, now):
+    verb, entry = operation
+    if verb == "lock" and store.is_delayed(entry.key, now):
         return False
-    return store.write(lambda index: _operate(store, operation, index), now) is not None
+    return store.write(lambda index: _operate(store, verb, entry, index), now) is not None
 
 
-def run(store: Store, operations: tuple[Operation, ...], now: float) -> Outcome:
+def run(store: Store, operations: Sequence[Operation], now: float) -> tuple[list[Entry], Errors]:
+    """Carry out a transaction, and return the entries to show if there are no errors, and the errors."""
     if errors := _checked_before(store, operations, now):
-        return Outcome(errors=errors)
+        return [], errors
     if is_read(operations):
         return _apply(store, operations, store.index)
-
-    def write(index: int) -> Outcome:
-        before = store.kv.copy()
-        outcome = _apply(store, operations, index)
-        if outcome.errors:
-            store.kv = before
-        return outcome
-
-    return store.write(write, now)
+    return store.write(lambda index: _apply(store, operations, index), now)
 
 
 def is_read(operations: Iterable[Operation]) -> bool:
-    return all(operation.verb in READS for operation in operations)
+    return all(verb in READS for verb, _ in operations)
 
 
-def _checked_before(
-    store: Store, operations: tuple[Operation, ...], now: float
-) -> tuple[tuple[int, str], ...]:
+def _checked_before(store: Store, operations: Sequence[Operation], now: float) -> Errors:
     """Return what the leading server refuses before anything is written."""
-    errors: list[tuple[int, str]] = []
-    for position, operation in enumerate(operations):
-        key = operation.entry.key
-        if not key:
+    errors: Errors = []
+    for position, (verb, entry) in enumerate(operations):
+        if not entry.key:
             errors.append((position, "Must provide key"))
-        elif operation.verb == "lock" and store.is_delayed(key, now):
-            errors.append((position, f'failed to lock key "{key}" due to lock delay'))
-    return tuple(errors)
+        elif verb == "lock" and store.is_delayed(entry.key, now):
+            errors.append((position, f'failed to lock key "{entry.key}" due to lock delay'))
+    return errors
 
 
-def _apply(store: Store, operations: tuple[Operation, ...], index: int) -> Outcome:
-    results: list[Entry] = []
-    errors: list[tuple[int, str]] = []
-    for position, operation in enumerate(operations):
+def _apply(store: Store, operations: Sequence[Operation], index: int) -> tuple[list[Entry], Errors]:
+    before, results = store.kv.copy(), list[Entry]()
+    errors: Errors = []
+    for position, (verb, entry) in enumerate(operations):
         try:
-            shown = _operate(store, operation, index)
+            shown = _operate(store, verb, entry, index)
         except Rejected as refused:
             errors.append((position, str(refused)))
             continue
         if shown is None:
-            errors.append((position, _REFUSED[operation.verb].format(operation.entry.key)))
+            errors.append((position, _REFUSED[verb].format(entry.key)))
             continue
-        shows_values = operation.verb in ("get", "get-tree")
-        results += [entry if shows_values else replace(entry, value=b"") for entry in shown]
-    return Outcome(errors=tuple(errors)) if errors else Outcome(tuple(results))
+        shows_values = verb in ("get", "get-tree")
+        results += [each if shows_values else replace(each, value=b"") for each in shown]
+    if errors:
+        store.kv = before
+    return results, errors
 
 
-def _operate(store: Store, operation: Operation, index: int) -> list[Entry] | None:
+def _operate(store: Store, verb: str, entry: Entry, index: int) -> list[Entry] | None:
     """Carry out an operation, and return the entries to show. None: it is refused. Raises Rejected."""
-    kv, entry = store.kv, operation.entry
+    kv = store.kv
     found: Entry | None
-    match operation.verb:
+    match verb:
         case "set":
             found = kv.set(entry, index)
         case "cas":

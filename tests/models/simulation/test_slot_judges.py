@@ -12,7 +12,7 @@ from supervisor.core.settings import SemaphoreSettings
 from supervisor.rehearsal.devagent.kv import Entry
 from supervisor.rehearsal.devagent.sessions import DELETE, StoredSession
 from supervisor.rehearsal.devagent.store import Store
-from supervisor.rehearsal.devagent.txn import Operation, write_alone
+from supervisor.rehearsal.devagent.txn import write_alone
 from tests.models.simulation.files import PREFIX
 from tests.models.simulation.holders import LOCK, OfSlots, Pruning, Taking
 from tests.models.simulation.judges import Broken, LoseForEveryAcquire
@@ -33,7 +33,7 @@ class Witnessed:
         self.slots = OfSlots(self.store, lambda words: None)
 
     def operate(self, verb: str, entry: Entry, now: float) -> bool:
-        return write_alone(self.store, Operation(verb, entry), now)
+        return write_alone(self.store, (verb, entry), now)
 
     def enroll(self, now: float) -> str:
         """Enroll a contender with a prune delay of 10 s."""

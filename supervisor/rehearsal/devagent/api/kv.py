@@ -3,7 +3,7 @@
 from supervisor.rehearsal.devagent.api.call import ApiRequest, Ask, refuse_large
 from supervisor.rehearsal.devagent.kv import Entry
 from supervisor.rehearsal.devagent.queries import of_key, of_names, of_tree
-from supervisor.rehearsal.devagent.txn import Operation, write_alone
+from supervisor.rehearsal.devagent.txn import write_alone
 from supervisor.reporting.http_server import HttpAnswer
 
 KEY = "key name"
@@ -43,4 +43,4 @@ def delete(call: ApiRequest) -> HttpAnswer:
 
 def _written(call: ApiRequest, verb: str, entry: Entry) -> HttpAnswer:
     call.check_datacenter()
-    return call.json(write_alone(call.store, Operation(verb, entry), call.now))
+    return call.json(write_alone(call.store, (verb, entry), call.now))

@@ -28,9 +28,9 @@ def transaction(call: ApiRequest) -> HttpAnswer:
         words = f"Transaction contains too many operations ({len(operations)} > {OPERATIONS_MAX})"
         return text(413, words)
     call.check_datacenter()
-    outcome = txn.run(call.store, operations, call.now)
-    results = [{"KV": entry_shape(entry)} for entry in outcome.results]
-    errors = [{"OpIndex": position, "What": what} for position, what in outcome.errors]
+    shown, failed = txn.run(call.store, operations, call.now)
+    results = [{"KV": entry_shape(entry)} for entry in shown]
+    errors = [{"OpIndex": position, "What": what} for position, what in failed]
     body = {"Results": None if errors else results, "Errors": errors or None}
     reads = txn.is_read(operations)
     answer = call.json(body | READ if reads else body, 409 if errors else 200)
@@ -60,4 +60,4 @@ def _operation(wrapped: Fields) -> Operation:
         session=fields.text("Session"),
         modify_index=fields.number("Index"),
     )
-    return Operation(verb, entry)
+    return verb, entry
