@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from supervisor.adapters.consul.members import Members, Part, cluster_now
 from supervisor.commands.cli.commands import DEFAULT_CONFIG
@@ -21,13 +21,6 @@ from supervisor.reporting.control.fetch import ask
 
 HOLDS = (Role.ACQUIRING, Role.HOLDING)
 LOSES_S = 660.0  # the daemon's own limit for a step-down is shorter
-
-
-class Left(NamedTuple):
-    """What a step-down that was not carried out has left."""
-
-    holds: bool  # whether this node still holds the item
-    lacks_holder: bool  # whether an election that this node has given up has no leader
 
 
 def drain(options: argparse.Namespace) -> int:
@@ -83,14 +76,17 @@ def _items(path: str, roles: Sequence[Role]) -> list[dict[str, Any]]:
     return [item for item in fetch.status(path)[1]["items"] if item["role"] in roles]
 
 
-def _left(path: str, before: Mapping[str, Any]) -> Left:
-    """Return what is left of this item. A slot may stay free, and a key may already have its next holder."""
+def _left(path: str, before: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Return whether this node still holds the item, and whether the election has no leader.
+
+    A slot may stay free, and a key may already have its next holder.
+    """
     for item in fetch.status(path)[1]["items"]:
         if item["name"] == before["name"]:
             slots = {each["session"] for each in item["holders"] or ()}
             holds = item["role"] in (*HOLDS, Role.LOSING, Role.STUCK) or before["session"] in slots
-            return Left(holds, item["kind"] == "election" and item["leader"] is None)
-    return Left(holds=False, lacks_holder=False)
+            return holds, item["kind"] == "election" and item["leader"] is None
+    return False, False
 
 
 def _missing(path: str) -> list[str]:

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from supervisor.core.settings import HOOK_EVENTS, Command, Hook, ItemSettings, Run
+from supervisor.core.settings import HOOK_EVENTS, Command, Hook, ItemSettings
 
 READ_BYTES = 65536
-ALWAYS_RECORDERS = ("on_lose_failure",)  # as fence: it may end a machine, which no rehearsal may do
 RUN, CHECK, FENCE = "run", "candidate_check", "fence"
+ALWAYS_RECORDERS = ("on_lose_failure", FENCE)  # each may end a machine, which no rehearsal may do
 FAIL, HANG = "fail", "hang"
 SCRIPT = """\
 #!/bin/sh
@@ -94,6 +94,18 @@ class RecordedRun:
         return "ended by a signal" if self.code is None else f"exit {self.code}"
 
 
+def with_hooks(item: ItemSettings, change: Callable[[Hook, str], Hook]) -> ItemSettings:
+    """Return the item with each hook of its lists and its check changed. ``change`` gets the hook's place."""
+    lists: dict[str, Any] = {
+        name: tuple(change(hook, f"{name}[{position}]") for position, hook in enumerate(getattr(item, name)))
+        for name in HOOK_EVENTS
+    }
+    check = item.candidate_check
+    if check is not None and check.hook is not None:
+        check = replace(check, hook=change(check.hook, CHECK))
+    return replace(item, **lists, candidate_check=check)
+
+
 class _Fifo:
     """The FIFO of one hook of one node, as a reader sees it."""
 
@@ -158,26 +170,17 @@ class Recorders:
 
     def recorded(self, item: ItemSettings, node: str, *, real: bool) -> ItemSettings:
         """Return the item with recorders for its hooks. ``real``: they run the commands of the file."""
-        lists: dict[str, Any] = {
-            name: tuple(
-                self._hook(hook, node, f"{name}[{position}]", real and name not in ALWAYS_RECORDERS)
-                for position, hook in enumerate(getattr(item, name))
-            )
-            for name in HOOK_EVENTS
-        }
-        run, check = item.run, item.candidate_check
-        if run is not None:
-            run = Run(self._command(run.command, node, RUN, RUN, real), run.stop_timeout_s)
-        if check is not None:
-            hook = None if check.hook is None else self._hook(check.hook, node, CHECK, real)
-            check = replace(check, hook=hook)
-        fence = item.fence
-        if fence is not None:
-            fence = replace(fence, hook=self._hook(fence.hook, node, FENCE, real=False))
-        return replace(item, **lists, run=run, candidate_check=check, fence=fence)
 
-    def _hook(self, hook: Hook, node: str, place: str, real: bool) -> Hook:
-        return replace(hook, call=self._command(hook.call, node, place, hook.name, real))
+        def recorder(hook: Hook, place: str) -> Hook:
+            runs = real and not place.startswith(ALWAYS_RECORDERS)
+            return replace(hook, call=self._command(hook.call, node, place, hook.name, runs))
+
+        run, fence = item.run, item.fence
+        if run is not None:
+            run = replace(run, command=self._command(run.command, node, RUN, RUN, real))
+        if fence is not None:
+            fence = replace(fence, hook=recorder(fence.hook, FENCE))
+        return replace(with_hooks(item, recorder), run=run, fence=fence)
 
     def _command(self, call: object, node: str, place: str, name: str, real: bool) -> Command:
         """Return the command of a recorder.

@@ -10,21 +10,19 @@ A rehearsal switches no machine off, so nothing of the command, webhook or targe
 """
 
 from dataclasses import replace
-from typing import Any
 
 from supervisor.config.formats.durations import format_duration
 from supervisor.core.lease import sufficient_lockout_s
 from supervisor.core.settings import (
-    HOOK_EVENTS,
     Command,
     ElectionSettings,
     Fence,
     Hook,
     ItemSettings,
-    Run,
     SemaphoreSettings,
 )
 from supervisor.rehearsal.devagent.sessions import SERF_HEALTH
+from supervisor.rehearsal.drill.recorders import with_hooks
 
 TTL_MIN_S = 1.0  # the embedded agent allows no less
 ROOM_S = 3.0  # a busy machine must not lose a lease for want of time
@@ -84,17 +82,15 @@ def _harmless(fence: Fence, divider: _Divider) -> Fence:
 
 
 def _with_short_hooks(item: ItemSettings, divider: _Divider) -> ItemSettings:
-    lists: dict[str, Any] = {
-        name: tuple(_hook(hook, divider) for hook in getattr(item, name)) for name in HOOK_EVENTS
-    }
+    item = with_hooks(item, lambda hook, place: _hook(hook, divider))
     run, check = item.run, item.candidate_check
     if run is not None:
-        run = Run(run.command, divider.divide("run stop_timeout", run.stop_timeout_s, HOOK_MIN_S))
+        stop_s = divider.divide("run stop_timeout", run.stop_timeout_s, HOOK_MIN_S)
+        run = replace(run, stop_timeout_s=stop_s)
     if check is not None:
         interval_s = divider.divide("candidate_check interval", check.interval_s, HOOK_MIN_S)
-        hook = None if check.hook is None else _hook(check.hook, divider)
-        check = replace(check, hook=hook, interval_s=interval_s)
-    return replace(item, **lists, run=run, candidate_check=check)
+        check = replace(check, interval_s=interval_s)
+    return replace(item, run=run, candidate_check=check)
 
 
 def _hook(hook: Hook, divider: _Divider) -> Hook:
