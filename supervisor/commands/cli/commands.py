@@ -8,17 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from supervisor.commands.cli import values
-from supervisor.commands.cli.exit_codes import (
-    CONFIGURATION,
-    DONE,
-    NEGATIVE,
-    NOT_EXECUTABLE,
-    NOT_FOUND,
-    OF_ALL,
-    UNREACHABLE,
-    USAGE,
-)
+from supervisor.commands.cli import exit_codes, values
 
 DEFAULT_CONFIG = Path("/etc/consul-supervisor")
 
@@ -48,14 +38,15 @@ class CommandSpec:
     """One command."""
 
     def __init__(
-        self, summary: str, example: str, function: str, codes: dict[int, str], *arguments: Arguments | OneOf
+        self, summary: str, example: str, function: str, *arguments: Arguments | OneOf, **codes: str
     ) -> None:
         self.summary = summary  # the effect of the command, in one line
         self.example = example  # an example of the text after ``consul-supervisor``
         # ``module:name`` in this package, which takes the parsed arguments and returns the code.
         self.function = function
-        self.codes = codes  # the meaning of its exit codes, without those of every command (OF_ALL)
         self.arguments = arguments
+        # The meaning of its exit codes, which are given by their names. Those of every command are in OF_ALL.
+        self.codes: dict[int, str] = {getattr(exit_codes, name.upper()): codes[name] for name in codes}
 
 
 def parsed(arguments: Arguments) -> Iterator[Argument]:
@@ -130,15 +121,16 @@ _ORDER: Arguments = {
 ARGV = "argv"
 
 _ASKS_CONSUL = {
-    UNREACHABLE: "Consul is unreachable or did not answer",
-    CONFIGURATION: "the configuration, a CONSUL_ variable or the token file cannot be used",
+    "unreachable": "Consul is unreachable or did not answer",
+    "configuration": "the configuration, a CONSUL_ variable or the token file cannot be used",
 }
 _NO_PLACE = "the configuration that is given does not exist"
 _ASKS_DAEMON = {
-    UNREACHABLE: "the daemon is unreachable or did not answer: nothing is known",
-    CONFIGURATION: _NO_PLACE,
+    "unreachable": "the daemon is unreachable or did not answer: nothing is known",
+    "configuration": _NO_PLACE,
 }
-_ASKS_FOR_ITEM = {USAGE: "wrong usage, or the daemon has no such election or semaphore", **_ASKS_DAEMON}
+_NO_ITEM = "wrong usage, or the daemon has no such election or semaphore"
+_ASKS_FOR_ITEM = {"usage": _NO_ITEM, **_ASKS_DAEMON}
 _PAUSE_FOR = {
     "--for DURATION": {
         "help": "end the pause by itself after this long, 720h at most (default: until an operator ends it)",
@@ -151,8 +143,8 @@ _EVERYWHERE = {
     "below its prefix"
 }
 _ORDERED = {
-    UNREACHABLE: "the daemon, or with --everywhere Consul, is unreachable or did not answer, or refuses it",
-    CONFIGURATION: f"{_NO_PLACE}; with --everywhere: it cannot be used, or has no section fleet",
+    "unreachable": "the daemon, or with --everywhere Consul, is unreachable or did not answer, or refuses it",
+    "configuration": f"{_NO_PLACE}; with --everywhere: it cannot be used, or has no section fleet",
 }
 _NO_PAUSE = (
     "this node only observes, the item has ended, or the change cannot be recorded; with --everywhere: "
@@ -164,23 +156,15 @@ COMMANDS = {
         "take part in elections and semaphores until stopped",
         "run /etc/consul-supervisor",
         "running:run",
-        {
-            DONE: "stopped in order",
-            NEGATIVE: "on_lose failed, a second signal came, or another process uses state_dir",
-            CONFIGURATION: "the configuration, token file, state_dir or control socket cannot be used",
-        },
         {"PATH": _PATH},
+        done="stopped in order",
+        negative="on_lose failed, a second signal came, or another process uses state_dir",
+        configuration="the configuration, token file, state_dir or control socket cannot be used",
     ),
     "check": CommandSpec(
         "check a configuration and print its figures",
         "check /etc/consul-supervisor",
         "checking:check",
-        {
-            DONE: "the configuration is valid; there may be warnings",
-            UNREACHABLE: "with --connect: Consul is unreachable or has no leader",
-            CONFIGURATION: "the configuration is invalid; with --here: a hook cannot start here, or a file "
-            "cannot be read; with --connect: Consul's answers show a fault, such as a missing right",
-        },
         {
             "paths PATH": {
                 "help": f"{_PATH}. Several PATHs are checked one by one, without figures, and only --here "
@@ -195,16 +179,15 @@ COMMANDS = {
             "--quiet": "print only the faults and the verdict, which is the last line",
             "--json": "print one JSON document, also for errors",
         },
+        done="the configuration is valid; there may be warnings",
+        unreachable="with --connect: Consul is unreachable or has no leader",
+        configuration="the configuration is invalid; with --here: a hook cannot start here, or a file "
+        "cannot be read; with --connect: Consul's answers show a fault, such as a missing right",
     ),
     "policy": CommandSpec(
         "print the policy with exactly the rights in Consul that a configuration needs",
         "policy /etc/consul-supervisor --for operator",
         "checking:policy",
-        {
-            DONE: "the rules were printed",
-            UNREACHABLE: "the agent does not tell the name of its node, which the rules need: give --node",
-            CONFIGURATION: "the configuration is invalid",
-        },
         {
             "PATH": _PATH,
             "--node NAME": "the agent's node, as Consul names it (default: the agent is asked, which needs "
@@ -216,15 +199,14 @@ COMMANDS = {
                 "choices": ["daemon", "operator", "observer"],
             },
         },
+        done="the rules were printed",
+        unreachable="the agent does not tell the name of its node, which the rules need: give --node",
+        configuration="the configuration is invalid",
     ),
     "plan": CommandSpec(
         "print the session block that meets your wishes, with its sums",
         "plan --failover 60s --on-lose 5s",
         "local_commands:plan",
-        {
-            DONE: "the block was printed as YAML, with its sums and the warnings of check as comments",
-            NEGATIVE: "no session block meets the wishes; standard error names the nearest wishes",
-        },
         {
             "--failover DURATION": "how long after a crash of the holder's machine another node holds at the "
             "latest, while Consul keeps its leader: the figure failover of check. This wish, the next one or "
@@ -253,17 +235,13 @@ COMMANDS = {
             "--checks CHECKS": "node_checks of the session, such as serfHealth; several are separated by "
             "commas",
         },
+        done="the block was printed as YAML, with its sums and the warnings of check as comments",
+        negative="no session block meets the wishes; standard error names the nearest wishes",
     ),
     "test-hook": CommandSpec(
         "run one hook as the daemon would, and print its output, result and duration",
         "test-hook namenode on_lose[0] --reason step-down",
         "hook_commands:test_hook",
-        {
-            DONE: "the hook succeeded",
-            NEGATIVE: "the hook failed or could not be started, or you did not confirm the command",
-            USAGE: "wrong usage, or the configuration has no such election, semaphore or hook",
-            CONFIGURATION: "the configuration cannot be used",
-        },
         {
             "NAME": _CONFIGURED,
             "HOOK": "the hook's place, such as on_lose[0], candidate_check or fence, or its name. It "
@@ -277,23 +255,15 @@ COMMANDS = {
             "--yes": "with fence: do not ask on the terminal whether to switch off this machine itself",
             **_CONFIG,
         },
+        done="the hook succeeded",
+        negative="the hook failed or could not be started, or you did not confirm the command",
+        usage="wrong usage, or the configuration has no such election, semaphore or hook",
+        configuration="the configuration cannot be used",
     ),
     "lock": CommandSpec(
         "hold a lock while a command runs, without a daemon: for cron, CI and containers",
         "lock --wait 0 cron/backup -- /usr/local/bin/backup --full",
         "locking:lock",
-        {
-            DONE: "the command was run and ended with 0. Any other code of the command is passed on, and a "
-            "command that signal N ended gives 128 + N",
-            NEGATIVE: "others hold the lock, the command is not due by --every, or the lock was lost and the "
-            "command was ended; or the command ended with 1",
-            UNREACHABLE: "at the end of --wait Consul did not answer, or made no session yet",
-            CONFIGURATION: "a CONSUL_ variable or the token file cannot be used, the token lacks a right, "
-            "the key belongs to another program or has a value and was never locked, or the lock-delay is "
-            "too short",
-            NOT_EXECUTABLE: "the command cannot be started",
-            NOT_FOUND: "there is no such program",
-        },
         {
             "-n N": {
                 "help": "a semaphore: at most N may hold a slot below the prefix KEY",
@@ -319,62 +289,61 @@ COMMANDS = {
                 "nargs": "+",
             },
         },
+        done="the command was run and ended with 0. Any other code of the command is passed on, and a "
+        "command that signal N ended gives 128 + N",
+        negative="others hold the lock, the command is not due by --every, or the lock was lost and the "
+        "command was ended; or the command ended with 1",
+        unreachable="at the end of --wait Consul did not answer, or made no session yet",
+        configuration="a CONSUL_ variable or the token file cannot be used, the token lacks a right, "
+        "the key belongs to another program or has a value and was never locked, or the lock-delay is "
+        "too short",
+        not_executable="the command cannot be started",
+        not_found="there is no such program",
     ),
     "leader": CommandSpec(
         "print the current leader's value",
         "leader namenode",
         "consul_commands:leader",
-        {
-            DONE: "the value was printed",
-            NEGATIVE: "nobody holds the key",
-            USAGE: "wrong usage, or the configuration has no such election",
-            **_ASKS_CONSUL,
-        },
         OneOf({"[NAME]": "an election of the configuration", **_KEY}, required=True),
         {
             "--json": "print one JSON document with value, session, node, TTL, lock-delay and fencing token",
             **_CONFIG_OR_NONE,
         },
+        done="the value was printed",
+        negative="nobody holds the key",
+        usage="wrong usage, or the configuration has no such election",
+        **_ASKS_CONSUL,
     ),
     "members": CommandSpec(
         "list the nodes that take part in an election or semaphore now",
         "members namenode",
         "cluster_commands:members",
-        {
-            DONE: "at least one node takes part",
-            NEGATIVE: "nobody takes part, as far as the token may read",
-            USAGE: "wrong usage, or the configuration has no such election or semaphore",
-            **_ASKS_CONSUL,
-        },
         {"NAME": _CONFIGURED, **_JSON, **_CONFIG},
+        done="at least one node takes part",
+        negative="nobody takes part, as far as the token may read",
+        usage="wrong usage, or the configuration has no such election or semaphore",
+        **_ASKS_CONSUL,
     ),
     "history": CommandSpec(
         "list who led an election, and why that changed, the newest tenure first",
         "history namenode",
         "history_command:history",
         {
-            DONE: "the tenures were printed",
-            NEGATIVE: "no tenure is known yet, or the key in Consul holds something else",
-            USAGE: "wrong usage, or the configuration has no such election",
-            UNREACHABLE: f"{_ASKS_CONSUL[UNREACHABLE]}, or the token may not read the key",
-            CONFIGURATION: f"{_ASKS_CONSUL[CONFIGURATION]}, or the configuration has no section fleet",
-        },
-        {
             "NAME": "an election of the configuration",
             "--limit N": "print only the newest N tenures",
             **_JSON,
             **_CONFIG,
         },
+        done="the tenures were printed",
+        negative="no tenure is known yet, or the key in Consul holds something else",
+        usage="wrong usage, or the configuration has no such election",
+        unreachable=f"{_ASKS_CONSUL['unreachable']}, or the token may not read the key",
+        configuration=f"{_ASKS_CONSUL['configuration']}, or the configuration has no section fleet",
     ),
     "sessions": CommandSpec(
         "list the sessions of supervisors and what each holds, or destroy one",
         "sessions --orphans",
         "cluster_commands:sessions",
-        {
-            DONE: "the sessions were printed, even if there are none; or the session was destroyed",
-            NEGATIVE: "destroy: there is no such session of a supervisor, or you did not confirm the command",
-            **_ASKS_CONSUL,
-        },
         {
             "[destroy]": {
                 "help": "end the session ID; first print what it holds, and when a rival may take it",
@@ -387,18 +356,14 @@ COMMANDS = {
             "--yes": "with destroy: do not ask on the terminal whether to do it",
             **_CONFIG,
         },
+        done="the sessions were printed, even if there are none; or the session was destroyed",
+        negative="destroy: there is no such session of a supervisor, or you did not confirm the command",
+        **_ASKS_CONSUL,
     ),
     "wait": CommandSpec(
         "wait until an election or semaphore is held or free",
         "wait namenode --for holding --timeout 2m",
         "daemon_commands:wait",
-        {
-            DONE: "the election or semaphore is in this state",
-            NEGATIVE: "it did not come to this state within the time",
-            USAGE: "wrong usage, or there is no such election or semaphore, or a semaphore has no leader",
-            UNREACHABLE: "Consul, or with --for holding the daemon, did not answer at the end of the time",
-            CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
-        },
         {
             "NAME": f"{_CONFIGURED}; with --for holding, of the daemon",
             "--for STATE": {
@@ -413,18 +378,16 @@ COMMANDS = {
             "--socket PATH": "with --for holding: the daemon's control socket",
             "--config PATH": f"configuration (default: {DEFAULT_CONFIG})",
         },
+        done="the election or semaphore is in this state",
+        negative="it did not come to this state within the time",
+        usage="wrong usage, or there is no such election or semaphore, or a semaphore has no leader",
+        unreachable="Consul, or with --for holding the daemon, did not answer at the end of the time",
+        configuration=_ASKS_CONSUL["configuration"],
     ),
     "verify": CommandSpec(
         "ask Consul whether a session still holds a key or a slot",
         "verify --key service/hdfs/leader --session $SESSION --lock-index $LOCK_INDEX",
         "consul_commands:verify",
-        {
-            DONE: "the session still holds the lock",
-            NEGATIVE: "the session does not hold it any more",
-            UNREACHABLE: f"cannot tell: {_ASKS_CONSUL[UNREACHABLE]}",
-            USAGE: "wrong usage, or the configuration has no such election or semaphore",
-            CONFIGURATION: _ASKS_CONSUL[CONFIGURATION],
-        },
         OneOf({"[NAME]": _CONFIGURED, **_KEY}, required=True),
         {
             "--session ID": {"help": "CONSUL_SUPERVISOR_SESSION of a hook", "required": True},
@@ -433,35 +396,31 @@ COMMANDS = {
             "session alone decides",
             **_CONFIG_OR_NONE,
         },
+        done="the session still holds the lock",
+        negative="the session does not hold it any more",
+        unreachable=f"cannot tell: {_ASKS_CONSUL['unreachable']}",
+        usage="wrong usage, or the configuration has no such election or semaphore",
+        configuration=_ASKS_CONSUL["configuration"],
     ),
     "limit": CommandSpec(
         "change in Consul how many nodes may hold a semaphore",
         "limit rebuild 5",
         "consul_commands:limit",
         {
-            DONE: "the record in Consul has this limit",
-            NEGATIVE: "Consul has no record that can be changed",
-            USAGE: "wrong usage, or the configuration has no such semaphore",
-            **_ASKS_CONSUL,
-        },
-        {
             "NAME": "a semaphore of the configuration",
             "limit N": "how many nodes may hold a slot; a lower limit evicts nobody",
             "--quiet": "print nothing when the limit is written, for scripts",
             **_CONFIG,
         },
+        done="the record in Consul has this limit",
+        negative="Consul has no record that can be changed",
+        usage="wrong usage, or the configuration has no such semaphore",
+        **_ASKS_CONSUL,
     ),
     "status": CommandSpec(
         "show this node's part in each election and semaphore",
         "status --watch",
         "daemon_commands:status",
-        {
-            **_ASKS_FOR_ITEM,
-            DONE: "the status was printed, healthy or not; or --watch was stopped",
-            NEGATIVE: "with --exit-code: the status was printed, and the daemon is not healthy",
-            UNREACHABLE: "the daemon, or with --cluster Consul, is unreachable or did not answer",
-            CONFIGURATION: f"{_NO_PLACE}; with --cluster: {_ASKS_CONSUL[CONFIGURATION]}",
-        },
         {
             "[NAME]": "show only this election or semaphore",
             "--cluster": "show the members of each election and semaphore of the configuration, by Consul "
@@ -475,92 +434,78 @@ COMMANDS = {
             required=False,
         ),
         {"--exit-code": "end with 1 if the daemon is not healthy", **_SOCKET},
+        usage=_NO_ITEM,
+        done="the status was printed, healthy or not; or --watch was stopped",
+        negative="with --exit-code: the status was printed, and the daemon is not healthy",
+        unreachable="the daemon, or with --cluster Consul, is unreachable or did not answer",
+        configuration=f"{_NO_PLACE}; with --cluster: {_ASKS_CONSUL['configuration']}",
     ),
     "events": CommandSpec(
         "list the tenures and commands of this node, also from before a restart",
         "events namenode --since 1h",
         "event_commands:events",
         {
-            **_ASKS_FOR_ITEM,
-            DONE: "the events were printed; those of a daemon that does not run come from its state_dir",
-        },
-        {
             "[NAME]": "only events of this election or semaphore",
             "--since DURATION": "only events of the last DURATION, such as 1h30m",
             "--json": "print one JSON document",
             **_SOCKET,
         },
+        **_ASKS_FOR_ITEM,
+        done="the events were printed; those of a daemon that does not run come from its state_dir",
     ),
     "holds": CommandSpec(
         "report by the exit code whether this node holds an item now",
         "holds backup && /usr/local/bin/backup",
         "daemon_commands:holds",
-        {
-            DONE: "this node holds it now: on_acquire has finished, the lease is valid",
-            NEGATIVE: "this node does not hold it",
-            **_ASKS_FOR_ITEM,
-        },
         {"NAME": _ITEM, **_SOCKET},
+        done="this node holds it now: on_acquire has finished, the lease is valid",
+        negative="this node does not hold it",
+        **_ASKS_FOR_ITEM,
     ),
     "recover": CommandSpec(
         "release a stuck item, once nothing of it acts here",
         "recover namenode",
         "daemon_commands:operate",
-        {
-            DONE: "the item is released, and this node contends again",
-            NEGATIVE: "the item is not stuck",
-            **_ASKS_FOR_ITEM,
-        },
         {"NAME": "an election or semaphore that is stuck", **_ORDER},
+        done="the item is released, and this node contends again",
+        negative="the item is not stuck",
+        **_ASKS_FOR_ITEM,
     ),
     "confirm-off": CommandSpec(
         "confirm that the machine for which an item waits is off, so that this node acts",
         "confirm-off db --reason 'unplugged by hand'",
         "daemon_commands:operate",
-        {
-            DONE: "this node goes on, and acts once Consul has confirmed its lock",
-            NEGATIVE: "the item waits for no machine to be off",
-            **_ASKS_FOR_ITEM,
-        },
         {"NAME": "an election that waits, by the words of `status`", **_ORDER},
+        done="this node goes on, and acts once Consul has confirmed its lock",
+        negative="the item waits for no machine to be off",
+        **_ASKS_FOR_ITEM,
     ),
     "pause": CommandSpec(
         "stop contending until resume or for a time, even over restarts",
         "pause namenode --for 2h",
         "daemon_commands:operate",
-        {
-            DONE: "this node does not contend until resume or the end of --for",
-            NEGATIVE: _NO_PAUSE,
-            **_ASKS_FOR_ITEM,
-            **_ORDERED,
-        },
         _NAME_OR_ALL,
         {**_PAUSE_FOR, **_EVERYWHERE, **_ORDER},
+        done="this node does not contend until resume or the end of --for",
+        negative=_NO_PAUSE,
+        usage=_NO_ITEM,
+        **_ORDERED,
     ),
     "resume": CommandSpec(
         "contend again at once: end a pause, or the rest after step-down",
         "resume namenode",
         "daemon_commands:operate",
-        {
-            DONE: "the pause or the rest is over, if there was one",
-            NEGATIVE: _NO_PAUSE,
-            **_ASKS_FOR_ITEM,
-            **_ORDERED,
-        },
         _NAME_OR_ALL,
         {**_EVERYWHERE, **_ORDER},
+        done="the pause or the rest is over, if there was one",
+        negative=_NO_PAUSE,
+        usage=_NO_ITEM,
+        **_ORDERED,
     ),
     "step-down": CommandSpec(
         "hand over the lock, and return when another node holds it; with fleet also on any other node",
         "step-down namenode --for 5m",
         "daemon_commands:operate",
-        {
-            DONE: "the holder has released it, and another node holds it; with --to, the node that was named",
-            NEGATIVE: "no other node took over in time, or this node does not hold it, or cannot release it; "
-            "with fleet: the holder did not follow the order in time; with --to: NODE is not exactly one "
-            "waiting node, or another node took over; with --all: of one at least",
-            **_ASKS_FOR_ITEM,
-        },
         OneOf(
             {
                 "[NAME]": _ITEM,
@@ -579,62 +524,55 @@ COMMANDS = {
             "needs the right to read sessions",
             **_ORDER,
         },
+        done="the holder has released it, and another node holds it; with --to, the node that was named",
+        negative="no other node took over in time, or this node does not hold it, or cannot release it; "
+        "with fleet: the holder did not follow the order in time; with --to: NODE is not exactly one "
+        "waiting node, or another node took over; with --all: of one at least",
+        **_ASKS_FOR_ITEM,
     ),
     "drain": CommandSpec(
         "take this node out of all elections and semaphores: pause all, hand over what it holds",
         "drain --reason 'kernel update'",
         "draining:drain",
         {
-            DONE: "this node holds nothing, each election that it held has another leader, and it does not "
-            "contend until undrain",
-            NEGATIVE: "as far as Consul shows, no other node would take over, and nothing was done; or the "
-            "pause cannot be recorded; or something was not handed over, and this node is paused",
-            UNREACHABLE: "the daemon, or Consul, is unreachable or did not answer",
-            CONFIGURATION: "the configuration, which names Consul, cannot be used; not with --force",
-        },
-        {
             **_PAUSE_FOR,
             "--force": "do not ask Consul whether another node takes part in what this node holds",
             **_ORDER,
         },
+        done="this node holds nothing, each election that it held has another leader, and it does not "
+        "contend until undrain",
+        negative="as far as Consul shows, no other node would take over, and nothing was done; or the "
+        "pause cannot be recorded; or something was not handed over, and this node is paused",
+        unreachable="the daemon, or Consul, is unreachable or did not answer",
+        configuration="the configuration, which names Consul, cannot be used; not with --force",
     ),
     "undrain": CommandSpec(
         "end the pause of all elections and semaphores of this node",
         "undrain --wait 1m",
         "draining:undrain",
         {
-            DONE: "this node contends again; with --wait it also has a session everywhere, and is healthy",
-            NEGATIVE: "with --wait: not within the time; or it cannot be recorded",
-            **_ASKS_DAEMON,
-        },
-        {
             "--wait DURATION": "return once this node is healthy and waits or holds everywhere, a day at "
             "most; also wait for a daemon that is not up yet",
             **_ORDER,
         },
+        done="this node contends again; with --wait it also has a session everywhere, and is healthy",
+        negative="with --wait: not within the time; or it cannot be recorded",
+        **_ASKS_DAEMON,
     ),
     "reload": CommandSpec(
         "apply the configuration as it is now, and print what changed",
         "reload",
         "daemon_commands:operate",
-        {
-            **_ASKS_DAEMON,
-            DONE: "the daemon follows the configuration as it is now",
-            CONFIGURATION: "nothing has changed: the configuration has faults, or needs a restart; or "
-            f"{_NO_PLACE}",
-        },
         {**_QUIET, **_SOCKET},
+        unreachable=_ASKS_DAEMON["unreachable"],
+        done="the daemon follows the configuration as it is now",
+        configuration="nothing has changed: the configuration has faults, or needs a restart; or "
+        f"{_NO_PLACE}",
     ),
     "drill": CommandSpec(
         "rehearse a configuration on this machine",
         "drill /etc/consul-supervisor",
         "local_commands:drill",
-        {
-            DONE: "every promise held",
-            NEGATIVE: "a promise was broken, or the drill could not be finished",
-            USAGE: "wrong usage, or the configuration has no such election or semaphore",
-            CONFIGURATION: "the configuration is invalid",
-        },
         {
             "PATH": _PATH,
             "names NAME": {
@@ -652,18 +590,22 @@ COMMANDS = {
             "%(default)s)",
             **_JSON,
         },
+        done="every promise held",
+        negative="a promise was broken, or the drill could not be finished",
+        usage="wrong usage, or the configuration has no such election or semaphore",
+        configuration="the configuration is invalid",
     ),
     "demo": CommandSpec(
         "watch an election, a failover and a semaphore, in about ten seconds",
         "demo",
         "local_commands:demo",
-        {DONE: "all was shown", NEGATIVE: "something that the demo waited for did not happen"},
+        done="all was shown",
+        negative="something that the demo waited for did not happen",
     ),
     "dev-agent": CommandSpec(
         "run an in-memory Consul agent, for trying out only",
         "dev-agent --port 8500",
         "local_commands:dev_agent",
-        {DONE: "stopped by a signal", NEGATIVE: "it cannot listen on this port"},
         {
             "--port N=8500": "the port on 127.0.0.1; 0: any free one (default: %(default)s)",
             "--session-ttl-min DURATION=1s": "the shortest TTL that the agent allows (default: %(default)s; "
@@ -671,32 +613,34 @@ COMMANDS = {
             "--client-agent": "answer as a client agent does, which most machines run: an error of its "
             "servers begins with 'rpc error making call: '",
         },
+        done="stopped by a signal",
+        negative="it cannot listen on this port",
     ),
     "schema": CommandSpec(
         "print the JSON Schema of the configuration",
         "schema > config.schema.json",
         "local_commands:schema",
-        {DONE: "the schema was printed"},
+        done="the schema was printed",
     ),
     "complete": CommandSpec(
         "print the names that can follow in a command line, for the completion of shells",
         "complete 'consul-supervisor step-down '",
         "completing:complete",
-        {DONE: "the names or choices were printed, as far as they are found within a second"},
         {"LINE": "a command line up to the cursor"},
+        done="the names or choices were printed, as far as they are found within a second",
     ),
     "help": CommandSpec(
         "print this help, or the help of one command",
         "help step-down",
         "local_commands:help",
-        {DONE: "the help was printed"},
         {"[topic COMMAND]": "the command (default: all commands)"},
+        done="the help was printed",
     ),
     "version": CommandSpec(
-        "print the version", "version", "local_commands:version", {DONE: "the version was printed"}
+        "print the version", "version", "local_commands:version", done="the version was printed"
     ),
 }
 
 
 def codes_of(command: str) -> dict[int, str]:
-    return dict(sorted({**OF_ALL, **COMMANDS[command].codes}.items()))
+    return dict(sorted({**exit_codes.OF_ALL, **COMMANDS[command].codes}.items()))
