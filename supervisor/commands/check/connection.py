@@ -27,7 +27,7 @@ from supervisor.adapters.transport import ExchangeFailed, FailureKind
 from supervisor.commands.check import findings
 from supervisor.commands.check.findings import AgentFacts, Finding, Level
 from supervisor.commands.check.servers import of_servers
-from supervisor.config import Config, ConsulSettings, FleetSettings
+from supervisor.config import Config
 from supervisor.core.outcomes import Created, KeyView, Outcome
 from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
@@ -41,34 +41,29 @@ NO_INDEX = 2**63 - 1  # higher than any index that Consul has reached
 async def check_connection(config: Config, hostname: str) -> list[Finding]:
     """Return the findings about Consul, the most important first. Raises TokenError."""
     async with OneOffClient(config.consul) as consul:
-        return await _Checker(config.consul, consul).findings(config.items, hostname, config.fleet)
+        return await _Checker(config, consul).findings(hostname)
 
 
 def is_reached(found: list[Finding]) -> bool:
     return not any(one.what in ("reachable", "leader") and one.level is Level.ERROR for one in found)
 
 
-class _NoAnswer(Exception):
-    """Consul did not answer before the deadline. The text says why."""
-
-
 class _Checker:
     """Sends the requests of one run one after another, the reads over one connection."""
 
-    def __init__(self, settings: ConsulSettings, consul: OneOffClient) -> None:
-        self._datacenter, self._leader_change_s = settings.datacenter, settings.leader_change_s
+    def __init__(self, config: Config, consul: OneOffClient) -> None:
+        self._config, self._datacenter = config, config.consul.datacenter
         self._consul, self._codec = consul, consul.codec
         self._deadline = asyncio.get_running_loop().time() + CONNECT_S
         self._holders: set[str] = set()
 
-    async def findings(
-        self, items: tuple[ItemSettings, ...], hostname: str, fleet: FleetSettings | None
-    ) -> list[Finding]:
+    async def findings(self, hostname: str) -> list[Finding]:
+        items, fleet = self._config.items, self._config.fleet
         try:
             no_path, leader = await self._leader()
-        except (_NoAnswer, MalformedResponse) as failure:
-            remedy, cause = "start the agent, or correct consul.address", failure.__cause__
-            if isinstance(cause, ExchangeFailed) and cause.kind is FailureKind.TLS:
+        except (ExchangeFailed, MalformedResponse) as failure:
+            remedy = "start the agent, or correct consul.address"
+            if isinstance(failure, ExchangeFailed) and failure.kind is FailureKind.TLS:
                 remedy = "correct consul.tls, or the variables of Consul for TLS"
             return [Finding("reachable", Level.ERROR, str(failure), remedy)]
         reachable = Finding("reachable", Level.OK, f"Consul answers at {self._consul.peer}")
@@ -95,7 +90,7 @@ class _Checker:
                 found += findings.of_fleet(fleet.service, said, await self._consul.present(fleet.service))
             if fenced := tuple(settings for settings in items if settings.fence is not None):
                 found.append(findings.of_fence(fenced, await self._servers(), listed, facts))
-        except _NoAnswer as failure:
+        except ExchangeFailed as failure:
             found.append(Finding("rest", Level.UNTOLD, f"some requests were not answered: {failure}"))
         return found
 
@@ -128,7 +123,7 @@ class _Checker:
         facts = findings.facts_of(answer)
         is_local = _is_local(facts.address)
         found = findings.of_agent(facts, hostname, is_local=is_local, items=items)
-        found += of_servers(facts, self._leader_change_s, items)
+        found += of_servers(facts, self._config.consul.leader_change_s, items)
         return facts, found + findings.of_datacenter(self._datacenter, facts.datacenter, items)
 
     async def _voters(self) -> list[Finding]:
@@ -229,11 +224,9 @@ class _Checker:
             return None
 
     async def _exchange(self, request: requests.PreparedRequest) -> requests.Response:
+        """Send the request, and return Consul's answer. Raises ExchangeFailed."""
         left_s = max(0.0, self._deadline - asyncio.get_running_loop().time())
-        try:
-            return await self._consul.exchange(request, left_s)
-        except ExchangeFailed as failure:
-            raise _NoAnswer(str(failure)) from failure
+        return await self._consul.exchange(request, left_s)
 
 
 def _keys_of(settings: ItemSettings) -> dict[str, str]:
