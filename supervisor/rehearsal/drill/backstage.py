@@ -24,7 +24,7 @@ PACKAGE_PARENT = Path(__file__).parents[3]
 async def temporary_folder(prefix: str) -> AsyncIterator[Path]:
     """Make a temporary folder, and remove it although hooks that still end may write into it.
 
-    A supervisor that is killed leaves its hooks, and ``>hooks`` makes a file in the place of a FIFO.
+    A supervisor that is killed leaves its hooks, and a recorder makes a file in the place of its FIFO.
     Raises NotPossible.
     """
     folder = Path(tempfile.mkdtemp(prefix=prefix))
