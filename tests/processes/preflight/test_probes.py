@@ -183,7 +183,12 @@ def test_a_process_that_is_slow_to_end_beside_a_probe_that_hangs_breaks_nothing(
     """A machine short of time ends a process long after the process has told its last answer."""
     script, end = tmp_path / "one", os._exit
     hangs(script)
-    monkeypatch.setattr(os, "_exit", lambda code: (time.sleep(1.0), end(code)))
+
+    def slow_end(code: int) -> None:
+        time.sleep(1.0)
+        end(code)
+
+    monkeypatch.setattr(os, "_exit", slow_end)
     faults = answers(probe(program=str(script)), probe(), within_s=1.5)
     assert "did not answer" in faults[0][0][1] and faults[1] == []
 
