@@ -68,8 +68,10 @@ actions that follow. The record is written within the step that needs it, and ``
     contender.may_act(now)      is on_acquire done and the lease valid, so that the application may act?
 
 A *token* is the fencing token of a tenure; Consul's is always called its ACL token or ``consul.token``. A
-watchdog is *armed* for a tenure. The *lockout* is how long rivals are kept out after a holder has vanished:
-the lock-delay of an election, the prune delay of a semaphore.
+watchdog is *armed* for a tenure. A *record* is what the journal keeps of a contender, and the *tenure record*
+is a key in Consul. A *guard* is the wait of a node behind the tenure record of another one. The *lockout* is
+how long rivals are kept out after a holder has vanished: the lock-delay of an election, the prune delay of a
+semaphore.
 
 *Three machines.* A contender has a session, a tenure while it holds, and a role.
 

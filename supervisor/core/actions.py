@@ -200,7 +200,7 @@ class WriteRecord:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Let the watchdog be open before anything of a tenure begins. ``Devices`` makes a ``Tend`` of it."""
+    """Let the watchdog be open before on_acquire or run begins. ``Devices`` makes a ``Tend`` of it."""
 
     item: str
     watchdog: Watchdog

@@ -40,10 +40,12 @@ class Lease:
     room_s: float  # how long belief lasts after the newest contact
     interval_s: float  # how long a holder waits from one read to the next
     exchange_s: float  # how long one exchange with Consul may take; a holder's read at most one interval
-    key_delay_s: float  # how long the key or slot of a holder that vanished is kept back
+    # How long Consul keeps back the key or slot of a holder that vanished: with an exclusive fence 1 s.
+    key_delay_s: float
     acquire_delay_s: float = 0.0  # how long this node, as a waiter, leaves a free key to other nodes
     busy_s: float = 0.0  # how much longer at most because of the other locks that it holds
-    # How long a node that has acquired such a key waits at most before it acts. None: fence has to succeed.
+    # How long a node that has acquired the key of such a holder waits at most before it acts. None: fence has
+    # to succeed.
     wait_s: float | None = 0.0
 
     @property

@@ -150,7 +150,7 @@ class KeyView:
     lock_index: int = 0
     foreign_flags: int = 0  # the flags of another program's key. 0: the key has a lock's flags, or none
     is_marked: bool = True  # the key has a lock's flags
-    is_guarded: bool = False  # the key has the flags of a lock that has a tenure record
+    has_record_flags: bool = False  # the key has the flags of a lock that has a tenure record
 
     @property
     def present(self) -> bool:

@@ -27,7 +27,7 @@ FREE = o.KeyView(index=7)
 FELL = o.KeyView(index=3)
 RIVAL = o.KeyView(7, "rival", b"rival", 3, 6, 2)
 OURS = o.KeyView(7, "", b"me", 3, 7, 1)
-GUARDED = replace(FREE, create_index=3, modify_index=6, is_guarded=True)
+GUARDED = replace(FREE, create_index=3, modify_index=6, has_record_flags=True)
 HERE, ELSEWHERE = Place("here", "here", "2"), Place("there", "there", "1")
 OTHER = TenureRecord(
     "other", lock_delay_s=2.0, lose_time_s=1.0, target="there", node="there", place=ELSEWHERE
@@ -207,7 +207,7 @@ def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
             return o.Instance.ABSENT if world.contender.service.registered is None else o.Instance.OURS
         case r.ReadKey() | r.WatchKey():
             guarded = world.contender.settings.fence is not None
-            ours = replace(OURS, is_guarded=guarded)
+            ours = replace(OURS, has_record_flags=guarded)
             now = FREE if tenure is None else replace(ours, session=tenure.session, value=tenure.leader)
             news = view is None or replace(view, index=now.index) != now
             asks = isinstance(request, r.ReadKey) or request.index == 0

@@ -148,7 +148,7 @@ class Consul:
         if not self.create:
             return o.KeyView(self.modify)
         indexes = (self.create, self.modify, self.locks)
-        return o.KeyView(self.modify, self.session, self.value, *indexes, is_guarded=self.guarded)
+        return o.KeyView(self.modify, self.session, self.value, *indexes, has_record_flags=self.guarded)
 
     def shown(self) -> o.TenureShown:
         return o.TenureShown(self.record_at, self.record_at if self.record else 0, self.record)

@@ -34,7 +34,7 @@ def short(value: object) -> str:
         case a.RoleChanged(role=role):
             return f"became {role}"
         case o.KeyView():
-            guarded = " guarded" if value.is_guarded else ""
+            guarded = " guarded" if value.has_record_flags else ""
             return f"{session or 'free'}{guarded} {value.modify_index}"
         case o.SlotsView(lock=lock):
             holders = () if lock is None or lock.slot_record is None else lock.slot_record.holders

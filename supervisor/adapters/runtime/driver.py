@@ -5,8 +5,8 @@ is sockets, processes and files, the simulation's world a seeded model of them. 
 anything about items, and ``dispatch`` must run to its end before the next call begins.
 
 The order within a step is the product's promise. The actions are carried out in the order in which the core
-lists them. A record that the core waits for is written, and the core gets the event of that, before anything
-else happens.
+lists them. A record that the core waits for is written, and the core gets the event of that, before its item
+gets any other.
 """
 
 import sys
@@ -85,7 +85,7 @@ class Driver:
         while events:
             event = events.popleft()
             if isinstance(event, WatchdogTried):
-                now = self._world.now()  # by which it was done, or was too late
+                now = self._world.now()  # the device was written to meanwhile, or it was too late for that
             actions: list[Action] = []
             for action in self.contenders.decide(event, now):
                 actions.append(action)

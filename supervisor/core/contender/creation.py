@@ -42,7 +42,8 @@ def new_contender(
     if tenure is not None and recorded is not None and recorded != settings:
         settings, next_settings = recorded, settings
     if tenure is not None and settings.watchdog is not None:
-        # No device guards a tenure of another boot. A damaged record, without a token, may be of this one.
+        # No device is armed for a tenure of another boot. A damaged record, without a token, may be of this
+        # one.
         tenure = replace(tenure, armed=not record.foreign or not record.token)
     contender = Contender(
         settings=settings,

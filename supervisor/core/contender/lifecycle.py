@@ -54,10 +54,10 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     hold = view.find_hold(contender.session.id)
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
     assert contender.may_come_to_hold, "a node that must not hold has given its session up"
-    ours, fence = contender.lock.claims(contender.session.id), contender.settings.fence
+    ours, fence = contender.lock.record_names(contender.session.id), contender.settings.fence
     guard = None
     # The answer to an acquire over a record may be lost, and a PUT take the flags away before the next read.
-    if isinstance(view, KeyView) and not ours and (view.is_guarded or contender.session.over):
+    if isinstance(view, KeyView) and not ours and (view.has_record_flags or contender.session.over):
         claim = contender.claim
         guard = Guard(now, contender.place, claim.target if claim else "", contender.lock.opens_at)
     before = contender.lock.view
@@ -171,15 +171,15 @@ def release_once_recorded(contender: Contender, tenure: Tenure, now: float) -> C
     A release that is applied late must not meet a process that has adopted the tenure after a crash.
     """
     if not contender.record_keeper.has_tenure(tenure.session):
-        return _wind_up(contender, tenure, now)
+        return _end_tenure(contender, tenure, now)
     if contender.final_attempt and contender.record_keeper.refused is not None:
         # Neither release nor record is possible, so the TTL must end the session.
         return replace(contender, tenure=None, session=contender.session.abandoned(tenure.session))
     return contender
 
 
-def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
-    """Release the lock of a tenure whose hooks are done, and plan when to contend again."""
+def _end_tenure(contender: Contender, tenure: Tenure, now: float) -> Contender:
+    """End a tenure whose hooks are done: its session is to release the lock. Plan when to contend again."""
     own_losses, rejoin_at = min(contender.own_losses, OWN_LOSSES_MAX), contender.rejoin_at
     rests_until = contender.rests_until
     if tenure.held_at is not None and now - tenure.held_at >= STEADY_S:
@@ -194,7 +194,7 @@ def _wind_up(contender: Contender, tenure: Tenure, now: float) -> Contender:
         contender,
         tenure=None,
         allowed=False,
-        lock=contender.lock.released(failed=tenure.reason in OUR_OWN_MAKING),
+        lock=contender.lock.given_up(failed=tenure.reason in OUR_OWN_MAKING),
         own_losses=own_losses,
         rejoin_at=rejoin_at,
         rests_until=rests_until,

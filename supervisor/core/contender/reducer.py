@@ -145,7 +145,7 @@ def _record_written(contender: Contender, event: RecordWritten, now: float) -> C
     if event.write.settings is contender.next_settings:
         return _file_record_written(contender, event, now)
     record_keeper, tenure = contender.record_keeper.answered(event, now), contender.tenure
-    # Nothing happens between a write and its answer, so this is the answer to the tenure's own record.
+    # The item gets no other event between a write and its answer, so this answers the tenure's own record.
     if tenure is not None and not tenure.recorded and tenure.phase is not Phase.GUARDING:
         recorded = record_keeper.has_tenure(tenure.session)
         tenure = replace(tenure, recorded=True) if recorded else tenure.lose(Reason.ACQUIRE_FAILED, now)
@@ -160,7 +160,7 @@ def _file_record_written(contender: Contender, event: RecordWritten, now: float)
 
 
 def _watchdog_tried(contender: Contender, event: WatchdogTried, now: float) -> Contender:
-    """Let a guarded tenure begin; give back one that must not begin without its watchdog."""
+    """Let a tenure begin once its watchdog runs; give back one that must not begin without."""
     if not event.device.starves:  # else the lock leaves no time now, and may do when it is held again
         contender = replace(contender, watchdog_fault=event.device.why_not)
     tenure, watchdog = contender.tenure, contender.settings.watchdog
@@ -262,19 +262,20 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
     session = sessions.renewed(contender.session, contender.terms, outcome, now, renew_at)
     if dead and (not contender.has_lock or _has_lost(contender)):
         return session_died(replace(contender, session=session), now)
-    # A server that has just restarted leads before it has applied its log, and may report a living session as
-    # gone, so the consistent read decides. After silence the watch may be stuck with an agent that has
-    # forgotten it, or with a server that waits for a leader whose machine is lost. So a waiter reads after
-    # each renewal until that watch has ended. No watch is abandoned, because the agent goes on counting it.
-    lock, silence, waits = contender.lock, contender.renewal_unanswered, contender.tenure is None
+    lock, silence, waits = contender.lock, contender.renewal_failed, contender.tenure is None
     if waits and silence:
+        # The watch may be stuck with an agent that has forgotten it, or with a server that waits for a leader
+        # whose machine is lost. So this waiter reads after each renewal until the watch has ended. No watch
+        # is abandoned, because the agent goes on counting it.
         lock = lock.doubt_watch()
+    # A server that has just restarted leads before it has applied its log, and may report a living session as
+    # gone, so a consistent read decides.
     if dead or (alive and (silence or (waits and lock.watch.stale))):
         lock = lock.read_by(now)
     tenure = contender.tenure
     if tenure is not None and alive and not is_stale:
         tenure = replace(tenure.session_still_lives(), renewed=True)
-    contender = replace(contender, session=session, lock=lock, renewal_unanswered=not alive, tenure=tenure)
+    contender = replace(contender, session=session, lock=lock, renewal_failed=not alive, tenure=tenure)
     if isinstance(outcome, SessionAltered):
         return session_altered(contender, outcome.why, now)
     return replace(contender, altered="") if alive else contender
@@ -305,6 +306,7 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
     lock = contender.lock
     if view is not None and contender.tenure is None:
         lock = lock.with_unwanted_win(view)
+    # After an unwanted win as well: the lock is read again.
     return replace(contender, lock=lock.write_failed(outcome, terms, now))
 
 
@@ -318,9 +320,9 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
         lock = lock.read_by(now)
     if isinstance(outcome, Done):
         lock = lock.rewritten(request)
-    if isinstance(outcome, Done) and tenure is not None and tenure.claims:
+    if isinstance(outcome, Done) and tenure is not None and tenure.awaits_claim:
         tenure = tenure.guard_ended(request.at)
-    if isinstance(outcome, Denied) and tenure is not None and tenure.claims:
+    if isinstance(outcome, Denied) and tenure is not None and tenure.awaits_claim:
         tenure = tenure.lose(Reason.ACQUIRE_FAILED, now)  # it cannot act, so another node may
     if isinstance(outcome, Done) and tenure is not None:
         repair_at = now + REPAIR_S if tenure.overwritten else tenure.repair_at
@@ -408,7 +410,8 @@ def _observe_waiting(contender: Contender, observation: Observation, now: float)
     if observation.is_stale:
         return replace(contender, lock=contender.lock.read_by(now))
     if not session.id or observation.view.find_hold(session.id) is None:
-        if session.owes and observation.after_index:  # its record may be there: is the session gone?
+        if session.owes and observation.after_index:
+            # The key has changed. If our session has ended meanwhile, its tenure record is to be put right.
             contender = replace(contender, session=session.verify_soon(now))
         return observe(contender, observation, now)
     if session.stage is not Stage.LIVE or session.ending:

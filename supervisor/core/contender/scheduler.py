@@ -80,7 +80,7 @@ def _offer_file(contender: Contender, now: float) -> tuple[Action, ...]:
     if tenure is None or settings is None or now < contender.retry_settings_at:
         return ()
     if settings.watchdog != contender.settings.watchdog:
-        return ()  # the record of a tenure names the device that guards it
+        return ()  # the record of a tenure names its watchdog
     leases = (contender.lease, lease_by(contender, settings))
     if not any(
         all(may(tenure, lease, now) for lease in leases) for may in (phases.may_adopt, phases.goes_on)

@@ -45,7 +45,7 @@ class Contender:
     lock: Lock
     tenure: Tenure | None = None
     ineligible: bool = False  # a check that the session is bound to is critical
-    renewal_unanswered: bool = False  # the last renewal had no answer
+    renewal_failed: bool = False  # the last renewal did not show the session alive
     altered: str = ""  # how the last session differed from the request. Blank: not at all
     own_losses: int = 0  # losses of our own making in a row
     # No session is wanted before this time, because of losses, or so that sessions are not made in a tight
@@ -256,7 +256,8 @@ class Contender:
         if self.settings.manual and not self.allowed and not self.lock.is_handed_to(session.id):
             return False
         ready = session.may_write and session.verified and self.faults is not None
-        # A process that starts after a crash must know whether its release is to keep the key's flags.
+        # The first try waits for the record of the session. A try over a tenure record waits until the record
+        # says so, because a process that starts after a crash then keeps the key's flags in its release.
         return ready and self.record_keeper.has_session(session.id, owes=self.lock.tries_over_record)
 
     @property
@@ -269,11 +270,16 @@ class Contender:
 
     @property
     def mark_due_at(self) -> float:
-        """When a loser tells those who wait for it that it stops. NEVER: it has, or none of them waits."""
+        """When a loser that no longer has the key writes into its tenure record that it stops.
+
+        A node may wait behind that record. NEVER: it has written so, or has the key, whose release ends the
+        record.
+        """
         tenure, lock, session = self.tenure, self.lock, self.session
         if tenure is None or tenure.believes or not tenure.began or not session.may_write:
             return NEVER
-        if lock.record is None or not lock.claims(tenure.session) or lock.record.state is not State.ACTING:
+        record = lock.record if lock.record_names(tenure.session) else None
+        if record is None or record.state is not State.ACTING:
             return NEVER
         holds = lock.has_entry(session.id) and not session.dead
         return NEVER if holds or not lock.mark_index else session.retry_at
@@ -288,7 +294,7 @@ class Contender:
         if not session.may_write or not self.lock.has_entry(session.id):
             return NEVER
         if tenure is not None and tenure.phase is Phase.GUARDING:
-            return session.retry_at if tenure.claims else NEVER
+            return session.retry_at if tenure.awaits_claim else NEVER
         if tenure is not None and tenure.phase not in (Phase.ACQUIRING, Phase.HOLDING):
             return NEVER
         if session.owes and self.lock.record is None:

@@ -132,7 +132,7 @@ class Lock(ABC):
         """Return whether the former holder has handed the free lock over to this session."""
         return False
 
-    def released(self, *, failed: bool) -> Self:
+    def given_up(self, *, failed: bool) -> Self:
         """Return the lock as no longer ours: the holder's regular reads end.
 
         failed: the tenure ended by our own making.
@@ -181,7 +181,7 @@ class Lock(ABC):
         """The ModifyIndex of the tenure record. 0: not known."""
         return 0
 
-    def claims(self, session: str) -> bool:
+    def record_names(self, session: str) -> bool:
         """Return whether the tenure record names this session, as far as this node knows."""
         return self.record is not None and self.record.session == session != ""
 

@@ -178,7 +178,7 @@ class ElectionLock(Lock):
 
     def _following(self, view: KeyView, now: float) -> Self:
         """Return the key whose tenure record is watched from now on, if our session has or is to have one."""
-        if self.follows_record == view.session or not (view.is_guarded or self.has_fence):
+        if self.follows_record == view.session or not (view.has_record_flags or self.has_fence):
             return self
         return self.followed(view.session, now)
 
@@ -239,7 +239,7 @@ class ElectionLock(Lock):
             return Unsure()  # Consul still guards the lock
         reason = Reason.LOCK_GONE if view.present and same_key else Reason.KEY_DELETED
         # Whoever acquires over our tenure record waits until our lease is over.
-        return Lost(reason, taken=not (view.is_guarded and self.claims(tenure.session)))
+        return Lost(reason, taken=not (view.has_record_flags and self.record_names(tenure.session)))
 
     def restored_from(self, tenure: Tenure) -> Self:
         token, leader = tenure.token, tenure.leader
@@ -277,15 +277,15 @@ class ElectionLock(Lock):
     @property
     def tries_over_record(self) -> bool:
         view = self.view
-        return self.record_exists or (view is not None and view.is_guarded and not view.session)
+        return self.record_exists or (view is not None and view.has_record_flags and not view.session)
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
         if not isinstance(outcome, Won):
             return None
         assert isinstance(request, Acquire)
-        index, is_guarded = outcome.modify_index, request.over or request.claim is not None
+        index, has_record_flags = outcome.modify_index, request.over or request.claim is not None
         indexes = (outcome.create_index, index, outcome.lock_index)
-        return KeyView(index, request.session, request.value, *indexes, is_guarded=is_guarded)
+        return KeyView(index, request.session, request.value, *indexes, has_record_flags=has_record_flags)
 
     def won(self, request: Request, outcome: Outcome) -> Self:
         """Return the key with the tenure record that the acquire has written, if it has."""
@@ -331,9 +331,9 @@ class ElectionLock(Lock):
         lock = replace(self.must_reread(now + pause_s), refusals=min(self.refusals + 1, 2))
         return replace(lock, try_at=max(self.try_at, now + pause_s))
 
-    def released(self, *, failed: bool) -> Self:
+    def given_up(self, *, failed: bool) -> Self:
         """Return the key with a lower attempt probability when the tenure failed, and with 1 otherwise."""
-        key = Lock.released(self, failed=failed)
+        key = Lock.given_up(self, failed=failed)
         if self.follows_record:  # what it says is kept, because the release that follows depends on it
             key = replace(key, follows_record="", record_index=0, details=Lane())
         return replace(key, attempt_probability=backoff.decrease(self.attempt_probability) if failed else 1.0)
@@ -348,8 +348,8 @@ class ElectionLock(Lock):
             kept = handover.hint_for(session.handover_to)
         elif handover.hinted_session(kept):
             kept = value
-        ours = self.claims(session.id)
-        over = not ours and (session.owes or (self.view is not None and self.view.is_guarded))
+        ours = self.record_names(session.id)
+        over = not ours and (session.owes or (self.view is not None and self.view.has_record_flags))
         release = Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
         if ours and len(kept) > VALUE_BYTES_MAX:
             release = replace(release, value=b"")  # a transaction limits it, and nobody leads by it any more
@@ -361,18 +361,18 @@ class ElectionLock(Lock):
         A record never shrinks while its tenure lasts, and keeps its target.
         """
         rewrite = Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
-        kept, claim = self.record if self.claims(session) else None, terms.claim
+        kept, claim = self.record if self.record_names(session) else None, terms.claim
         if kept is not None and claim is not None:
             claim = merge(kept, claim)
         if claim is None and kept is None:
-            return replace(rewrite, ends_record=self.view is not None and self.view.is_guarded)
+            return replace(rewrite, ends_record=self.view is not None and self.view.has_record_flags)
         return replace(rewrite, claim=claim or kept)
 
     def rewritten(self, request: Rewrite) -> Self:
         """Return the key with the flags and the tenure record that this request has written."""
         if request.claim is None and not request.ends_record:
             return self
-        view = self.view and replace(self.view, is_guarded=request.claim is not None)
+        view = self.view and replace(self.view, has_record_flags=request.claim is not None)
         return replace(self.with_record(request.claim or ABSENT), view=view)
 
     def lacks_record(self, session: str, claim: TenureRecord | None) -> bool:
@@ -380,8 +380,8 @@ class ElectionLock(Lock):
         if self.record is None or self.view is None:
             return False
         if claim is None:  # the file has no fence any more, and the tenure keeps what it began with
-            return self.claims(session) and not self.view.is_guarded
-        if not self.claims(session) or not self.view.is_guarded:
+            return self.record_names(session) and not self.view.has_record_flags
+        if not self.record_names(session) or not self.view.has_record_flags:
             return True
         return merge(self.record, claim) != self.record
 

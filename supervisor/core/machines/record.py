@@ -2,7 +2,8 @@
 
 The record follows from the session and the tenure, and is written anew whenever it would change. Three things
 wait for it: the first acquire of a session, the first hook of a tenure, and the release after the last hook.
-So do another file's settings, and the next contender of the same key. on_lose never does. A record that could
+So do another file's settings, and the next contender of the same key. on_lose does not: while belief would
+still last the record of the loss is written first, but on_lose begins also if that fails. A record that could
 not be written is tried again.
 """
 

@@ -4,10 +4,10 @@
 in no other stage.
 
 Consul may apply a write seconds after its client gave up on it. So an acquire is never sent after a
-release or a destroy. A release and a destroy are repeated until they are answered, but for the final attempt
-of a process that ends, and the destroy, which no late acquire survives, closes the session's life. A session
-never steps backwards. A tenure record that may still name the session then is settled: it says that the
-session has ended.
+release or a destroy. A release and a destroy are repeated until they are answered, except at the final
+attempt of a process that ends. The destroy closes the session's life, because no late acquire survives it.
+A session never steps backwards. A tenure record that may name the session afterwards is put right: it then
+says that the session has ended.
 """
 
 from collections.abc import Mapping
@@ -157,7 +157,9 @@ class Session:
     node: str = ""  # the node that Consul has it for
     asked_delay_s: float | None = None  # the lock-delay that it was created with. None: that of its settings
     over: bool = False  # its newest acquire went over the tenure record of another session, or wrote ours
-    owes: bool = False  # it has sent a tenure record of its own, which may be there and name it
+    # Its end has a tenure record or the key's flags to see to: it has sent a record of its own, which may be
+    # there and name it, or it tries over the record of another session.
+    owes: bool = False
     # When to look, before the first try, whether another's tenure record is right. NEVER: it is.
     look_at: float = LONG_AGO
     to_mark: tuple[TenureRecord, int] | None = None  # what puts the record of this index right
@@ -349,7 +351,8 @@ def renewed(session: Session, terms: Terms, outcome: Outcome, now: float, renew_
 def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Session:
     """Process the answer to an attempt, a rewrite, a release or a destroy; the reducer judges an attempt."""
     answered = isinstance(outcome, Done | SessionGone | Refused)  # a refused write stays refused
-    # Also the final attempt repeats a write that Consul has dropped once, at once: the pause is 0 then.
+    # The pause is 0 only after the first write that Consul has dropped (``Throttle.drops``). That write is
+    # repeated at once, also at the final attempt.
     is_last = session.final_attempt and terms.urgent_retry_s > 0.0
     request, session = session.write.pending, replace(session, write=session.write.finish())
     match session.stage:

@@ -103,7 +103,8 @@ class Tenure:
     token: int  # the fencing token, which is the ModifyIndex that the key got when this node won it
     create_index: int
     lock_index: int
-    contact: float  # when the newest consistent read was sent that showed us as holder
+    # When the newest request was sent whose consistent answer showed us as holder: a read, a watch, a write.
+    contact: float
     leader: bytes  # the value of this holder
     previous_leader: bytes | None  # the value of the holder before
     phase: Phase = Phase.ACQUIRING
@@ -128,7 +129,9 @@ class Tenure:
     # Why an operator stepped this node down or began its maintenance mode, which the hooks receive. Blank: no
     # reason was given.
     note: str = ""
-    armed: bool = False  # its ``Arm`` has an answer: it may begin, also without a device that is not required
+    # Its ``Arm`` has an answer, so it may begin, also without a device that is not required. A tenure of an
+    # earlier process of this boot has that from the start.
+    armed: bool = False
     overwritten: bool = False  # another program has written over the value of this holder
     repair_at: float = LONG_AGO  # when such a value is written again at the earliest
     guard: Guard | None = None  # what GUARDING waits for
@@ -157,7 +160,7 @@ class Tenure:
         return by if self.taken_at is None else min(by, self.taken_at + lease.lose_time_s)
 
     @property
-    def claims(self) -> bool:
+    def awaits_claim(self) -> bool:
         """Whether a guard has ended, so that the tenure record is to name this session."""
         ended = self.guard is not None and self.guard.over is not None
         return self.phase is Phase.GUARDING and ended and self.hooks.running is None

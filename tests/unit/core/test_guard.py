@@ -36,7 +36,7 @@ LOOK = req.WatchTenure
 REWRITE = req.Rewrite
 MARK = req.MarkTenure
 FENCE = Fence(hook("fence", 20.0, retries=1000), target="here", after_s=2.0)
-GUARDED = replace(FREE, is_guarded=True)
+GUARDED = replace(FREE, has_record_flags=True)
 ELSEWHERE = Place("other machine", "db1", "b")
 RECORD = TenureRecord(
     "old", lock_delay_s=10.0, lose_time_s=3.0, target="db1", node="n1", place=ELSEWHERE, token=4
@@ -188,8 +188,8 @@ def test_a_lost_holder_says_that_it_stops_and_later_that_it_has_ended() -> None:
     play.does(0.2, WATCH, FREE, "acquire s with record, watch 5")
     play.on(0.3, ACQUIRE, WON)
     play.ends(0.4, "holding")
-    play.does(1.0, WATCH, replace(OURS, is_guarded=True), "watch 7 consistently")
-    taken = replace(OURS, session="rival", is_guarded=True, index=9, modify_index=9, lock_index=3)
+    play.does(1.0, WATCH, replace(OURS, has_record_flags=True), "watch 7 consistently")
+    taken = replace(OURS, session="rival", has_record_flags=True, index=9, modify_index=9, lock_index=3)
     play.on(2.0, WATCH, taken)
     play.happens(2.3, e.Tick())
     tenure = play.contender.tenure
@@ -258,7 +258,7 @@ def test_a_waiter_whose_record_may_be_there_learns_at_once_that_its_session_is_g
     play = looking()
     play.does(0.2, WATCH, FREE, "acquire s with record, watch 5")
     play.on(0.3, ACQUIRE, SILENCE)  # it was applied, and then Consul has ended the session
-    play.does(0.4, WATCH, replace(RIVAL, is_guarded=True), "renew s, watch 9, info rival")
+    play.does(0.4, WATCH, replace(RIVAL, has_record_flags=True), "renew s, watch 9, info rival")
     play.on(0.5, req.RenewSession, o.SessionGone())
     play.passes(0.7)
     assert play.times(DESTROY) and play.contender.session.stage == "settling"

@@ -57,5 +57,5 @@ def view_of(entry: Any, index: int) -> KeyView:
         lock_index=number(entry, "LockIndex"),
         foreign_flags=0 if flags in OUR_FLAGS else flags,
         is_marked=flags in (LOCK_FLAGS, GUARDED_FLAGS),
-        is_guarded=flags == GUARDED_FLAGS,
+        has_record_flags=flags == GUARDED_FLAGS,
     )
