@@ -91,7 +91,10 @@ def _file() -> Any:
 
 @cache
 def _started() -> socket.socket:
-    """Start the process that forks, and return the socket that takes commands; its close ends the process."""
+    """Start the process that forks, and return the socket that takes commands; its close ends the process.
+
+    Its own command line and environment are long, because a fork writes its own over them.
+    """
     from tests.support.supervisor import ENVIRON, ROOT
 
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -109,7 +112,7 @@ def _started() -> socket.socket:
 
 
 def fork_for_each(asks: int) -> list[Any]:
-    """Fork for each command, and tell its process id and exit code; return in the fork, with the command."""
+    """Fork for each process, and tell its id and exit code; return in the fork, with its command."""
     running: dict[int, tuple[int, int]] = {}  # by the descriptor of the process: its id, and who is told
     with socket.socket(fileno=asks) as asked:
         while True:
@@ -130,7 +133,8 @@ def fork_for_each(asks: int) -> list[Any]:
                     return list(json.loads(message))
                 pid, told = running.pop(ready)
                 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                os.write(told, str(code).encode())
+                with suppress(BrokenPipeError):  # a test that has failed does not ask any more
+                    os.write(told, str(code).encode())
                 _close([ready, told])
 
 

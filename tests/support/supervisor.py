@@ -20,7 +20,7 @@ import psutil
 import yaml
 
 from supervisor.adapters.journal.copies import SUFFIX, folder_of
-from tests.support.forked_commands import ForkedProcess, forked
+from tests.support.forks import ForkedProcess, forked
 from tests.support.log_lines import undocumented
 from tests.support.patience import PATIENCE_S as PATIENCE_S  # for tests of a supervisor
 from tests.support.patience import patient
