@@ -553,7 +553,7 @@ def test_an_agent_that_takes_no_writes_from_this_address_is_reported_as_one(tmp_
     closed = {"http_config": {"allow_write_http_from": ["10.99.0.0/16"]}}
     with Agent(tmp_path / "closed", config=closed) as agent:
         check = Check(tmp_path, f"address: '{agent.url}'", "elections: {app: {}}")
-    assert check.code == CONFIGURATION
+    assert check.code == CONFIGURATION, check.errors()
     assert [error.split(":")[1].strip() for error in check.errors()] == [
         "may not write service/app/leader",
         "may not make its session",

@@ -157,8 +157,8 @@ def test_a_node_that_is_not_healthy_is_shown_as_such(present: PresentScene, shar
 
     def is_shown() -> bool:  # the role and the check are told of one after the other
         page, item = present.members(a)
-        is_stuck = item["nodes"][0]["role"] == "stuck" and "stuck on_lose[0] failed" in page
-        return is_stuck and "is not healthy" in page
+        is_stuck = [node["role"] for node in item["nodes"]] == ["stuck"]
+        return is_stuck and "stuck on_lose[0] failed" in page and "is not healthy" in page
 
     until(is_shown, "its check warns")
     operate(a, "recover", present.name)
