@@ -115,10 +115,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 class StartedDeaf(Supervisor):
     """A supervisor whose parent ignores and blocks signals: nohup, or a shell script's background."""
 
-    forks = False
-
-    def _argv(self) -> list[str]:
-        return [sys.executable, "-c", DEAF, "/usr/bin/env", *super()._argv()]
+    def by_way_of(self) -> list[str]:
+        return [sys.executable, "-c", DEAF, "/usr/bin/env"]
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -156,16 +154,14 @@ def test_signals_that_our_parent_ignored_reach_the_daemon_its_hooks_and_run(
 class OnASlowDisk(Supervisor):
     """A supervisor in a mount namespace where ``sync`` is the program ``slow`` of its folder."""
 
-    forks = False
-
-    def _argv(self) -> list[str]:
+    def by_way_of(self) -> list[str]:
         slow = self.folder / "slow"
         slow.write_text(f"#!/bin/sh\necho $$ >>'{self.folder}/syncing'\nexec sleep 600\n")
         slow.chmod(0o755)
         sync = os.path.realpath(shutil.which("sync", path=os.defpath) or "/bin/sync")
         root = [] if os.geteuid() == 0 else ["--map-root-user"]
         script = 'mount --bind "$0" "$1" && shift && exec "$@"'
-        return ["unshare", "--mount", *root, "sh", "-c", script, str(slow), sync, *super()._argv()]
+        return ["unshare", "--mount", *root, "sh", "-c", script, str(slow), sync]
 
 
 def test_a_disk_that_hangs_delays_neither_hooks_nor_the_end(

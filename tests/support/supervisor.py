@@ -63,7 +63,7 @@ class Supervisor:
     """One ``consul-supervisor run``.
 
     config: the content of its file.
-    forks: False: Python starts anew, as it must by way of another program or with variables of its own.
+    forks: False: Python starts anew, as it must by way of a program or with variables of its own.
     """
 
     forks = True
@@ -90,12 +90,14 @@ class Supervisor:
         """Start the supervisor, at first or again; its log goes on in the same file."""
         assert not self.running, "the supervisor is running"
         with self.log_path.open("ab") as log:
-            if self.forks and not any(name.startswith(OF_PYTHON) for name in self._environ.keys() - ENVIRON):
-                run = ("run", str(self.config_path))
+            run, way = ("run", str(self.config_path)), self.by_way_of()
+            of_python = any(name.startswith(OF_PYTHON) for name in self._environ.keys() - ENVIRON)
+            if self.forks and not way and not of_python:
                 self._process = ForkedProcess(run, self._environ, log.fileno(), log.fileno())
                 return
+            # setpriv rather than preexec_fn: nothing of Python runs between fork and exec.
             self._process = subprocess.Popen(
-                self._argv(),
+                [*way, "setpriv", "--pdeathsig", "KILL", *COMMAND, *run],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -104,9 +106,9 @@ class Supervisor:
                 start_new_session=True,  # only pytest gets Ctrl-C, and then ends the supervisor
             )
 
-    def _argv(self) -> list[str]:
-        # setpriv rather than preexec_fn: nothing of Python runs between fork and exec.
-        return ["setpriv", "--pdeathsig", "KILL", *COMMAND, "run", str(self.config_path)]
+    def by_way_of(self) -> list[str]:
+        """Return the program that starts it, with its arguments. Empty: there is none."""
+        return []
 
     @property
     def records(self) -> Path:

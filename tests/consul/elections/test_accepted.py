@@ -136,14 +136,10 @@ def test_status_without_a_daemon_says_why_the_last_one_ended(scene: Scene) -> No
 class WithoutSystemd(Supervisor):
     """A supervisor without the folders that systemd gives. Its /run is a folder of its own."""
 
-    forks = False
-
-    def _argv(self) -> list[str]:
+    def by_way_of(self) -> list[str]:
         (self.folder / "run").mkdir(exist_ok=True)
         alone = 'mount --bind "$0" /run && unset RUNTIME_DIRECTORY STATE_DIRECTORY && exec "$@"'
-        private = ["unshare", "--mount", "sh", "-c", alone, str(self.folder / "run")]
-        *under, command, path = super()._argv()
-        return [*under[:3], *private, *under[3:], command, path]
+        return ["unshare", "--mount", "sh", "-c", alone, str(self.folder / "run")]
 
 
 @pytest.mark.long

@@ -159,10 +159,8 @@ def test_a_changed_copy_counts_as_none(scene: Scene, change: str) -> None:
 class Clone(Supervisor):
     """A supervisor on a host of another name, as that of a cloned disk."""
 
-    forks = False
-
-    def _argv(self) -> list[str]:
-        return ["unshare", "--uts", "sh", "-c", 'hostname clone && exec "$@"', "-", *super()._argv()]
+    def by_way_of(self) -> list[str]:
+        return ["unshare", "--uts", "sh", "-c", 'hostname clone && exec "$@"', "-"]
 
 
 @needs_root

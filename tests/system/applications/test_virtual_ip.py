@@ -40,14 +40,12 @@ class Event(NamedTuple):
 class Housed(Supervisor):
     """A supervisor on a machine."""
 
-    forks = False
-
     def __init__(self, machine: Machine, folder: Path, config: Mapping[str, object]) -> None:
         super().__init__(folder, config)
         self._machine = machine
 
-    def _argv(self) -> list[str]:
-        return self._machine.inside(*super()._argv())
+    def by_way_of(self) -> list[str]:
+        return self._machine.inside()
 
 
 class AddressNode:
