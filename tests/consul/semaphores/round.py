@@ -152,8 +152,8 @@ class Round(SlotScene):
         A slot of a session that was destroyed stays taken for the prune delay, and a session whose creation
         had no answer lives for its TTL. Once all nodes have been stopped, nobody would remove either.
         """
-        for node, starts in self._starts.items():
-            self._wait_started(node, starts)
+        for node in self._names:
+            until(lambda node=node: self._is_up(node), f"{node} is there", 60)  # type: ignore[misc]
         self._tell_starts()
 
         def settled() -> bool:
@@ -162,9 +162,6 @@ class Round(SlotScene):
             return there and (len(holders), sessions) == (LIMIT, len(self._names))
 
         until(settled, f"{LIMIT} hold, and the others wait", 60)
-
-    def _wait_started(self, node: str, count: int) -> None:
-        until(lambda: len(self.nodes[node].lines("started")) >= count, f"{node} is there", 60)
 
     def _start_due(self) -> bool:
         """Return whether all nodes that were due have been started."""
