@@ -24,7 +24,7 @@ LAST_WAIT_MS = 200  # for the last lines, when the process ends
 
 
 class LateWriter:
-    """What is written now, or a little later by the loop. A subclass says how."""
+    """A writer that never waits: the loop writes the rest a little later. A subclass says how to write."""
 
     def __init__(self, retry_s: float) -> None:
         self._retry_s = retry_s
