@@ -7,7 +7,7 @@ from tests.models.semaphore_model import WALKS, SemaphoreWalk, explore
 
 # The table that the model prints goes further, because most walks have no end for which a test could wait.
 ENOUGH = (
-    500 * DEPTH,
+    max(500, 250 * DEPTH),
     pytest.param(1_200, marks=pytest.mark.long),
     pytest.param(15_000, marks=TO_THE_END),
 )
