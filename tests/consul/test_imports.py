@@ -82,14 +82,11 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("check BAD", 78, YAML | VALIDATOR),
         ("check GOOD --connect", 0, YAML | VALIDATOR | CONSUL),
         ("drill BAD", 78, YAML | VALIDATOR),
+        # as members, history, sessions and wait:
         ("leader app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
         ("leader --key app/leader", 1, CONSUL),
         ("lock imports/key -- true", 0, CONSUL),
-        ("members app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
-        ("history app --config GOOD", 1, YAML | VALIDATOR | CONSUL),
-        ("sessions --config GOOD", 0, YAML | VALIDATOR | CONSUL),
         ("status --cluster --config GOOD", 0, YAML | VALIDATOR | CONSUL),
-        ("wait app --for leader --timeout 0s --config GOOD", 1, YAML | VALIDATOR | CONSUL),
         ("wait app --for holding --timeout 0s --socket /nonexistent", 69, ASK),
     ],
 )
