@@ -114,7 +114,7 @@ class Acquire(Request):
     value: bytes
     index: int = 0  # the ModifyIndex of the free key. 0: the key is absent
     claim: TenureRecord | None = None  # our tenure record, written with it where there is none yet
-    over: bool = False  # over the tenure record of another session, which stays
+    over_record: bool = False  # over the tenure record of another session, which stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Release(Request):
     session: str
     value: bytes  # the value that the key keeps
     ends_record: bool = False  # the transaction that also deletes our tenure record
-    over: bool = False  # the tenure record of another session stays, and the key's flags tell of it
+    over_record: bool = False  # the tenure record of another session stays, and the key's flags tell of it
 
 
 @dataclass(frozen=True, slots=True)

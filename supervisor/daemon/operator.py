@@ -274,7 +274,7 @@ def _obstacle(verb: Verb, contender: Contender) -> str:
     if verb is Verb.RECOVER:
         return "" if contender.role is Role.STUCK else f"it is not stuck (role: {contender.role})"
     if verb is Verb.CONFIRM_OFF:
-        guards = contender.guard is not None and contender.guard.over is None
+        guards = contender.guard is not None and contender.guard.end is None
         return "" if guards else f"it waits for no machine to be off (role: {contender.role})"
     if contender.role is Role.STOPPED:
         return "it has ended, and the file has it no more"

@@ -200,7 +200,7 @@ def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
         case r.ReadSession():
             return o.SessionInfo(2.0)
         case r.WatchTenure(index=index):
-            return None if index else o.TenureShown(7, 7, world.contender.lock.record)
+            return None if index else o.TenureShown(7, 7, world.contender.lock.tenure_record)
         case r.ReadMaintenance():
             return o.InMaintenance()
         case r.ReadService():

@@ -788,7 +788,7 @@ class _BehindTheGuard:
                 if claim is not None and consul.record is not None:
                     return consul, o.RecordExists()
                 locks = consul.locks + (consul.session != session)
-                guarded = request.over or claim is not None
+                guarded = request.over_record or claim is not None
                 consul = consul.wrote(session=session, value=value, guarded=guarded, locks=locks)
                 won = o.Won(consul.create, consul.modify, consul.locks)
                 return (consul if claim is None else consul.with_record(claim)), won
@@ -804,7 +804,7 @@ class _BehindTheGuard:
             case r.Release(session=session, value=value):
                 if consul.session != session:
                     return consul, o.Done(held=not request.ends_record)
-                consul = consul.wrote(session="", value=value, guarded=request.over)
+                consul = consul.wrote(session="", value=value, guarded=request.over_record)
                 consul = consul.with_record(None) if request.ends_record else consul
                 if not self.sane and not dict(world.used).keys() - {"downs", "reloads"}:
                     in_order = consul.record is None and not consul.guarded
@@ -827,7 +827,7 @@ class _BehindTheGuard:
         for other in world.nodes:
             lock = None if other.contender is None else other.contender.lock
             tenure = None if other.contender is None else other.contender.tenure
-            known |= {lock.record.session} if lock is not None and lock.record else set()
+            known |= {lock.tenure_record.session} if lock is not None and lock.tenure_record else set()
             known |= {getattr(lock, "holder", ""), getattr(lock and lock.view, "session", "")}
             if tenure is not None and tenure.guard is not None and tenure.guard.record is not None:
                 known.add(tenure.guard.record.session)

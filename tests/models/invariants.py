@@ -291,7 +291,7 @@ def _hook_begun(monitor: Monitor, after: Contender, start: a.StartHook, now: flo
         return replace(monitor, hook=running, owed=True)
     if context.event == "fence":
         guard = None if after.tenure is None else after.tenure.guard
-        assert guard is not None and guard.over is None and not monitor.owed, "a fence without a guard"
+        assert guard is not None and guard.end is None and not monitor.owed, "a fence without a guard"
         return replace(monitor, hook=running)
     assert monitor.owed, "on_lose without an on_acquire that began"
     again = context.event == "lose" and start.attempt == 1 and start.hook == settings.on_lose[0]

@@ -243,7 +243,7 @@ _ALIKE: dict[How, dict[type, str]] = {
         Health: "due_at",
     },
     _session: {
-        keys.ElectionLock: "follows_record holder",
+        keys.ElectionLock: "watches_record_of holder",
         TenureRecord: "session",
         semaphore.SemaphoreLock: "our_session",
         slots.Missing: "name",

@@ -49,9 +49,10 @@ def short(value: object) -> str:
         case r.MarkTenure(record=record):
             return f"{name} {session} {record.state} for {record.target or 'nobody'}"
         case r.Acquire(claim=claim):
-            return f"{name} {session}{' over' if value.over else '' if claim is None else ' with record'}"
-        case r.Release():
-            return f"{name} {session}{' over' if value.over else ' and record' if value.ends_record else ''}"
+            own = "" if claim is None else " with record"
+            return f"{name} {session}{' over' if value.over_record else own}"
+        case r.Release(ends_record=ends):
+            return f"{name} {session}{' over' if value.over_record else ' and record' if ends else ''}"
         case r.Rewrite(claim=claim):
             ended = " without record" if value.ends_record else ""
             return f"{name} {session}{ended if claim is None else ' with record'}"

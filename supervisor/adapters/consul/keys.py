@@ -65,7 +65,7 @@ def acquire(request: Acquire) -> Call:
     unchanged: dict[str, object] = {"Verb": "check-not-exists", "Key": request.key}
     if request.index:
         unchanged = {"Verb": "check-index", "Key": request.key, "Index": request.index}
-    flags = GUARDED_FLAGS if request.over or request.claim is not None else LOCK_FLAGS
+    flags = GUARDED_FLAGS if request.over_record or request.claim is not None else LOCK_FLAGS
     operations = [unchanged, _lock(request, flags)]
     if request.claim is not None:
         operations += [_record(request, "check-not-exists"), _record(request, "set", request.claim)]
@@ -164,7 +164,7 @@ def release(request: Release) -> Call:
     A transaction releases an empty value, because newer versions of Consul may refuse a PUT without a body,
     and deletes our tenure record with it.
     """
-    flags = GUARDED_FLAGS if request.over else LOCK_FLAGS
+    flags = GUARDED_FLAGS if request.over_record else LOCK_FLAGS
     if request.ends_record:
         return transaction([_lock(request, flags, "unlock"), _record(request, "delete")])
     if not request.value:

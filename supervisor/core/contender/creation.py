@@ -104,4 +104,4 @@ def inherit(heir: Contender, *, paused_until: float, rejoin_at: float, rests_unt
 def _lock_of(settings: ItemSettings, spread: float) -> Lock:
     of_many = isinstance(settings, SemaphoreSettings)
     lock: Lock = SemaphoreLock() if of_many else ElectionLock(spread=spread)
-    return lock.follows(settings, LONG_AGO)
+    return lock.with_settings(settings, LONG_AGO)

@@ -57,7 +57,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     ours, fence = contender.lock.record_names(contender.session.id), contender.settings.fence
     guard = None
     # The answer to an acquire over a record may be lost, and a PUT take the flags away before the next read.
-    if isinstance(view, KeyView) and not ours and (view.has_record_flags or contender.session.over):
+    if isinstance(view, KeyView) and not ours and (view.has_record_flags or contender.session.over_record):
         claim = contender.claim
         guard = Guard(now, contender.place, claim.target if claim else "", contender.lock.opens_at)
     before = contender.lock.view
@@ -80,7 +80,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     renew = contender.session.renew.schedule_by(contender.renew_after(now, first=True))
     lock = contender.lock.acquired(hold.token, contender.read_after(contact, first=True))
     if not ours:
-        lock = replace(lock, record=None)  # of an earlier tenure
+        lock = replace(lock, tenure_record=None)  # of an earlier tenure
     return replace(contender, session=replace(contender.session, renew=renew), lock=lock)
 
 
@@ -112,12 +112,12 @@ def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
 
 def observe_record(contender: Contender, sent_at: float, now: float) -> Contender:
     """Take in the tenure record as an answer to a request of ``sent_at`` shows it: a guard may end by it."""
-    tenure, guard, record = contender.tenure, contender.guard, contender.lock.record
+    tenure, guard, record = contender.tenure, contender.guard, contender.lock.tenure_record
     if tenure is None or guard is None or record is None:
         return contender
     guard = guard.observe(None if record == ABSENT else record, tenure.session, sent_at, now)
     tenure = replace(tenure, guard=guard)
-    if guard.over is GuardEnd.NONE and tenure.hooks.running is None:
+    if guard.end is GuardEnd.NONE and tenure.hooks.running is None:
         tenure = tenure.guard_ended(tenure.contact)
     return replace(contender, tenure=tenure)
 
@@ -125,9 +125,9 @@ def observe_record(contender: Contender, sent_at: float, now: float) -> Contende
 def confirm_off(contender: Contender) -> Contender:
     """End the guard by the operator's word that the machine of the former holder is off."""
     tenure, guard = contender.tenure, contender.guard
-    if tenure is None or guard is None or guard.over is not None:
+    if tenure is None or guard is None or guard.end is not None:
         return contender
-    return replace(contender, tenure=replace(tenure, guard=replace(guard, over=GuardEnd.CONFIRMED)))
+    return replace(contender, tenure=replace(tenure, guard=replace(guard, end=GuardEnd.CONFIRMED)))
 
 
 # --- a session or a tenure ends ---------------------------------------------------------------------
@@ -226,7 +226,7 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
     settings = contender.next_settings
     if settings is None:
         return contender
-    lock, tenure = contender.lock.follows(settings, now), contender.tenure
+    lock, tenure = contender.lock.with_settings(settings, now), contender.tenure
     lease = lease_by(contender, settings)
     if tenure is not None and tenure.believes:  # a smaller room needs an earlier read
         lock = lock.read_by(tenure.contact + lease.interval_s)

@@ -185,9 +185,9 @@ def _upkeep(contender: Contender, now: float) -> Rewrite | MarkTenure | None:
     lock, terms = contender.lock, contender.terms
     if contender.rewrite_due_at <= now:
         return lock.rewrite_for(terms, contender.session.id, contender.settings.value, now)
-    if contender.mark_due_at > now or lock.record is None:
+    if contender.mark_due_at > now or lock.tenure_record is None:
         return None
-    stopping = replace(lock.record, state=State.STOPPING)
+    stopping = replace(lock.tenure_record, state=State.STOPPING)
     return MarkTenure(terms.item, now, terms.exchange_s, terms.key, stopping, lock.mark_index)
 
 

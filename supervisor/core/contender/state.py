@@ -278,7 +278,7 @@ class Contender:
         tenure, lock, session = self.tenure, self.lock, self.session
         if tenure is None or tenure.believes or not tenure.began or not session.may_write:
             return NEVER
-        record = lock.record if lock.record_names(tenure.session) else None
+        record = lock.tenure_record if lock.record_names(tenure.session) else None
         if record is None or record.state is not State.ACTING:
             return NEVER
         holds = lock.has_entry(session.id) and not session.dead
@@ -297,7 +297,7 @@ class Contender:
             return session.retry_at if tenure.awaits_claim else NEVER
         if tenure is not None and tenure.phase not in (Phase.ACQUIRING, Phase.HOLDING):
             return NEVER
-        if session.owes and self.lock.record is None:
+        if session.owes and self.lock.tenure_record is None:
             return NEVER  # the tenure record of a process before this one is read first, to be kept
         due_at = session.rewrite_due_at(self.settings.value)
         if due_at == NEVER and tenure is not None and self.lock.lacks_record(session.id, self.claim):

@@ -79,7 +79,7 @@ class Lock(ABC):
     try_at: float = LONG_AGO  # no attempt before this time
     read_ahead_s: float = READ_AHEAD_S  # how long before an attempt a missing observation is requested
     paused_until: float = LONG_AGO  # no write at all before this time, after a race that was lost
-    record: TenureRecord | None = None  # the tenure record of the key, as far as it was followed
+    tenure_record: TenureRecord | None = None  # of the key, as far as the details tell it
 
     queues: ClassVar[bool] = False
     """Whether contenders stand in line, so that a contender that does not act delays the ones behind it."""
@@ -87,7 +87,7 @@ class Lock(ABC):
     # --- the parts that a kind defines -------------------------------------------------------------
 
     @abstractmethod
-    def follows(self, settings: ItemSettings, now: float) -> Self:
+    def with_settings(self, settings: ItemSettings, now: float) -> Self:
         """Go on by these settings, which also count for a lock that is free already."""
 
     def beside(self, held: int, our_session: str) -> Self:
@@ -161,7 +161,7 @@ class Lock(ABC):
 
     def with_record(self, record: TenureRecord, index: int = 0) -> Self:
         """Return the lock with the tenure record that we have written."""
-        return replace(self, record=record)
+        return replace(self, tenure_record=record)
 
     def rewritten(self, request: Rewrite) -> Self:
         """Return the lock with what this request has written beside the value."""
@@ -183,7 +183,7 @@ class Lock(ABC):
 
     def record_names(self, session: str) -> bool:
         """Return whether the tenure record names this session, as far as this node knows."""
-        return self.record is not None and self.record.session == session != ""
+        return self.tenure_record is not None and self.tenure_record.session == session != ""
 
     def followed(self, session: str, now: float) -> Self:
         """Return the lock whose tenure record is watched for this session, whether or not it holds."""

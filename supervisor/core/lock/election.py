@@ -99,7 +99,9 @@ class ElectionLock(Lock):
     refusals: int = 0  # attempts in a row that Consul refused without showing a holder; 2 stands for more
     has_fence: bool = False  # by the file
     record_exists: bool = False  # an acquire was refused because of a record that the flags do not tell of
-    follows_record: str = ""  # our session, while it holds and the tenure record is watched. Blank: it is not
+    watches_record_of: str = (
+        ""  # our session, while it holds and the tenure record is watched. Blank: it is not
+    )
     record_index: int = 0  # the index from which that watch waits. 0: it is answered at once
     mark_index: int = 0
 
@@ -126,7 +128,7 @@ class ElectionLock(Lock):
         )
         return f"{whose}, not a lock's; use another key, or delete this one if no program needs it"
 
-    def follows(self, settings: ItemSettings, now: float) -> Self:
+    def with_settings(self, settings: ItemSettings, now: float) -> Self:
         """Go on by these settings; a new acquire_delay also counts for a key that is already free."""
         assert isinstance(settings, ElectionSettings)
         key = replace(self, acquire_delay_s=settings.acquire_delay_s, only_locks=settings.only_locks)
@@ -172,19 +174,19 @@ class ElectionLock(Lock):
         known = key.holder_session is not None and key.holder_session.session == view.session
         if view.session == our_session:
             key = key._following(view, now)
-        elif not known and not key.follows_record:
+        elif not known and not key.watches_record_of:
             key = replace(key, details=key.details.schedule_by(now))
         return replace(key, holder=view.session, hold_index=view.modify_index)._taken()
 
     def _following(self, view: KeyView, now: float) -> Self:
         """Return the key whose tenure record is watched from now on, if our session has or is to have one."""
-        if self.follows_record == view.session or not (view.has_record_flags or self.has_fence):
+        if self.watches_record_of == view.session or not (view.has_record_flags or self.has_fence):
             return self
         return self.followed(view.session, now)
 
     def followed(self, session: str, now: float) -> Self:
         details = self.details if self.details.pending is None else Lane()  # what it asked no longer matters
-        return replace(self, follows_record=session, details=details.schedule_by(now))
+        return replace(self, watches_record_of=session, details=details.schedule_by(now))
 
     def look_again(self, now: float) -> Self:
         pending = self.details.pending
@@ -266,7 +268,9 @@ class ElectionLock(Lock):
         """
         view, claim, over = self.view, terms.claim, self.tries_over_record
         index = 0 if view is None else view.modify_index
-        request = Acquire(terms.item, now, terms.exchange_s, terms.key, session, value, index, over=over)
+        request = Acquire(
+            terms.item, now, terms.exchange_s, terms.key, session, value, index, over_record=over
+        )
         return request if claim is None or over else replace(request, claim=claim)
 
     @property
@@ -283,7 +287,7 @@ class ElectionLock(Lock):
         if not isinstance(outcome, Won):
             return None
         assert isinstance(request, Acquire)
-        index, has_record_flags = outcome.modify_index, request.over or request.claim is not None
+        index, has_record_flags = outcome.modify_index, request.over_record or request.claim is not None
         indexes = (outcome.create_index, index, outcome.lock_index)
         return KeyView(index, request.session, request.value, *indexes, has_record_flags=has_record_flags)
 
@@ -296,7 +300,11 @@ class ElectionLock(Lock):
     def with_record(self, record: TenureRecord, index: int = 0) -> Self:
         """Return the key with the tenure record that we have written. The watch on it shows its index."""
         return replace(
-            self, record=record, mark_index=index, record_index=index, details=self.details.mark_stale()
+            self,
+            tenure_record=record,
+            mark_index=index,
+            record_index=index,
+            details=self.details.mark_stale(),
         )
 
     def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
@@ -334,8 +342,8 @@ class ElectionLock(Lock):
     def given_up(self, *, failed: bool) -> Self:
         """Return the key with a lower attempt probability when the tenure failed, and with 1 otherwise."""
         key = Lock.given_up(self, failed=failed)
-        if self.follows_record:  # what it says is kept, because the release that follows depends on it
-            key = replace(key, follows_record="", record_index=0, details=Lane())
+        if self.watches_record_of:  # what it says is kept, because the release that follows depends on it
+            key = replace(key, watches_record_of="", record_index=0, details=Lane())
         return replace(key, attempt_probability=backoff.decrease(self.attempt_probability) if failed else 1.0)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
@@ -353,7 +361,7 @@ class ElectionLock(Lock):
         release = Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
         if ours and len(kept) > VALUE_BYTES_MAX:
             release = replace(release, value=b"")  # a transaction limits it, and nobody leads by it any more
-        return replace(release, ends_record=ours, over=over)
+        return replace(release, ends_record=ours, over_record=over)
 
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
         """Return the request for this value, and for the tenure record of a node that keeps one.
@@ -361,7 +369,7 @@ class ElectionLock(Lock):
         A record never shrinks while its tenure lasts, and keeps its target.
         """
         rewrite = Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
-        kept, claim = self.record if self.record_names(session) else None, terms.claim
+        kept, claim = self.tenure_record if self.record_names(session) else None, terms.claim
         if kept is not None and claim is not None:
             claim = merge(kept, claim)
         if claim is None and kept is None:
@@ -377,13 +385,13 @@ class ElectionLock(Lock):
 
     def lacks_record(self, session: str, claim: TenureRecord | None) -> bool:
         """Return whether a holder must write its tenure record, or the flags that tell of it."""
-        if self.record is None or self.view is None:
+        if self.tenure_record is None or self.view is None:
             return False
         if claim is None:  # the file has no fence any more, and the tenure keeps what it began with
             return self.record_names(session) and not self.view.has_record_flags
         if not self.record_names(session) or not self.view.has_record_flags:
             return True
-        return merge(self.record, claim) != self.record
+        return merge(self.tenure_record, claim) != self.tenure_record
 
     # --- reads -------------------------------------------------------------------------------------
 
@@ -405,7 +413,7 @@ class ElectionLock(Lock):
         return min(LAG_S_MAX, max(0.0, self._next_backoff_s - backoff.ROUND_S))
 
     def _details_request(self, terms: Terms, now: float) -> ReadSession | WatchTenure | None:
-        if self.follows_record:
+        if self.watches_record_of:
             return WatchTenure(terms.item, now, WATCH_S, terms.key, self.record_index, WAIT_S)
         session = "" if self.view is None else self.view.session
         return ReadSession(terms.item, now, terms.exchange_s, session) if session else None
@@ -434,4 +442,4 @@ class ElectionLock(Lock):
         key = replace(
             key, details=key.details.schedule_at(now + pause_s), record_index=0 if fell else outcome.index
         )
-        return replace(key, record=outcome.record or ABSENT, mark_index=outcome.modify_index)
+        return replace(key, tenure_record=outcome.record or ABSENT, mark_index=outcome.modify_index)

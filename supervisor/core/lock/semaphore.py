@@ -61,7 +61,7 @@ class SemaphoreLock(KnownSlots):
 
     # --- when an attempt can succeed -----------------------------------------------------------------
 
-    def follows(self, settings: ItemSettings, now: float) -> Self:
+    def with_settings(self, settings: ItemSettings, now: float) -> Self:
         """Go on by these settings; a smaller limit may close a slot that was free."""
         assert isinstance(settings, SemaphoreSettings)
         notifies = bool(settings.on_change) or not settings.contend

@@ -43,22 +43,22 @@ class Guard:
     seen_at: float = LONG_AGO  # when the request was sent whose answer has shown the record last
     shoots: bool = False  # the time of the fence has come
     shot: str = ""  # the target of the newest attempt of the fence
-    over: GuardEnd | None = None  # how the guard has ended. None: it lasts
+    end: GuardEnd | None = None  # how the guard has ended. None: it lasts
 
     def observe(self, record: TenureRecord | None, session: str, sent_at: float, now: float) -> "Guard":
         """Take the record as it is now. None: it is absent, which ends nothing.
 
         session: ours. A record that names it was written with an acquire whose answer was lost.
         """
-        over = self.over
+        end = self.end
         if record is not None and record.session == session:
-            return replace(self, over=over or GuardEnd.NONE)
+            return replace(self, end=end or GuardEnd.NONE)
         record = record or self.record or UNREADABLE
-        if over is None and record.state is State.ENDED:
-            over = GuardEnd.SAID
+        if end is None and record.state is State.ENDED:
+            end = GuardEnd.SAID
         stopping_at = min(self.stopping_at, now) if record.state is State.STOPPING else self.stopping_at
         seen_at = max(self.seen_at, sent_at)
-        return replace(self, record=record, stopping_at=stopping_at, seen_at=seen_at, over=over)
+        return replace(self, record=record, stopping_at=stopping_at, seen_at=seen_at, end=end)
 
     def waits_until(self, fence: Fence | None) -> float:
         """Return when the former holder's lease is over for certain. NEVER: time does not end this guard."""
@@ -81,7 +81,7 @@ class Guard:
 
     def awaits_look(self, fence: Fence | None) -> bool:
         """Whether the fence may begin, but for a look at the record that is as young as that."""
-        return self.over is None and self.shoots and self.seen_at < self.shoots_at(fence)
+        return self.end is None and self.shoots and self.seen_at < self.shoots_at(fence)
 
     @property
     def waits_for(self) -> str:
@@ -92,11 +92,11 @@ class Guard:
     def previous(self) -> Previous:
         """The facts about the former holder, for the hooks."""
         record = self.record or UNREADABLE
-        end = "" if self.over is None else str(self.over)
+        end = "" if self.end is None else str(self.end)
         return Previous(end, record.target, record.node, record.place.host, record.token)
 
     def deadline(self, fence: Fence | None) -> float:
         """Return the next time at which the guard may end or the fence begin. NEVER: it has ended."""
-        if self.over is not None:
+        if self.end is not None:
             return NEVER
         return min(self.waits_until(fence), NEVER if self.shoots else self.shoots_at(fence))

@@ -38,26 +38,26 @@ def _guarding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
     assert guard is not None, "a tenure that guards has a guard"
     hooks = () if fence is None else (fence.hook,)
     sequence = tenure.hooks.settle(hooks, now)
-    over = guard.over
-    if over is None and hooks and sequence.finished(hooks) and not sequence.failed:
+    end = guard.end
+    if end is None and hooks and sequence.finished(hooks) and not sequence.failed:
         if guard.record is not None and guard.shot == guard.record.target:
-            over = GuardEnd.FENCED
+            end = GuardEnd.FENCED
         else:
             sequence = Sequence()  # another machine was shot than the record names now
-    if over is None and now >= guard.waits_until(fence):
-        over = GuardEnd.WAITED
+    if end is None and now >= guard.waits_until(fence):
+        end = GuardEnd.WAITED
     if sequence.failed:
         sequence = Sequence()  # as long as the guard lasts
     shoots = now >= guard.shoots_at(fence)
-    tenure = replace(tenure, hooks=sequence, guard=replace(guard, over=over, shoots=shoots))
-    if over is not None:
+    tenure = replace(tenure, hooks=sequence, guard=replace(guard, end=end, shoots=shoots))
+    if end is not None:
         if sequence.running is None or tenure.killing:
             return tenure, ()
         return replace(tenure, killing=True), (KillHook(sequence.running),)
     may_shoot = shoots and not sequence.finished(hooks) and sequence.due(now)
     if not may_shoot or guard.record is None or not _news_is_fresh(tenure, lease, now):
         return tenure, ()
-    guard = replace(guard, over=over, shoots=shoots, shot=guard.record.target)
+    guard = replace(guard, end=end, shoots=shoots, shot=guard.record.target)
     if guard.awaits_look(fence):
         return tenure, ()
     return _start(replace(tenure, guard=guard), settings, lease)

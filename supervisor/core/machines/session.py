@@ -156,7 +156,9 @@ class Session:
     handover_to: str | None = None  # the session to which the release hands the lock over. None: to any
     node: str = ""  # the node that Consul has it for
     asked_delay_s: float | None = None  # the lock-delay that it was created with. None: that of its settings
-    over: bool = False  # its newest acquire went over the tenure record of another session, or wrote ours
+    over_record: bool = (
+        False  # its newest acquire went over the tenure record of another session, or wrote ours
+    )
     # Its end has a tenure record or the key's flags to see to: it has sent a record of its own, which may be
     # there and name it, or it tries over the record of another session.
     owes: bool = False
@@ -236,8 +238,8 @@ class Session:
         assert self.verified, f"a try with a session that nobody has looked at: {request}"
         last_value = request.value if isinstance(request, Acquire | JoinSemaphore) else self.last_value
         claims = isinstance(request, Acquire) and request.claim is not None
-        over = claims or (isinstance(request, Acquire) and request.over)
-        session = replace(self, write=self.write.begin(request), over=over, owes=self.owes or claims)
+        over = claims or (isinstance(request, Acquire) and request.over_record)
+        session = replace(self, write=self.write.begin(request), over_record=over, owes=self.owes or claims)
         return replace(session, tried=True, prepared=False, last_value=last_value)
 
     def rewrite(self, request: Rewrite | MarkTenure | WatchTenure) -> "Session":

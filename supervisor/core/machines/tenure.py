@@ -162,7 +162,7 @@ class Tenure:
     @property
     def awaits_claim(self) -> bool:
         """Whether a guard has ended, so that the tenure record is to name this session."""
-        ended = self.guard is not None and self.guard.over is not None
+        ended = self.guard is not None and self.guard.end is not None
         return self.phase is Phase.GUARDING and ended and self.hooks.running is None
 
     @property
@@ -177,9 +177,9 @@ class Tenure:
 
     def guard_ended(self, contact: float) -> "Tenure":
         """Go on to on_acquire, because Consul has shown our session and our tenure record behind it."""
-        assert self.guard is not None and self.guard.over is not None, "the guard lasts"
+        assert self.guard is not None and self.guard.end is not None, "the guard lasts"
         tenure = become(self.confirmed(contact), PhaseEnd.GUARD_OVER, hooks=Sequence())
-        return tenure if self.guard.over is GuardEnd.NONE else replace(tenure, previous=self.guard.previous)
+        return tenure if self.guard.end is GuardEnd.NONE else replace(tenure, previous=self.guard.previous)
 
     def confirmed(self, at: float) -> "Tenure":
         """Note a contact: a consistent answer to a request sent at ``at`` showed us as holder."""

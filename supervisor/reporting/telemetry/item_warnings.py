@@ -143,8 +143,8 @@ def _waits(contender: Contender, guard: Guard, wall: float) -> str:
     record, fence, name = guard.record, contender.settings.fence, contender.settings.name
     says = "has not been read yet" if record is None else f"says {record.state}"
     until = guard.waits_until(fence)
-    if guard.over is not None:
-        return f"{bounded(guard.waits_for)} no more ({guard.over}), and for Consul to confirm that"
+    if guard.end is not None:
+        return f"{bounded(guard.waits_for)} no more ({guard.end}), and for Consul to confirm that"
     ends = "time does not end that" if until == NEVER else f"until {when(wall + until)} at most"
     shoots = "" if fence is None or guard.shoots_at(fence) == NEVER else ", or until the fence has ended well"
     sure = f"if its machine is off: `consul-supervisor confirm-off {name}`"

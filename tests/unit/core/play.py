@@ -268,7 +268,7 @@ def text(action: a.Action) -> str:
             return f"record {index}" if index else "look"
         case req.MarkTenure(record=record):
             return f"mark {record.session} {record.state}"
-        case req.Acquire(session=s, over=True):
+        case req.Acquire(session=s, over_record=True):
             return f"acquire {s} over"
         case req.Acquire(session=s, claim=record) if record is not None:
             return f"acquire {s} with record"
@@ -278,7 +278,7 @@ def text(action: a.Action) -> str:
             return f"clear {s}"
         case req.Release(session=s, ends_record=True):
             return f"release {s} and record"
-        case req.Release(session=s, over=True):
+        case req.Release(session=s, over_record=True):
             return f"release {s} only"
         case (
             req.RenewSession(session=s)
