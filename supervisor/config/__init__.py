@@ -1,8 +1,8 @@
-"""The configuration: YAML files to frozen settings, and every refusal with its place.
+"""The configuration: YAML files to frozen settings, and every refusal with its position.
 
     problems.py     what is wrong, where, and the remedy
     files.py        a file, or a directory's files merged
-    yaml_reader.py  YAML to plain values, each with its place; no tags, anchors or aliases
+    yaml_reader.py  YAML to plain values, each with its position; no tags, anchors or aliases
     for_each.py     one item for each value of for_each
     environment_file.py the variables that the unit gives to the daemon, for commands
     environment.py  ${NAME} in the few texts that may use it

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from supervisor.config.formats.durations import parse_duration
-from supervisor.config.problems import Place, Places, Report
+from supervisor.config.problems import Position, Positions, Report
 from supervisor.config.schema import Defaults, document
 from supervisor.config.settings import ConsulSettings
 from supervisor.core.settings import Tls
@@ -21,7 +21,7 @@ _SOCKET_PATH_BYTES_MAX = 107  # sockaddr_un
 
 
 class _Resolver:
-    """Looks up each setting in the file, then in the environment, and reports problems at their place."""
+    """Looks up each setting in the file, then in the environment, and reports problems at their position."""
 
     def __init__(
         self, section: dict[str, Any], defaults: Defaults, environ: Mapping[str, str], report: Report
@@ -113,7 +113,7 @@ class _Resolver:
         self._report.refuse(("consul", key), message)
 
     def _refuse_variable(self, name: str, message: str) -> None:
-        self._report.refuse_at(Place("environment", 0, 0), (name,), message)
+        self._report.refuse_at(Position("environment", 0, 0), (name,), message)
 
 
 def leader_change_s(section: dict[str, Any], defaults: Defaults) -> float:
@@ -130,7 +130,7 @@ def resolve(
 
 def from_environment(environ: Mapping[str, str]) -> ConsulSettings:
     """Return the settings of the environment alone. Raises ConfigError when a variable cannot be used."""
-    report = Report(Places("environment"))
+    report = Report(Positions("environment"))
     settings = resolve({}, Defaults(document()), environ, report)
     report.raise_if_any()
     return settings

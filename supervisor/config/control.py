@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from supervisor.config.problems import ConfigError, Places, Report
+from supervisor.config.problems import ConfigError, Positions, Report
 from supervisor.config.schema import document as own_schema
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def control_socket(path: Path | None, environ: Mapping[str, str]) -> tuple[str, 
         return default, ""
     from supervisor.config import files
 
-    report = Report(Places(str(path)))
+    report = Report(Positions(str(path)))
     read = files.read(path, report)
     if read.complete and KEY not in read.data:
         return default, ""

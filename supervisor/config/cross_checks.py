@@ -38,7 +38,7 @@ def check_keys(data: dict[str, Any], report: Report, default_key: str, default_p
     for section, name, item in items_of(data):
         other = named.setdefault(name, (section, name))
         if other != (section, name):
-            whose = f"{section_of(other)} ({report.places.of_key(other)})"
+            whose = f"{section_of(other)} ({report.positions.of_key(other)})"
             report.refuse_key((section, name), f"cannot share its name with {whose}: give each its own")
         what, default = ("key", default_key) if section == "elections" else ("prefix", default_prefix)
         given = item.get(what, default.replace("<name>", name)) if isinstance(item, dict) else None
@@ -71,10 +71,10 @@ class _Keys:
             self._below.setdefault(folder, path)
 
     def _shared(self, path: KeyPath, other: KeyPath) -> str:
-        places = self._report.places
-        if places.written(path) == places.written(other):
+        positions = self._report.positions
+        if positions.written(path) == positions.written(other):
             return f"cannot be the {path[-1]} of {other[1]} as well: put ${{EACH}} into it"
-        whose = f"{section_of(other)} ({places.of_value(other)})"
+        whose = f"{section_of(other)} ({positions.of_value(other)})"
         return f"cannot share its {path[-1]} with {whose}: give each its own"
 
 

@@ -7,7 +7,7 @@ variables of the environment come between the file and the schema.
 
 from typing import Any
 
-from supervisor.config.problems import Places, items_of
+from supervisor.config.problems import Positions, items_of
 from supervisor.config.schema import Defaults
 from supervisor.core.settings import HOOK_EVENTS
 
@@ -16,8 +16,8 @@ _COMMANDS = ("run", "candidate_check", "fence")
 _FENCE = {"name": "fence", "retries": 1000, "retry_delay": "1s"}  # for some eight hours
 
 
-def copy_hooks(data: dict[str, Any], places: Places) -> None:
-    """Copy, in place, the hooks of ``defaults`` into each item, and note in ``places`` where they come from.
+def copy_hooks(data: dict[str, Any], positions: Positions) -> None:
+    """Copy, in place, the hooks of ``defaults`` into each item, and note where they come from.
 
     An observer takes on_change alone, on_lose_failure goes to items with on_lose alone, and fence to
     elections alone. An empty mapping for one of _COMMANDS means none, and is removed.
@@ -37,7 +37,7 @@ def copy_hooks(data: dict[str, Any], places: Places) -> None:
                 continue
             if key != "on_lose_failure" or item.get("on_lose"):
                 item[key] = _copy(given[key])
-                places.copied((section, name, key), ("defaults", key))
+                positions.copied((section, name, key), ("defaults", key))
         for key in _COMMANDS if contends else ():
             if item.get(key) == {}:
                 del item[key]

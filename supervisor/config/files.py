@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from supervisor.config.problems import SECTIONS, KeyPath, Place, Places, Report
+from supervisor.config.problems import SECTIONS, KeyPath, Position, Positions, Report
 from supervisor.config.yaml_reader import InvalidYaml, Tree, read_tree
 
 FILE_BYTES_MAX = 1024 * 1024  # enough for 2,000 elections of 500 bytes
@@ -29,7 +29,7 @@ _PATH_OF = r"""(?m)(?:^["']?{0}["']?|[{{,]\s*"{0}")\s*:\s*["']?(/[^"',}}#\s]*)""
 class Source:
     """The content of all files together."""
 
-    places: Places  # where each key and value is
+    positions: Positions  # where each key and value is
     data: dict[str, Any] = field(default_factory=dict)
     # The paths of plain scalars that are read as text here, but not by every reader of YAML.
     ambiguous: set[KeyPath] = field(default_factory=set)
@@ -37,8 +37,8 @@ class Source:
 
 
 def read(path: Path, report: Report) -> Source:
-    """Read a file or a folder, report every problem, and fill the places of the report."""
-    source = Source(report.places)
+    """Read a file or a folder, report every problem, and fill the positions of the report."""
+    source = Source(report.positions)
     budget_bytes = FILES_BYTES_MAX
     try:
         files = _files(path)
@@ -63,7 +63,7 @@ class CannotRead(Exception):
 
 def _refuse(source: Source, file: Path, error: CannotRead, report: Report) -> None:
     source.complete = False
-    report.refuse_at(Place(str(file), 0, 0), (), str(error))
+    report.refuse_at(Position(str(file), 0, 0), (), str(error))
 
 
 def paths_named(path: Path, key: str) -> Iterator[str]:
@@ -115,8 +115,8 @@ def _decoded(file: Path, content: bytes, report: Report) -> str:
     except UnicodeDecodeError as error:
         line_start = content.rfind(b"\n", 0, error.start) + 1
         column = len(content[line_start : error.start].decode("utf-8", "replace")) + 1
-        place = Place(str(file), content.count(b"\n", 0, error.start) + 1, column)
-        report.refuse_at(place, (), "cannot be read: not UTF-8, save it as UTF-8")
+        position = Position(str(file), content.count(b"\n", 0, error.start) + 1, column)
+        report.refuse_at(position, (), "cannot be read: not UTF-8, save it as UTF-8")
         raise InvalidYaml from None
 
 
@@ -126,7 +126,9 @@ def _merge(source: Source, tree: Tree, report: Report) -> None:
         source.complete = False
         what = "is empty" if tree.value is None else "is not a mapping"
         report.refuse_at(
-            tree.places.of_value(()), (), f"cannot be used: it {what}; begin with elections: or semaphores:"
+            tree.positions.of_value(()),
+            (),
+            f"cannot be used: it {what}; begin with elections: or semaphores:",
         )
         return
     for key, value in tree.value.items():
@@ -136,23 +138,23 @@ def _merge(source: Source, tree: Tree, report: Report) -> None:
             _refuse_twice(source, tree, (key,), report)
         elif not isinstance(value, dict):
             message = f"cannot be used: must be a mapping of names to {key}"
-            report.refuse_at(tree.places.of_value((key,)), (key,), message)
+            report.refuse_at(tree.positions.of_value((key,)), (key,), message)
         elif isinstance(source.data[key], dict):
             for name, item in value.items():
                 if name in source.data[key]:
                     _refuse_twice(source, tree, (key, name), report)
                 source.data[key].setdefault(name, item)
     source.ambiguous |= tree.ambiguous
-    for path, place in tree.places.keys.items():
-        source.places.keys.setdefault(path, place)
-    for path, place in tree.places.values.items():
+    for path, position in tree.positions.keys.items():
+        source.positions.keys.setdefault(path, position)
+    for path, position in tree.positions.values.items():
         if path:
-            source.places.values.setdefault(path, place)
+            source.positions.values.setdefault(path, position)
 
 
 def _refuse_twice(source: Source, tree: Tree, path: KeyPath, report: Report) -> None:
-    first = source.places.of_key(path)
-    report.refuse_at(tree.places.of_key(path), path, f"cannot be set twice: {first} sets it, remove one")
+    first = source.positions.of_key(path)
+    report.refuse_at(tree.positions.of_key(path), path, f"cannot be set twice: {first} sets it, remove one")
 
 
 def _why(error: Exception) -> str:

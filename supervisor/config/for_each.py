@@ -59,12 +59,12 @@ class _Repeater:
             for index, value in enumerate(values):
                 made = _filled(name, value)
                 if made in result or made in alone:
-                    whose = f"{section}.{made} ({self._report.places.of_key((section, made))})"
+                    whose = f"{section}.{made} ({self._report.positions.of_key((section, made))})"
                     message = f"cannot share the name {made} with {whose}: give each its own"
                     self._report.refuse((*path, "for_each", index), message)
                     continue
                 result[made] = _filled(rest, value)
-                self._report.places.copied((section, made), path)
+                self._report.positions.copied((section, made), path)
             if not values:
                 result[name] = _filled(item, _STAND_IN)
         return result

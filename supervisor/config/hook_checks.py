@@ -27,7 +27,7 @@ def check_call(call: Command | Webhook, path: KeyPath, report: Report) -> None:
     if isinstance(call, Webhook):
         key, texts = "webhook", (call.url, call.body or "", *(value for _, value in call.headers))
     else:
-        key = "shell" if report.places.has_key((*path, "shell")) else "exec"
+        key = "shell" if report.positions.has_key((*path, "shell")) else "exec"
         texts = call.argv
         for message in _in_shell(texts[-1]) if key == "shell" else _in_exec(*texts):
             report.warn((*path, key), message)

@@ -16,7 +16,7 @@ from supervisor.config.defaults import apply_defaults, copy_hooks
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.for_each import repeat
 from supervisor.config.notification import seconds_of, unit_watchdog_s
-from supervisor.config.problems import SECTIONS, ConfigError, Places, Report, items_of
+from supervisor.config.problems import SECTIONS, ConfigError, Positions, Report, items_of
 from supervisor.config.schema import Defaults
 from supervisor.config.schema import document as own_schema
 from supervisor.config.schema_errors import validate
@@ -42,13 +42,13 @@ def load(
     Raises ConfigError with every problem at once.
     """
     document = document or own_schema()
-    report = Report(Places(str(path)))
+    report = Report(Positions(str(path)))
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)  # first, because the file may use up FILLED_CHARS_MAX
     read = config_files.read(path, report)
     repeat(read.data, document, report)
-    copy_hooks(read.data, report.places)
+    copy_hooks(read.data, report.positions)
     if asked is not None:
         leave_out_unset(read.data, variables, asked)
     withheld = secret_variables(read.data)
@@ -78,7 +78,7 @@ def load(
         http=http_settings,
         fleet=build.fleet({**defaults.of("fleet"), **valid["fleet"]}) if "fleet" in valid else None,
         page=valid.get("http", {}).get("public_url", ""),
-        places=report.places,
+        positions=report.positions,
     )
 
 
@@ -115,7 +115,7 @@ def _validated(
 
 def items_at(path: Path) -> list[tuple[str, str]]:
     """Return kind and name of each item in files that may have any fault."""
-    report = Report(Places(str(path)))
+    report = Report(Positions(str(path)))
     data = config_files.read(path, report).data
     with suppress(ConfigError):  # too many faults
         repeat(data, own_schema(), report)
@@ -127,7 +127,7 @@ def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
 
     A file that names none has the folder that the environment or the default names.
     """
-    given = config_files.read(path, Report(Places(str(path)))).data.get("state_dir")
+    given = config_files.read(path, Report(Positions(str(path)))).data.get("state_dir")
     named = [given] if isinstance(given, str) else []
     named += config_files.paths_named(path, "state_dir")
     usable = [name for name in named if name.startswith("/") and "\0" not in name]

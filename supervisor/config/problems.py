@@ -1,4 +1,4 @@
-"""The problems of a configuration with their places, and the report that collects them.
+"""The problems of a configuration with their positions, and the report that collects them.
 
 A message says why a value cannot be used, and the remedy. A message must never show a value that may be a
 secret, such as a token, a header, a URL, or any text that was filled in from the environment.
@@ -48,15 +48,15 @@ def hooks_of(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
                 yield (section, name, list_name, index), hook
 
 
-class Place(NamedTuple):
-    """A place in a file, counted from 1. Line 0 stands for the whole file."""
+class Position(NamedTuple):
+    """A position in a file, counted from 1. Line 0 stands for the whole file."""
 
     file: str
     line: int
     column: int
 
     def __str__(self) -> str:
-        """Format the place as compilers do, so that editors can jump to it."""
+        """Format the position as compilers do, so that editors can jump to it."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
@@ -78,12 +78,12 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         """Format the problem: ``c.yaml:12:7: elections.namenode.on_lose[0].timeout: cannot ...: ...``."""
-        place = Place(self.file, self.line, self.column)
-        return ": ".join(part for part in (str(place), self.path, self.message) if part)
+        position = Position(self.file, self.line, self.column)
+        return ": ".join(part for part in (str(position), self.path, self.message) if part)
 
 
 class ConfigError(OperatorError):
-    """The configuration cannot be used. ``problems`` holds every reason, sorted by place."""
+    """The configuration cannot be used. ``problems`` holds every reason, sorted by position."""
 
     has_places = True
 
@@ -98,23 +98,23 @@ class ConfigError(OperatorError):
         return first + (f" (and {len(others)} more: see check)" if others else "")
 
 
-class Places:
-    """The places of keys and values. A value without a place of its own has the place of what contains it."""
+class Positions:
+    """The positions of keys and values. A value without a position of its own has that of its container."""
 
     def __init__(self, root: str) -> None:
-        self.root = Place(root, 0, 0)
-        self.keys: dict[KeyPath, Place] = {}
-        self.values: dict[KeyPath, Place] = {}
+        self.root = Position(root, 0, 0)
+        self.keys: dict[KeyPath, Position] = {}
+        self.values: dict[KeyPath, Position] = {}
         self._written: dict[KeyPath, KeyPath] = {}
 
-    def of_value(self, path: KeyPath) -> Place:
-        """Return the place of a value. A mapping or a list has the place of its key."""
+    def of_value(self, path: KeyPath) -> Position:
+        """Return the position of a value. A mapping or a list has the position of its key."""
         path = self.written(path)
         while path and path not in self.values:
             path = path[:-1]
         return self.values.get(path, self.root)
 
-    def of_key(self, path: KeyPath) -> Place:
+    def of_key(self, path: KeyPath) -> Position:
         return self.keys.get(self.written(path)) or self.of_value(path)
 
     def has_key(self, path: KeyPath) -> bool:
@@ -135,15 +135,16 @@ class Places:
 class Report:
     """Collects the problems of one configuration, and its warnings.
 
-    A mistake within ``for_each`` or ``defaults`` harms many items. It is one problem, at the place where the
-    files have it, and its message names the first of these items. A report has the place of the value at a
-    path, or with ``_key`` of the key. Refusing raises ConfigError when there are too many refusals.
+    A mistake within ``for_each`` or ``defaults`` harms many items. It is one problem, at the position at
+    which the files have it, and its message names the first of these items. A report has the position of the
+    value at a path, or with ``_key`` of the key.
+    Refusing raises ConfigError when there are too many refusals.
     """
 
-    def __init__(self, places: Places) -> None:
-        self.places = places
-        self._refused = _Collected(places)
-        self._warned = _Collected(places)
+    def __init__(self, positions: Positions) -> None:
+        self.positions = positions
+        self._refused = _Collected(positions)
+        self._warned = _Collected(positions)
         self._broken: set[KeyPath] = set()
         self._refusals = 0
 
@@ -156,26 +157,26 @@ class Report:
         return self._warned.problems()
 
     def refuse(self, path: KeyPath, message: str) -> None:
-        self.refuse_at(self.places.of_value(path), path, message)
+        self.refuse_at(self.positions.of_value(path), path, message)
 
     def refuse_key(self, path: KeyPath, message: str) -> None:
-        self.refuse_at(self.places.of_key(path), path, message)
+        self.refuse_at(self.positions.of_key(path), path, message)
 
-    def refuse_at(self, place: Place, path: KeyPath, message: str) -> None:
-        self._refused.add(place, path, message)
+    def refuse_at(self, position: Position, path: KeyPath, message: str) -> None:
+        self._refused.add(position, path, message)
         self._broken.update(path[:length] for length in range(len(path) + 1))
         self._refusals += 1
         if len(self._refused) >= PROBLEMS_MAX or self._refusals >= REFUSALS_MAX:
             self.raise_if_any()
 
     def warn(self, path: KeyPath, message: str) -> None:
-        self.warn_at(self.places.of_value(path), path, message)
+        self.warn_at(self.positions.of_value(path), path, message)
 
-    def warn_at(self, place: Place, path: KeyPath, message: str) -> None:
-        self._warned.add(place, path, message)
+    def warn_at(self, position: Position, path: KeyPath, message: str) -> None:
+        self._warned.add(position, path, message)
 
     def warn_key(self, path: KeyPath, message: str) -> None:
-        self._warned.add(self.places.of_key(path), path, message)
+        self._warned.add(self.positions.of_key(path), path, message)
 
     def broken(self, *path: str | int) -> bool:
         return path in self._broken
@@ -188,20 +189,20 @@ class Report:
 class _Collected:
     """Problems, each of them once, with the copies of the value at fault."""
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._copies: dict[tuple[Place, KeyPath, str], list[KeyPath]] = {}
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+        self._copies: dict[tuple[Position, KeyPath, str], list[KeyPath]] = {}
 
     def __len__(self) -> int:
         return len(self._copies)
 
-    def add(self, place: Place, path: KeyPath, message: str) -> None:
-        self._copies.setdefault((place, self._places.written(path), message), []).append(path)
+    def add(self, position: Position, path: KeyPath, message: str) -> None:
+        self._copies.setdefault((position, self._positions.written(path), message), []).append(path)
 
     def problems(self) -> list[Problem]:
         return [
-            Problem(*place, dotted(written), message + _in_items(written, paths))
-            for (place, written, message), paths in self._copies.items()
+            Problem(*position, dotted(written), message + _in_items(written, paths))
+            for (position, written, message), paths in self._copies.items()
         ]
 
 

@@ -3,7 +3,7 @@
 from dataclasses import field
 from typing import Literal
 
-from supervisor.config.problems import Places, Problem
+from supervisor.config.problems import Positions, Problem
 from supervisor.core.frozen import dataclass
 from supervisor.core.settings import ItemSettings, Tls
 
@@ -33,7 +33,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
-    """The place where commands reach the daemon."""
+    """The position where commands reach the daemon."""
 
     path: str  # the unix socket
     group: str | None = None  # whose members may send commands, beside root and our own user
@@ -53,7 +53,7 @@ class HttpSettings:
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
-    """The places in Consul by which the daemons and people know of each other."""
+    """The positions in Consul by which the daemons and people know of each other."""
 
     service: str  # the service as which each daemon registers itself
     prefix: str  # of the keys of history and orders
@@ -76,4 +76,4 @@ class Config:
     page: str = ""  # the URL at which people reach this node's page. Blank: not known
     kept: bytes = field(default=b"", compare=False, repr=False)  # for a start that cannot use the files
     # Where each key and value is in the files. None: not needed any more.
-    places: Places | None = field(default=None, compare=False, repr=False)
+    positions: Positions | None = field(default=None, compare=False, repr=False)

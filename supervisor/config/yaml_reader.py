@@ -1,4 +1,4 @@
-"""Reads the YAML of one file as plain values, with the place of every key and value.
+"""Reads the YAML of one file as plain values, with the position of every key and value.
 
 Only the harmless part of YAML is read: mappings with text keys, lists and scalars. Tags, anchors,
 aliases and merge keys are refused, and depth and number are bounded. A plain scalar is read as null, a
@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from supervisor.config.problems import KeyPath, Place, Places, Report, quoted
+from supervisor.config.problems import KeyPath, Position, Positions, Report, quoted
 
 DEPTH_MAX = 32  # the schema needs 7; the rest is for a value's mapping
 NODES_MAX = 100_000  # of one file, enough for 2,000 elections with 50 nodes each
@@ -50,7 +50,7 @@ class Tree:
     """The content of one file."""
 
     value: Any
-    places: Places  # where each key and value is
+    positions: Positions  # where each key and value is
     ambiguous: set[KeyPath]  # the paths of plain scalars that not every reader of YAML reads as text
 
 
@@ -61,12 +61,12 @@ def read_tree(file: str, text: str, report: Report) -> Tree:
     """
     if found := _UNPRINTABLE.search(text):
         line = text.count("\n", 0, found.start()) + 1
-        place = Place(file, line, found.start() - text.rfind("\n", 0, found.start()))
-        report.refuse_at(place, (), f"cannot hold the control character {quoted(found[0])}: remove it")
+        position = Position(file, line, found.start() - text.rfind("\n", 0, found.start()))
+        report.refuse_at(position, (), f"cannot hold the control character {quoted(found[0])}: remove it")
         raise InvalidYaml
     reader = _Reader(file, text, report)
     try:
-        return Tree(reader.document(), reader.places, reader.ambiguous)
+        return Tree(reader.document(), reader.positions, reader.ambiguous)
     except yaml.YAMLError as error:
         reader.refuse_syntax(error)
         raise InvalidYaml from None
@@ -76,7 +76,7 @@ class _Reader:
     """Turns the parser's events of one file into values."""
 
     def __init__(self, file: str, text: str, report: Report) -> None:
-        self.places = Places(file)
+        self.positions = Positions(file)
         self.ambiguous: set[KeyPath] = set()
         self._file = file
         self._text = text
@@ -89,92 +89,92 @@ class _Reader:
         if isinstance(next(self._events), yaml.StreamEndEvent):
             return None
         first = next(self._events)
-        value = self._node(first, (), self._place(first))
+        value = self._node(first, (), self._position(first))
         next(self._events)  # the document's end
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):
             message = "cannot hold a second document: remove the line ---"
-            self._report.refuse_at(self._place(after), (), message)
+            self._report.refuse_at(self._position(after), (), message)
         return value
 
     def refuse_syntax(self, error: yaml.YAMLError) -> None:
-        place, why = self.places.root, "not valid"
+        position, why = self.positions.root, "not valid"
         if isinstance(error, yaml.MarkedYAMLError):
             at_end = error.problem_mark or error.context_mark
             mark = error.context_mark if error.context == _UNCLOSED else at_end
-            place = Place(self._file, mark.line + 1, mark.column + 1) if mark else place
+            position = Position(self._file, mark.line + 1, mark.column + 1) if mark else position
             why = error.problem or why
-        remedies = (*_REMEDIES, (_STRANGE, self._remedy_of_strange(place)))
+        remedies = (*_REMEDIES, (_STRANGE, self._remedy_of_strange(position)))
         remedy = next((f": {words}" for start, words in remedies if why.startswith(start)), "")
-        if "\xa0" in "".join(self._text.splitlines()[max(0, place.line - 2) : place.line]):
+        if "\xa0" in "".join(self._text.splitlines()[max(0, position.line - 2) : position.line]):
             remedy = ": a no-break space is here or in the line before, write a plain space"
-        self._report.refuse_at(place, (), f"cannot be read as YAML: {why}{remedy}")
+        self._report.refuse_at(position, (), f"cannot be read as YAML: {why}{remedy}")
 
-    def _remedy_of_strange(self, place: Place) -> str:
-        """Return the remedy for the character at ``place``, which no text can begin with."""
-        line = "".join(self._text.splitlines()[place.line - 1 : place.line])
-        found = line[place.column - 1 : place.column]
+    def _remedy_of_strange(self, position: Position) -> str:
+        """Return the remedy for the character at ``position``, which no text can begin with."""
+        line = "".join(self._text.splitlines()[position.line - 1 : position.line])
+        found = line[position.column - 1 : position.column]
         if found == "\t":
             return "a tab cannot indent, write spaces"
-        if line[: place.column].endswith("{%"):
+        if line[: position.column].endswith("{%"):
             return _TEMPLATE
         return f"quote the text that begins with {found}"
 
-    def _node(self, event: Any, path: KeyPath, place: Place) -> Any:
-        self.places.values.setdefault(path, place)
+    def _node(self, event: Any, path: KeyPath, position: Position) -> Any:
+        self.positions.values.setdefault(path, position)
         self._nodes += 1
         if self._nodes > NODES_MAX:
             raise self._unreadable(
-                place, path, f"cannot be read: more than {NODES_MAX} values; use several files"
+                position, path, f"cannot be read: more than {NODES_MAX} values; use several files"
             )
         if len(path) > DEPTH_MAX:
-            raise self._unreadable(place, path, f"cannot be nested deeper than {DEPTH_MAX} levels")
+            raise self._unreadable(position, path, f"cannot be nested deeper than {DEPTH_MAX} levels")
         self._refuse_alias_anchor_tag(event, path)
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path)
         if isinstance(event, yaml.SequenceStartEvent):
             items = enumerate(self._until(yaml.SequenceEndEvent))
-            return [self._node(each, (*path, index), self._place(each)) for index, each in items]
+            return [self._node(each, (*path, index), self._position(each)) for index, each in items]
         return self._scalar(event, path)
 
     def _refuse_alias_anchor_tag(self, event: Any, path: KeyPath) -> None:
         if isinstance(event, yaml.AliasEvent):
             message = f"cannot be an alias (*): write the value out, {_SHARE}"
-            raise self._unreadable(self._place(event), path, message)
+            raise self._unreadable(self._position(event), path, message)
         if event.anchor is not None:
             message = "cannot have an anchor (&): remove it, aliases are not read"
-            self._report.refuse_at(self._place(event), path, message)
+            self._report.refuse_at(self._position(event), path, message)
         if event.tag is not None:
             message = "cannot have a tag (!): remove it, and quote what must be text"
-            self._report.refuse_at(self._place(event), path, message)
+            self._report.refuse_at(self._position(event), path, message)
 
     def _mapping(self, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for event in self._until(yaml.MappingEndEvent):
-            key_place = self._place(event)
+            key_place = self._position(event)
             key = self._key(event, path)
             here = (*path, key)
             member = next(self._events)
-            place = self._place(member) if isinstance(member, yaml.ScalarEvent) else key_place
+            position = self._position(member) if isinstance(member, yaml.ScalarEvent) else key_place
             if key in result:
-                first = self.places.of_key(here).line
+                first = self.positions.of_key(here).line
                 self._report.refuse_at(
                     key_place, here, f"cannot be set twice: line {first} sets it, remove one"
                 )
-                self._node(member, here, place)
+                self._node(member, here, position)
             else:
-                self.places.keys.setdefault(here, key_place)
-                result[key] = self._node(member, here, place)
+                self.positions.keys.setdefault(here, key_place)
+                result[key] = self._node(member, here, position)
         return result
 
     def _key(self, event: Any, path: KeyPath) -> str:
         if not isinstance(event, yaml.ScalarEvent):
             message = f"cannot have a key that is not text: write KEY: VALUE; {_TEMPLATE}"
-            raise self._unreadable(self._place(event), path, message)
+            raise self._unreadable(self._position(event), path, message)
         self._refuse_alias_anchor_tag(event, path)
         if event.value == "<<" and event.implicit[0]:
             message = f"cannot have a merge key (<<): write the values out, {_SHARE}"
-            raise self._unreadable(self._place(event), path, message)
+            raise self._unreadable(self._position(event), path, message)
         return str(event.value)
 
     def _scalar(self, event: Any, path: KeyPath) -> Any:
@@ -193,20 +193,20 @@ class _Reader:
     def _warn_of_comment(self, end: Any, path: KeyPath) -> None:
         """Warn of a comment that looks like a word of the command: a comment has a space behind its #."""
         if found := _WORD.match(self._text, end.index):
-            place = Place(self._file, end.line + 1, end.column + len(found[0]) - 1)
+            position = Position(self._file, end.line + 1, end.column + len(found[0]) - 1)
             message = "YAML takes this for a comment: quote the whole command, or put a space behind the #"
-            self._report.warn_at(place, path, message)
+            self._report.warn_at(position, path, message)
 
     def _until(self, end: type) -> Iterator[Any]:
         while not isinstance(event := next(self._events), end):
             yield event
 
-    def _place(self, event: Any) -> Place:
+    def _position(self, event: Any) -> Position:
         mark = event.start_mark
-        return Place(self._file, mark.line + 1, mark.column + 1)
+        return Position(self._file, mark.line + 1, mark.column + 1)
 
-    def _unreadable(self, place: Place, path: KeyPath, message: str) -> InvalidYaml:
-        self._report.refuse_at(place, path, message)
+    def _unreadable(self, position: Position, path: KeyPath, message: str) -> InvalidYaml:
+        self._report.refuse_at(position, path, message)
         return InvalidYaml()
 
 

@@ -23,7 +23,7 @@ from supervisor.adapters.journal.serialize import from_plain, to_plain
 from supervisor.config import Config, ConfigError
 from supervisor.config.cross_checks import check_item
 from supervisor.config.lease_checks import Surroundings
-from supervisor.config.problems import Places, Report
+from supervisor.config.problems import Positions, Report
 from supervisor.config.settings import (
     ConsulSettings,
     ControlSettings,
@@ -94,7 +94,7 @@ def _accepted(copy: bytes, path: Path) -> Accepted:
     parts = {name: from_plain(kind, kept.get(name)) for name, kind in _KINDS.items()}
     parts["page"] = parts["page"] or ""
     parts["consul"] = _with_variables(parts["consul"])
-    report = Report(Places(str(path)))
+    report = Report(Positions(str(path)))
     for settings in parts["items"]:
         check_item(settings, report, Surroundings(parts["consul"].leader_change_s))
     report.raise_if_any()

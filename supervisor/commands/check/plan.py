@@ -27,7 +27,7 @@ from supervisor.config.cross_checks import check_item
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import RESTART_S, TTL_MIN_S, Surroundings, return_s, watchdog_sum
 from supervisor.config.notification import UNIT_WATCHDOG_S
-from supervisor.config.problems import Places, Problem, Report
+from supervisor.config.problems import Positions, Problem, Report
 from supervisor.core.lease import LOCK_DELAY_MAX_S, ROOM_MIN_S, lease_of
 from supervisor.core.settings import Command, ElectionSettings, Fence, Hook, SessionSettings, Watchdog
 
@@ -88,7 +88,7 @@ def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:
 
 def warnings_of(settings: ElectionSettings, around: Surroundings) -> list[Problem]:
     """Return the warnings that ``check`` prints for this election, without a place in a file."""
-    report = Report(Places(""))
+    report = Report(Positions(""))
     check_item(settings, report, around)
     return report.problems + report.warnings
 

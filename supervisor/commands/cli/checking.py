@@ -26,7 +26,7 @@ from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, UNREACHABLE,
 from supervisor.commands.cli.terminal import fail, report, run_async
 from supervisor.config import Config, ConfigError, Problem, environment_file, load
 from supervisor.config.formats.durations import parse_duration
-from supervisor.config.problems import Places
+from supervisor.config.problems import Positions
 from supervisor.daemon.preflight.file_modes import audit
 
 TTL = ".session.ttl"  # ends the path of the warning about a TTL that Consul may refuse
@@ -122,7 +122,7 @@ def _hidden_device(config: Config) -> Iterator[Problem]:
         why = (
             f"cannot open {needed[0]}: the unit hides it: install the drop-in watchdog.conf, restart the unit"
         )
-        yield Problem(*(config.places or Places("")).of_key(("watchdog",)), "watchdog", why)
+        yield Problem(*(config.positions or Positions("")).of_key(("watchdog",)), "watchdog", why)
 
 
 def _loaded(path: Path, here: bool) -> Config:

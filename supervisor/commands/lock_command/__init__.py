@@ -5,7 +5,7 @@
     period.py     whether a command of ``--every`` is due
     terminal.py   the terminal, which belongs to the command while it runs
     waiting.py    the process of the command, which waits until the lock is held
-    guard.py      ends the command when this process is killed
+    killer.py     ends the command when this process is killed
 
 The package wires the same core and the same shell as the daemon does, for one item. It has no configuration
 file, no journal and no log. A crash of this process ends the command, so nothing is left that a later process

@@ -23,8 +23,8 @@ from supervisor.adapters.runtime.clock import boottime
 from supervisor.adapters.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_over
 from supervisor.adapters.runtime.signals import listen
 from supervisor.commands.lock_command import judgement
-from supervisor.commands.lock_command.guard import Guard
 from supervisor.commands.lock_command.judgement import LockLost, NotAcquired
+from supervisor.commands.lock_command.killer import Killer
 from supervisor.commands.lock_command.period import Period
 from supervisor.commands.lock_command.terminal import Terminal
 from supervisor.commands.lock_command.waiting import WaitingProcess
@@ -85,7 +85,7 @@ class Holding:
     """One lock and its command. ``run`` returns the exit code."""
 
     _timer: asyncio.TimerHandle | None = None
-    _guard: Guard | None = None
+    _killer: Killer | None = None
     _pgid = 0  # the process group of the command; 0: it does not run
     _begun = False  # the command has begun, or could not be started
     _code = CANNOT_RUN
@@ -142,7 +142,7 @@ class Holding:
         """Hold the lock while the command runs, and return the exit code. Raises CommandError without it."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_unhandled_exception)
-        self._on_child()  # starts the process of the command, and its guard
+        self._on_child()  # starts the process of the command, and its killer
         # Our parent may not let a signal arrive: nohup, for example, ignores SIGHUP.
         heard = [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
         signals = {number: partial(self._on_signal, number) for number in heard}
@@ -269,17 +269,17 @@ class Holding:
         return waiting.pid
 
     def _prepare(self) -> WaitingProcess:
-        """Return the process that becomes the command, and have a guard for its group. Raises OSError."""
+        """Return the process that becomes the command, and have a killer for its group. Raises OSError."""
         if self._waiting is None or not (self._begun or self._waiting.is_waiting):
-            self._end_guard()
+            self._end_killer()
             self._waiting = WaitingProcess()
-        if self._guard is None or not self._guard.is_waiting:
-            self._guard = Guard(self._waiting.pid)
+        if self._killer is None or not self._killer.is_waiting:
+            self._killer = Killer(self._waiting.pid)
         return self._waiting
 
-    def _end_guard(self) -> None:
-        if self._guard is not None:
-            self._guard.end()
+    def _end_killer(self) -> None:
+        if self._killer is not None:
+            self._killer.end()
 
     def _stop_run(self, action: StopRun) -> None:
         self._lost = bool(self._pgid)
@@ -302,7 +302,7 @@ class Holding:
         self.dispatch(event)
         self.dispatch(StopAsked())
         self._terminal.take_back(pgid)  # after the release, for which the next holder waits
-        self._end_guard()
+        self._end_killer()
 
     def _on_signal(self, number: signal.Signals) -> None:
         """Pass a signal on to the command. Before the command begins, a signal to end is for this process."""
@@ -370,7 +370,7 @@ class Holding:
         self._background.cancel()
         if self._waiting is not None and not self._begun:
             self._waiting.end()
-        self._end_guard()
+        self._end_killer()
         await self._hooks.close()
         await self._client.close()
         await self._background.ended()

@@ -1,6 +1,6 @@
 """The process of the command, which waits from the start of ``lock`` until it holds.
 
-So the guard knows the group before the command begins. An exec takes longer, the more memory a process has,
+So the killer knows the group before the command begins. An exec takes longer, the more memory a process has,
 so this one is forked before anything is imported. It has a process group of its own, is killed by the kernel
 when its parent ends, and reads the arguments and the environment of the command from a pipe.
 """
@@ -105,7 +105,7 @@ def _wait_and_become(fd: int, parent: int) -> NoReturn:
 def _die_with_parent() -> None:
     """Have the kernel kill this process when its parent ends, also after an exec (prctl(2)).
 
-    The guard kills it where Python has no ctypes.
+    The killer kills it where Python has no ctypes.
     """
     with suppress(ImportError, OSError, AttributeError):
         import ctypes

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from supervisor.adapters.filesystem.forked import ChildFailed
 from supervisor.config import Config, Problem
-from supervisor.config.problems import KeyPath, Places, Report
+from supervisor.config.problems import KeyPath, Positions, Report
 from supervisor.daemon.preflight.needs import probes_of, tls_probes
 from supervisor.daemon.preflight.probe_run import PROBE_S, Answer, make_probes
 from supervisor.daemon.preflight.probes import Fault, FileProbe
@@ -36,17 +36,17 @@ async def unstartable(config: Config, environ: Mapping[str, str], *, here: bool)
 
     with suppress(ChildFailed, OSError):
         await make_probes(wanted.probes, answered, strict=here, within_s=PROBE_S)
-    report = Report(config.places or Places(""))
+    report = Report(config.positions or Positions(""))
     unanswered = [("", "it could not be looked at", "run check again")]
     for need in wanted.needs:
         for setting, why, remedy in faults_by_probe.get(need.probe, unanswered):
-            path = _path_of(need.path, setting, report.places)
+            path = _path_of(need.path, setting, report.positions)
             message = f"cannot start here: {why}: {remedy}" if need.item else f"{why}: {remedy}"
             report.warn_key(path, message)
     return tuple(sorted(report.warnings))
 
 
-def _path_of(path: KeyPath, setting: str, places: Places) -> KeyPath:
+def _path_of(path: KeyPath, setting: str, places: Positions) -> KeyPath:
     """Return the path of the key at fault, else that of the hook's command, else ``path``."""
     given = (*path, *setting.split("."))
     if setting and places.has_key(given):

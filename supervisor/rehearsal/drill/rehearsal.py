@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 from supervisor.config import Config
-from supervisor.config.problems import KeyPath, Places
+from supervisor.config.problems import KeyPath, Positions
 from supervisor.core.settings import ItemSettings
 from supervisor.errors import NotPossible
 from supervisor.rehearsal.drill.backstage import temporary_folder
@@ -78,13 +78,13 @@ def plan(
     chosen: Sequence[ItemSettings] = config.items
     if names:
         chosen = [item for item in chosen if item.name in names]
-    elif config.places is not None and not each:
-        chosen = _one_of_each(chosen, config.places)
+    elif config.positions is not None and not each:
+        chosen = _one_of_each(chosen, config.positions)
     shortened = tuple(Drilled(item, *shorten(item, speed, real=real)) for item in chosen)
     return Plan(shortened, configs, speed, real, 0 if names else len(config.items) - len(chosen))
 
 
-def _one_of_each(items: Iterable[ItemSettings], places: Places) -> list[ItemSettings]:
+def _one_of_each(items: Iterable[ItemSettings], places: Positions) -> list[ItemSettings]:
     """Return the items without those that differ from an earlier one only by their value of ``for_each``."""
     by_path: dict[KeyPath, ItemSettings] = {}
     for item in items:

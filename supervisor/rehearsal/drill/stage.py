@@ -86,7 +86,7 @@ class DrillCluster(Judge):
                 control=ControlSettings(str(socket), configured=True),
                 http=None,
                 warnings=(),
-                places=None,
+                positions=None,
             )
             path = self._folder / f"{node}.config"
             path.touch(0o600)

@@ -175,7 +175,7 @@ class Lockers:
         until(lambda: not any(map(is_alive, pids)), f"the command {name} has ended", within_s=5.0)
 
     def assert_nothing_left(self) -> None:
-        """Check that neither a command nor a guard is left."""
+        """Check that neither a command nor a killer is left."""
         until(lambda: not self.left(), "the processes of the test have ended", within_s=5.0)
         assert_none_left(self.left)
 

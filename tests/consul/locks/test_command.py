@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.commands.lock_command.guard import NAME
+from supervisor.commands.lock_command.killer import NAME
 from tests.consul.locks.lockers import SHORT, SLEEP, Lockers, children, is_alive
 from tests.support.captured import captured
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, command, until
@@ -151,7 +151,7 @@ def test_the_end_of_the_command_ends_what_it_has_left_running(lockers: Lockers) 
 
 
 def test_kill_takes_the_command_and_its_children_with_it(lockers: Lockers) -> None:
-    """The kernel kills the shell, and the guard kills what the shell has started."""
+    """The kernel kills the shell, and the killer kills what the shell has started."""
     locker = lockers.holder(body="(trap '' TERM HUP; sleep 600) & sleep 600; true")
     shell = lockers.wait_line("a", "begin").pid
     until(lambda: len(children(shell)) == 2, "the children of the shell")
@@ -170,16 +170,16 @@ def test_kill_takes_a_command_with_it_that_has_only_begun(lockers: Lockers, numb
 
 
 @pytest.mark.parametrize("when", ["while it waits", "while it holds"])
-def test_a_guard_that_was_killed_is_replaced(lockers: Lockers, when: str) -> None:
+def test_a_killer_that_was_killed_is_replaced(lockers: Lockers, when: str) -> None:
     other = lockers.holder(name="other")
     locker = lockers.start(body="sleep 600 & sleep 600; true")
     until(lambda: lockers.is_waiting(2), "it waits")
     if when == "while it holds":
         other.signal(signal.SIGTERM)
         lockers.wait_line("a", "begin")
-    (guard,) = (pid for pid in children(locker.pid) if is_guard(pid))
-    os.kill(guard, signal.SIGKILL)
-    until(lambda: any(map(is_guard, set(children(locker.pid)) - {guard})), "another guard runs")
+    (killer,) = (pid for pid in children(locker.pid) if is_killer(pid))
+    os.kill(killer, signal.SIGKILL)
+    until(lambda: any(map(is_killer, set(children(locker.pid)) - {killer})), "another killer runs")
     if when == "while it waits":
         other.signal(signal.SIGTERM)
     shell = lockers.wait_line("a", "begin").pid
@@ -188,14 +188,14 @@ def test_a_guard_that_was_killed_is_replaced(lockers: Lockers, when: str) -> Non
     lockers.assert_nothing_left()
 
 
-def is_guard(pid: int) -> bool:
+def is_killer(pid: int) -> bool:
     return NAME.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_the_guard_does_not_outlive_the_command(lockers: Lockers) -> None:
+def test_the_killer_does_not_outlive_the_command(lockers: Lockers) -> None:
     locker = lockers.holder(body="sleep 0.3")
     pids = children(locker.pid)
-    assert len(pids) == 2, "the command and its guard"
+    assert len(pids) == 2, "the command and its killer"
     assert locker.wait() == 0
     assert not any(is_alive(pid) for pid in pids)
 

@@ -27,7 +27,7 @@ from supervisor.config import load
 from supervisor.config.cross_checks import check_item
 from supervisor.config.lease_checks import Surroundings, watchdog_sum
 from supervisor.config.notification import UNIT_WATCHDOG_S
-from supervisor.config.problems import Places, Report
+from supervisor.config.problems import Positions, Report
 from supervisor.core.lease import lease_of
 from supervisor.core.settings import Command, ElectionSettings, Hook, SessionSettings
 from tests.support.configured import loaded
@@ -59,7 +59,7 @@ def _accepted(on_lose_s: float) -> Iterator[Candidate]:
     for ttl_s, lock_delay_s in product(range(10, 46), halves(60)):
         session = SessionSettings("app", ttl_s, lock_delay_s)
         settings = ElectionSettings("app", "app", b"", session, on_lose=(hook,) if on_lose_s else ())
-        judged = Report(Places(""))
+        judged = Report(Positions(""))
         check_item(settings, judged, Surroundings(14.0))
         lease = lease_of(settings)
         assert lease.failover_s is not None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from supervisor.config import ConfigError, load, schema
-from supervisor.config.problems import Places, Report
+from supervisor.config.problems import Positions, Report
 from supervisor.config.schema_errors import deviations, validate
 
 SCHEMA = schema()
@@ -27,7 +27,7 @@ def calls_to_refuse(data: dict[str, Any]) -> int:
 
     sys.setprofile(count)
     try:
-        validate(data, SCHEMA, Report(Places("file")))
+        validate(data, SCHEMA, Report(Positions("file")))
     except ConfigError:
         return calls
     finally:

@@ -12,15 +12,15 @@ import signal
 from supervisor.commands.lock_command.waiting import WaitsOnPipe
 
 SHELL = "/bin/sh"
-NAME = "consul-supervisor-guard"  # in a list of processes
+NAME = "consul-supervisor-killer"  # in a list of processes
 _SCRIPT = 'read -r _ || kill -s KILL -- "-$1"'
 
 
-class Guard(WaitsOnPipe):
-    """The guard of one process group, from its start to ``end``. Another process may kill it before."""
+class Killer(WaitsOnPipe):
+    """The killer of one process group, from its start to ``end``. Another process may kill it before."""
 
     def __init__(self, pgid: int) -> None:
-        """Start the guard. Raises OSError when it cannot start."""
+        """Start the killer. Raises OSError when it cannot start."""
         theirs, self._ours = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
         ends = ((0, theirs), (1, null), (2, null))
