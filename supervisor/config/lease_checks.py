@@ -117,7 +117,7 @@ def _hold(settings: ItemSettings) -> str:
 def room_sum(settings: ItemSettings) -> str:
     """Return the sum of the room: lock_delay or prune_delay, less the margin and each term of lose_time."""
     lease = lease_of(settings)
-    terms = [(settings.lockout_name, lease.lock_delay_s), ("margin", lease.margin_s), *lose_terms(settings)]
+    terms = [(settings.lockout_name, lease.lockout_s), ("margin", lease.margin_s), *lose_terms(settings)]
     return " - ".join(f"{what} {format_duration(length_s)}" for what, length_s in terms)
 
 
@@ -178,7 +178,7 @@ def watchdog_sum(
     lease = lease_of(settings, lockout_s)
     restart = {"RestartSec": RESTART_S, "start": START_S, "timeout": watchdog.timeout_s}
     terms = {"interval": lease.interval_s, "exchange": lease.exchange_s, **restart}
-    needs_s, has_s = sum(terms.values()), lease.lock_delay_s - lease.margin_s / 2
+    needs_s, has_s = sum(terms.values()), lease.lockout_s - lease.margin_s / 2
     limit = f"{settings.lockout_name} - margin/2 {format_duration(has_s)}"
     return has_s - needs_s, f"{_added(terms)} = {format_duration(needs_s)} of {limit}"
 
@@ -192,7 +192,7 @@ def _little_preference(settings: ItemSettings) -> str:
     lease = lease_of(settings)
     kept = format_duration(lease.key_delay_s)
     lead_s = format_duration(lease.acquire_delay_s - lease.key_delay_s)
-    what = "lock_delay" if lease.key_delay_s == lease.lock_delay_s else f"{kept} of exclusive: true"
+    what = "lock_delay" if lease.key_delay_s == lease.lockout_s else f"{kept} of exclusive: true"
     return (
         f"after a crash this node leaves the key to others for {lead_s} only, because its first try comes "
         f"after the {what}: set less than {kept}, or {kept} plus the time to leave"

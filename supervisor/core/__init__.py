@@ -37,7 +37,9 @@ only one place decides what begins. The shell carries the actions out in their o
 and each start by exactly one event.
 
 *A hand-over.* A waiter takes over from a rival, and steps down later. Each line is a step: an event, and the
-actions that follow. The record is written within the step that needs it, and ``recorded`` is the next one.
+actions that follow. The record is written within the step that needs it, and ``recorded`` is the step after
+that. ``WatchKey(9)`` waits for a change after index 9; up and down are hooks of on_acquire and on_lose, and
+#1 is an attempt.
 
     Tick -> CreateSession, WatchKey(0, consistent)
     CreateSession: Created -> RenewSession s, record session s
@@ -58,8 +60,8 @@ actions that follow. The record is written within the step that needs it, and ``
     DestroySession: Done -> record none
     recorded -> -
 
-*Words for "I hold".* Each is another question, from Consul's side to ours. A try asks none of them but
-``may_try``, and the last is for who looks from outside, such as `holds`:
+*Words for "I hold".* Each is another question, from Consul's side to ours. Whether to try is another
+question, ``may_try``. The last one is for who looks from outside, such as `holds`:
 
     lock.has_entry(session)     does the newest answer show a key with this session? A place in line counts
     view.find_hold(session)     does this answer show the lock with this session, and since which index?
@@ -92,12 +94,13 @@ sequences, that of the tenure and that of on_change, and candidate_check runs on
 not wait for each other. A lane whose exchange began before the present state marks the answer as stale: a
 stale answer can confirm what is known, and never contradict it.
 
-*What expires first.* A holder counts from ``contact``, the send time of the newest consistent read that
-showed it as holder. Belief ends at ``contact + room``. Then the holder kills on_acquire and the run child,
-and runs on_lose and on_lose_failure, which takes ``lose_time`` at most. A margin follows, and only then comes
-``contact + lock_delay``, before which Consul lets no rival in. The sum needs neither Consul nor the network
-at its end, and the TTL has no part in it, because Consul may keep a session for longer than the TTL. A
-semaphore has no lock-delay in Consul, so there the contenders themselves wait for the prune delay.
+*What expires first.* A holder counts from ``contact``, the send time of the newest request whose consistent
+answer showed it as holder: a read, a watch, or the write that won. Belief ends at ``contact + room``. Then
+the holder kills on_acquire and the run child, and runs on_lose and on_lose_failure, which takes ``lose_time``
+at most. A margin follows, and only then comes ``contact + lock_delay``, before which Consul lets no rival in.
+The sum needs neither Consul nor the network at its end, and the TTL has no part in it, because Consul may
+keep a session for longer than the TTL. A semaphore has no lock-delay in Consul, so there the contenders
+themselves wait for the prune delay.
 
 *Silence is never news.* A request without an answer may have been applied or not. So a contender treats
 silence neither as a loss nor as a win. A holder goes on until its belief ends. A waiter whose acquire has no

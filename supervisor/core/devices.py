@@ -31,7 +31,7 @@ class Devices:
         """
         name, watchdog, tenure = contender.settings.name, contender.settings.watchdog, contender.tenure
         before = self.armed.pop(name, None)
-        may_wait = before is None
+        nothing_new = before is None
         if watchdog is not None:
             device = self.by_path.get(watchdog.device)
             if device is None or (watchdog != former and not device.is_open):  # look at it anew
@@ -41,9 +41,9 @@ class Devices:
                 reset_by = tenure.reset_by(contender.lease)
                 self.armed[name] = (watchdog.device, reset_by)
                 # A contact that only moves the last moment on makes nothing due that was not due before.
-                may_wait = before is not None and now + device.timeout_s <= before[1] <= reset_by
-            may_wait = may_wait and not contender.must_hear_of(watchdog.device, device)
-        if not may_wait:
+                nothing_new = before is not None and now + device.timeout_s <= before[1] <= reset_by
+            nothing_new = nothing_new and not contender.must_hear_of(watchdog.device, device)
+        if not nothing_new:
             self.due_at = LONG_AGO
 
     def of_item(self, name: str) -> Device | None:
@@ -58,7 +58,7 @@ class Devices:
         self.due_at = LONG_AGO
 
     def tried(self, event: WatchdogTried) -> None:
-        """Note the device as it is now, unless it only leaves no time for the tenure that wants it."""
+        """Note the device as it is now, unless only its timeout is too long for the tenure that wants it."""
         self.asked.discard(event.path)
         if not (event.item and event.device.starves):
             self.by_path[event.path] = event.device

@@ -1,8 +1,9 @@
 """The safety arithmetic: how long a holder may believe that it holds while Consul is silent.
 
-``contact`` is the send time of the newest consistent read that showed our session on the key. However the
-session ends, Consul lets no rival take the key before the time ``rival = contact + lock_delay``. Losing takes
-``lose_time``, and a ``margin`` stays free. The *room* that is left is how long Consul may be silent:
+``contact`` is the send time of the newest request whose consistent answer showed our session on the key.
+However the session ends, Consul lets no rival take the key before the time ``rival = contact + lock_delay``.
+Losing takes ``lose_time``, and a ``margin`` stays free. The *room* that is left is how long Consul may be
+silent:
 
     contact                                    contact + room               rival
        |------------- silence is ridden out -------------|-- lose_time --|-margin-|
@@ -34,12 +35,12 @@ class Lease:
     """The figures of one item, all in seconds."""
 
     ttl_s: float | None  # the TTL of the session. None: the session has none
-    lock_delay_s: float  # how long rivals surely wait after a holder vanished; for a slot, the prune delay
+    lockout_s: float  # how long rivals surely wait after a holder vanished; for a slot, the prune delay
     margin_s: float  # what stays free between the end of on_lose and the moment when a rival may hold
     lose_time_s: float  # how long everything that must end after belief may take: hooks, and the run child
     room_s: float  # how long belief lasts after the newest contact
     interval_s: float  # how long a holder waits from one read to the next
-    exchange_s: float  # how long one exchange with Consul may take; a holder's read at most one interval
+    exchange_s: float  # how long one exchange with Consul may take; never more than 3 s
     # How long Consul keeps back the key or slot of a holder that vanished: with an exclusive fence 1 s.
     key_delay_s: float
     acquire_delay_s: float = 0.0  # how long this node, as a waiter, leaves a free key to other nodes
@@ -136,24 +137,23 @@ def margin_of(lock_delay_s: float) -> float:
     return max(MARGIN_MIN_S, MARGIN_SHARE * lock_delay_s)
 
 
-def _lease(settings: ItemSettings, lock_delay_s: float, lose_time_s: float) -> Lease:
+def _lease(settings: ItemSettings, lockout_s: float, lose_time_s: float) -> Lease:
     ttl_s = settings.session.ttl_s
-    margin_s = margin_of(lock_delay_s)
-    room_s = lock_delay_s - margin_s - lose_time_s
+    margin_s = margin_of(lockout_s)
+    room_s = lockout_s - margin_s - lose_time_s
     if room_s < ROOM_MIN_S and settings.accept_overlap and ttl_s is not None:
         room_s = ttl_s
     shortest = room_s if ttl_s is None else min(ttl_s, room_s)
+    # Not as the file wishes where a semaphore's .lock has left less room than the file's check assumed.
     interval_s, wished_s = max(INTERVAL_MIN_S, shortest / TRIES_PER_TTL), settings.confirm_every_s
     if wished_s is not None and 2 * wished_s <= room_s:
-        interval_s = (
-            wished_s  # not where a semaphore's .lock has left less room than the file's check assumed
-        )
-    key_delay_s, wait_s = lock_delay_s, 0.0 if settings.fence is None else lock_delay_s
+        interval_s = wished_s
+    key_delay_s, wait_s = lockout_s, 0.0 if settings.fence is None else lockout_s
     if settings.fence is not None and settings.fence.exclusive:
         key_delay_s = EXCLUSIVE_DELAY_S
     return Lease(
         ttl_s=ttl_s,
-        lock_delay_s=lock_delay_s,
+        lockout_s=lockout_s,
         margin_s=margin_s,
         lose_time_s=lose_time_s,
         room_s=room_s,

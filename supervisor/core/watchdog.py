@@ -12,12 +12,12 @@ from supervisor.core.frozen import dataclass
 from supervisor.core.times import LONG_AGO, NEVER
 
 FEED_EVERY_S = 1.0  # the loop wakes as often
-FEED_AHEAD_S = 0.1  # because a busy loop is late; half of the smallest margin has room for it
+FEED_AHEAD_S = 0.1  # because a busy loop is late; half of the smallest margin, 0.25 s, is more
 RETRY_S = 1.0  # after a device that is armed has failed
 LOOK_AGAIN_S = 10.0  # after a look at a device that cannot be used
 TOO_LONG = "its timeout is longer than the lock leaves time for"
 
-Act = Enum("Act", "OPEN FEED CLOSE LOOK STARVE")  # LOOK opens it and closes it in order
+Act = Enum("Act", "OPEN FEED CLOSE LOOK STARVE")  # LOOK opens it and disarms it again; STARVE does nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Device:
     timeout_s: float  # as the device has it, or until it was opened as the file has it
     is_open: bool = False
     fed_at: float = LONG_AGO
-    try_at: float = LONG_AGO  # when to open or to look at it. NEVER: it is closed, and can be used
+    try_at: float = LONG_AGO  # when to open or to look at it. NEVER: a look has shown that it can be used
     why_not: str = ""  # why it cannot be used. Blank: it can
     starves: bool = False  # it is open, and must not be fed
 

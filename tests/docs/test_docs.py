@@ -435,8 +435,8 @@ def test_the_drawing_of_the_lease_is_to_scale(tmp_path: Path) -> None:
     lease = lease_of(load(example(tmp_path), {}, "node1").items[0])
     bars = bars_of(LEASE.with_suffix(".svg"))
     begin_x, width = bars["lock-delay"]
-    scale = width / lease.lock_delay_s
-    ends = {"room": lease.room_s, "lose_time": lease.room_s + lease.lose_time_s, "margin": lease.lock_delay_s}
+    scale = width / lease.lockout_s
+    ends = {"room": lease.room_s, "lose_time": lease.room_s + lease.lose_time_s, "margin": lease.lockout_s}
     begin_s = 0.0
     for name_of_bar, end_s in ends.items():
         expected = (begin_x + scale * begin_s, scale * (end_s - begin_s))

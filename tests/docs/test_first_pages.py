@@ -91,7 +91,7 @@ def test_the_failover_is_drawn_to_scale(tmp_path: Path) -> None:
     begins, width = bars["ttl"]
     scale = width / (2 * lease.ttl_s)
     assert bars["lock-delay"][0] == pytest.approx(begins + width)
-    assert bars["lock-delay"][1] == pytest.approx(scale * lease.lock_delay_s)
+    assert bars["lock-delay"][1] == pytest.approx(scale * lease.lockout_s)
     assert bars["acquire"][0] == pytest.approx(begins + scale * lease.failover_s)
     said = [text.text for text in drawing.iter(f"{SVG}text")]
     assert f"{lease.failover_s:g} s at most" in said

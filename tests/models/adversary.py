@@ -61,7 +61,7 @@ class World:
         if self.contender.role is a.Role.STOPPED:
             return (tenure is None,)
         matters = tenure is not None and (tenure.believes or monitor.running)
-        oldest = -self.contender.lease.lock_delay_s - GRID_S
+        oldest = -self.contender.lease.lockout_s - GRID_S
         onlooker = (
             max(monitor.contact_at - now, oldest) if matters else 0.0,
             tuple((running.ends_by - now, running.asked_to_end) for running in monitor.running),

@@ -319,7 +319,7 @@ class _BehindTheGuard:
         leases = [
             node.contender is not None
             and node.contender.tenure is not None
-            and world.now < node.contender.tenure.contact + node.contender.lease.lock_delay_s
+            and world.now < node.contender.tenure.contact + node.contender.lease.lockout_s
             for node in world.nodes
             if node.acts
         ]

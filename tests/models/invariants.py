@@ -298,7 +298,7 @@ def _hook_begun(monitor: Monitor, after: Contender, start: a.StartHook, now: flo
     assert not (again and monitor.lose_began), "on_lose runs twice"
     if start.attempt > 1:
         ends_at = now + _still_to_run_s(start, after)
-        assert ends_at <= monitor.contact_at + after.lease.lock_delay_s, "a retry reaches into a rival's time"
+        assert ends_at <= monitor.contact_at + after.lease.lockout_s, "a retry reaches into a rival's time"
         assert not monitor.exposed or not after.session.id, "a retry beside a rival"
     return replace(monitor, hook=running, lose_began=True)
 
@@ -352,12 +352,12 @@ def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -
         monitor = replace(monitor, written=(request.session, rank))
     if isinstance(request, r.Rewrite):
         assert after.tenure is not None and after.tenure.believes, "a value is written without a tenure"
-        assert monitor.written == (after.session.id, 1) or after.tenure.acquired
+        assert monitor.written == (after.session.id, 1) or after.tenure.acquire_done
         assert monitor.kept.session == request.session == after.session.id
         is_news = request.value != after.session.last_value or after.session.rewrite_at <= now
         repairs = after.tenure.overwritten and after.tenure.repair_at <= now
         guards = after.tenure.phase is Phase.GUARDING
-        for_record = guards or after.lock.lacks_record(request.session, after.claim)
+        for_record = guards or after.lock.lacks_tenure_record(request.session, after.claim)
         assert is_news or repairs or for_record, "a value is written again without need, or too soon"
     name = type(request).__name__
     if after.final_attempt and after.tenure is None and (rank or isinstance(request, r.CreateSession)):
@@ -516,7 +516,7 @@ def _held_to_its_word(monitor: Monitor, before: Contender, after: Contender, now
 
 def _rival_at(monitor: Monitor, after: Contender) -> float:
     """Return when a rival may hold. An operator's act may expose the lock, and then nothing is promised."""
-    return inf if monitor.exposed else monitor.contact_at + after.lease.lock_delay_s
+    return inf if monitor.exposed else monitor.contact_at + after.lease.lockout_s
 
 
 def _lose_is_due(monitor: Monitor, election: Contender) -> bool:

@@ -52,7 +52,7 @@ class Naming:
         self.lease = election.lease
         self.tenure = election.tenure
         self.departing = election.departing
-        self.over_s = 2 * (self.lease.ttl_s or 0.0) + self.lease.lock_delay_s
+        self.over_s = 2 * (self.lease.ttl_s or 0.0) + self.lease.lockout_s
         lose_side = (*self.settings.on_lose, *self.settings.on_lose_failure)
         self.retries = any(hook.retries for hook in lose_side) and election.role is not a.Role.STUCK
         self.contact_matters = self.tenure is None or self.tenure.believes or self.retries
@@ -152,7 +152,7 @@ def _contact(value: float, owner: Tenure, naming: Naming) -> float:
     """
     if not naming.contact_matters:
         return 0.0
-    return naming.age(value, naming.lease.lock_delay_s)
+    return naming.age(value, naming.lease.lockout_s)
 
 
 def _taken_at(value: float | None, owner: Tenure, naming: Naming) -> float | None:
@@ -281,7 +281,7 @@ _HOW: dict[tuple[type, str], How] = {
     ),
     (semaphore.SemaphoreLock, "seen_free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
     (semaphore.SemaphoreLock, "opens_at"): lambda at, _, naming: naming.age(at, queue.QUEUE_DELAY_MAX_S),
-    (slots.Missing, "since"): lambda at, _, naming: naming.age(at, naming.lease.lock_delay_s + 1.0),
+    (slots.Missing, "since"): lambda at, _, naming: naming.age(at, naming.lease.lockout_s + 1.0),
     (r.SlotRecord, "holders"): lambda holders, _, naming: tuple(map(naming.session, holders)),
     (r.SlotRecord, "numbers"): lambda numbers, _, naming: tuple((naming.session(s), n) for s, n in numbers),
     (Contender, "own_losses"): lambda losses, _, naming: min(losses, 1),

@@ -22,7 +22,7 @@ from supervisor.core.frozen import make_copiers
 from supervisor.core.requests import Request
 
 SLEEP_MAX_S = 1.0  # timers pause while the machine is suspended, deadlines do not
-STARTED_S = 0.1  # until a free lock is acquired; work for later hand-overs waits for that
+STARTED_S = 0.1  # until a free lock is acquired: ``prepare_hand_over`` is called after that
 STALL_S = 1.0  # a wake-up this late means a stall: a suspended machine, a frozen process, a blocked disk
 
 

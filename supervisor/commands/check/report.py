@@ -116,7 +116,7 @@ def _figures(settings: ItemSettings, others: int) -> dict[str, object]:
     figures = {"silence_s": lease.silence_s, "cut_off_s": lease.cut_off_s, "failover_s": lease.failover_s}
     guard = {"guard": settings.lockout_name, "guard_s": settings.lockout_s}
     own = asdict(lease)
-    del own["lock_delay_s"]  # the figure that lockout_s has
+    del own["lockout_s"]  # the figure that guard_s has
     return {**item, "contend": True, "lease": {**guard, **own, **figures, "lose_terms": terms}}
 
 
@@ -179,7 +179,7 @@ def lease_rows(settings: ItemSettings, others: int = 0) -> Iterator[tuple[str, s
     """Yield each figure of a lease: its name, and its sum. ``others``: the items that busy_delay counts."""
     lease = _lease(settings, others)
     yield "ttl", "none" if lease.ttl_s is None else format_duration(lease.ttl_s)
-    yield settings.lockout_name, format_duration(lease.lock_delay_s)
+    yield settings.lockout_name, format_duration(lease.lockout_s)
     terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in lose_terms(settings))
     yield "lose_time", f"{format_duration(lease.lose_time_s)} = {terms}" if terms else format_duration(0)
     yield "room", _room(settings.lockout_name, lease)
@@ -197,8 +197,8 @@ def lease_rows(settings: ItemSettings, others: int = 0) -> Iterator[tuple[str, s
 
 
 def _room(guard: str, lease: Lease) -> str:
-    room_s = lease.lock_delay_s - lease.margin_s - lease.lose_time_s
-    parts = (lease.lock_delay_s, lease.margin_s, lease.lose_time_s)
+    room_s = lease.lockout_s - lease.margin_s - lease.lose_time_s
+    parts = (lease.lockout_s, lease.margin_s, lease.lose_time_s)
     text = "{} {} - margin {} - lose_time {}".format(guard, *map(format_duration, parts))
     if room_s < ROOM_MIN_S:
         only = f"{text} is only {format_duration(room_s)}"
@@ -245,6 +245,6 @@ def _failover(settings: ItemSettings, lease: Lease, others: int) -> Iterator[str
     held = "key" if settings.kind == "election" else "slot"
     yield f"none after a crash: without a TTL the {held} stays taken until an operator frees it. Find the"
     yield f"session by `consul-supervisor members {settings.name}`, make sure that its node is down, then"
-    kept = settings.lockout_name if lease.key_delay_s == lease.lock_delay_s else "exclusive"
+    kept = settings.lockout_name if lease.key_delay_s == lease.lockout_s else "exclusive"
     later = f"{format_duration(lease.key_delay_s)} ({kept}) later"
     yield f"`consul-supervisor sessions destroy ID`; the {held} is free {later}"

@@ -140,7 +140,7 @@ async def _load(path: Path, within_s: float) -> Config:
 
 
 def _load_here(path: Path) -> Config:
-    """Load the configuration here, without ``places``, which the daemon does not use. Raises ConfigError."""
+    """Load the configuration, without ``positions``, which the daemon does not use. Raises ConfigError."""
     config = replace(load(path, os.environ, socket.gethostname()), positions=None)
     return replace(config, kept=accepted.content_of(path, config))
 

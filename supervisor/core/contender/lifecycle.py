@@ -54,7 +54,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     hold = view.find_hold(contender.session.id)
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
     assert contender.may_come_to_hold, "a node that must not hold has given its session up"
-    ours, fence = contender.lock.record_names(contender.session.id), contender.settings.fence
+    ours, fence = contender.lock.tenure_record_names(contender.session.id), contender.settings.fence
     guard = None
     # The answer to an acquire over a record may be lost, and a PUT take the flags away before the next read.
     if isinstance(view, KeyView) and not ours and (view.has_record_flags or contender.session.over_record):

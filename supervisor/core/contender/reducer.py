@@ -1,7 +1,7 @@
 """The effect of an event on a contender: its knowledge changes, and a tenure may begin or end.
 
 No exchange and no hook begins here. An answer counts only for the request that is under way, and only a
-consistent answer can begin or end a tenure.
+consistent answer can begin a tenure or end a belief.
 """
 
 from supervisor.core.actions import Reason
@@ -112,7 +112,7 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
             tenure = contender.tenure
             return replace(contender, tenure=tenure and tenures.recover(tenure))
         case PauseAsked(until=until):
-            return replace(contender, paused_until=until, allowed=False)
+            return replace(contender, paused_until=until, allowed=False)  # no word to try outlives a pause
         case ConfirmOffAsked():
             return confirm_off(contender)
         case OrderSeen(withheld=withheld):
@@ -142,7 +142,7 @@ def _hook_ended(contender: Contender, event: HookEnded, now: float) -> Contender
 
 def _record_written(contender: Contender, event: RecordWritten, now: float) -> Contender:
     """Let a recorded tenure begin its hooks; give back at once a tenure that cannot be recorded."""
-    if event.write.settings is contender.next_settings:
+    if event.write.settings is contender.next_settings:  # other records carry the settings in force
         return _file_record_written(contender, event, now)
     record_keeper, tenure = contender.record_keeper.answered(event, now), contender.tenure
     # The item gets no other event between a write and its answer, so this answers the tenure's own record.
@@ -194,7 +194,8 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
     if throttle is not contender.throttle:
         contender = replace(contender, throttle=throttle)
     contender = _lane_answered(contender, request, outcome, now)
-    # The first drop in a row is repeated at once: ``urgent_retry_s`` is 0 in this step alone.
+    # A drop is a connection that ended without an answer. The first one in a row is repeated at once, because
+    # ``urgent_retry_s`` is 0 while ``drops`` is 1, which is so in this step alone.
     return replace(contender, throttle=replace(throttle, drops=2)) if throttle.drops == 1 else contender
 
 
@@ -262,15 +263,15 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
     session = sessions.renewed(contender.session, contender.terms, outcome, now, renew_at)
     if dead and (not contender.has_lock or _has_lost(contender)):
         return session_died(replace(contender, session=session), now)
-    lock, silence, waits = contender.lock, contender.renewal_failed, contender.tenure is None
-    if waits and silence:
+    lock, failed_before, waits = contender.lock, contender.renewal_failed, contender.tenure is None
+    if waits and failed_before:
         # The watch may be stuck with an agent that has forgotten it, or with a server that waits for a leader
         # whose machine is lost. So this waiter reads after each renewal until the watch has ended. No watch
         # is abandoned, because the agent goes on counting it.
         lock = lock.doubt_watch()
     # A server that has just restarted leads before it has applied its log, and may report a living session as
     # gone, so a consistent read decides.
-    if dead or (alive and (silence or (waits and lock.watch.stale))):
+    if dead or (alive and (failed_before or (waits and lock.watch.stale))):
         lock = lock.read_by(now)
     tenure = contender.tenure
     if tenure is not None and alive and not is_stale:
@@ -335,7 +336,7 @@ def _marked(contender: Contender, request: MarkTenure, outcome: Outcome, now: fl
     session = contender.session.rewritten(request, outcome, now, contender.terms.retry_s)
     session, lock = sessions.written(session, contender.terms, outcome, now), contender.lock
     if isinstance(outcome, Done):
-        lock = lock.with_record(request.record)
+        lock = lock.with_tenure_record(request.record)
     return replace(contender, session=session, lock=lock)
 
 
@@ -369,7 +370,7 @@ def _observe(contender: Contender, observation: Observation, now: float) -> Cont
 
 
 def _observe_holding(contender: Contender, tenure: Tenure, observation: Observation, now: float) -> Contender:
-    """Process a holder's observation: only a consistent one counts, and only a fresh one ends a tenure."""
+    """Process a holder's observation: only a consistent one counts, and none that is stale ends a belief."""
     if not observation.consistent:
         return contender
     verdict = contender.lock.verdict(observation, tenure, contender.session)
@@ -380,7 +381,8 @@ def _observe_holding(contender: Contender, tenure: Tenure, observation: Observat
     contender = observe(contender, observation, now)
     if not isinstance(verdict, Lost):
         return _with_value_of(contender, observation)
-    # The first sign of the loss: the session is asked for once, because its end is the better reason.
+    # Once when belief ends, and once when a lock that was delayed is taken, the session is asked for, because
+    # its end is the better reason.
     is_new = tenure.believes or (verdict.taken and tenure.taken_at is None)
     session = contender.session.verify_soon(now) if is_new else contender.session
     if verdict.taken:

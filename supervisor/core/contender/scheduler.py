@@ -1,8 +1,8 @@
 """The start of every exchange, hook and record that is due, in a fixed order.
 
-Hooks begin first, because an exchange waits for Consul anyway. If a later action depends on the record,
-nothing else begins before the record. This module never looks at an event, because ``reducer.py`` has
-already applied it to the contender.
+Hooks begin before exchanges, because an exchange waits for Consul anyway. The record comes before both where
+they depend on it, or where a loss has the time for it. This module never looks at an event, because
+``reducer.py`` has already applied it to the contender.
 """
 
 from collections.abc import Iterator
@@ -52,18 +52,18 @@ def begin_due(contender: Contender, now: float) -> Iterator[Begun]:
         return
     contender, actions = _advance_tenure(contender, now)
     awaited = _awaits_record(contender)
-    first: tuple[Action, ...] = ()
+    record_first: tuple[Action, ...] = ()
     if awaited or _has_time_for_record(contender, now):
-        contender, first = _advance_record(contender, now)
-        actions = (*first, *actions)
-    if awaited and first:  # what comes next waits for the record, whose answer is the next event
+        contender, record_first = _advance_record(contender, now)
+        actions = (*record_first, *actions)
+    if awaited and record_first:  # what comes next waits for the record, whose answer is the next event
         contender, reported = _report_loss(contender, now)
         yield contender, (*actions, *reported)
         return
     if actions:
         yield contender, actions
     for begin in _IN_ORDER:
-        if not (first and begin is _advance_record):  # it has had its turn
+        if not (record_first and begin is _advance_record):  # it has had its turn
             contender, begun = begin(contender, now)
             if begun:
                 yield contender, begun
@@ -101,7 +101,7 @@ def _has_time_for_record(contender: Contender, now: float) -> bool:
 
     A loss goes on record first while belief would still last, because a process that starts after a crash
     would otherwise adopt a tenure whose application is down. No process adopts a tenure whose belief is over,
-    so then on_lose begins first.
+    so then on_lose begins first. A record that cannot be written does not stop on_lose.
     """
     tenure = contender.tenure
     if tenure is None or tenure.believes:

@@ -242,7 +242,7 @@ class Contender:
         A rival of a dead holder may hold after twice the TTL and the lock-delay. While Consul answers, the
         next answer of the watch comes sooner than that, or within ``WATCH_S``.
         """
-        delay_s = max(self.lease.lock_delay_s, self.lock.holder_delay_s or 0.0)
+        delay_s = max(self.lease.lockout_s, self.lock.holder_delay_s or 0.0)
         return max(2 * (self.lease.ttl_s or 0.0) + delay_s, WATCH_S + IDLE_PAUSE_S)
 
     @property
@@ -278,7 +278,7 @@ class Contender:
         tenure, lock, session = self.tenure, self.lock, self.session
         if tenure is None or tenure.believes or not tenure.began or not session.may_write:
             return NEVER
-        record = lock.tenure_record if lock.record_names(tenure.session) else None
+        record = lock.tenure_record if lock.tenure_record_names(tenure.session) else None
         if record is None or record.state is not State.ACTING:
             return NEVER
         holds = lock.has_entry(session.id) and not session.dead
@@ -300,7 +300,7 @@ class Contender:
         if session.owes and self.lock.tenure_record is None:
             return NEVER  # the tenure record of a process before this one is read first, to be kept
         due_at = session.rewrite_due_at(self.settings.value)
-        if due_at == NEVER and tenure is not None and self.lock.lacks_record(session.id, self.claim):
+        if due_at == NEVER and tenure is not None and self.lock.lacks_tenure_record(session.id, self.claim):
             return session.retry_at
         if due_at == NEVER and tenure is not None and tenure.overwritten:
             return tenure.repair_at

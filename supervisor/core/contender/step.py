@@ -3,7 +3,7 @@
     step(contender, event, now) -> (contender, actions)
 
 A step has three parts. It ends a belief or a rest whose time is over, applies the event to the contender, and
-begins everything that is due. Belief ends before the event is looked at, so no event comes before that end.
+begins everything that is due. Belief ends before the event is looked at, so no event can prolong it.
 Silence of Consul shows neither a loss nor a win.
 
 ``decide`` is the step in portions. The shell carries out the actions of a portion before the next portion is
@@ -68,7 +68,7 @@ def _only_confirms(before: Contender, after: Contender, now: float) -> bool:
 
 
 def _only_notes_contact(contender: Contender) -> bool:
-    """Return whether the record just written has noted only a new contact, as that of a quiet holder does."""
+    """Return whether nothing waited for the record just written: the tenure holds, and was on record."""
     tenure = contender.tenure
     if tenure is None or tenure.phase is not Phase.HOLDING or contender.winding_up:
         return False

@@ -2,8 +2,8 @@
 
 A lock knows which answer counts, when to read again, and from when on a contender may attempt to take it. Its
 kind (``lock.election``, ``lock.semaphore``) chooses the requests that read, take and release the lock. A lock
-never decides when a tenure begins or ends. It turns an answer into an ``Observation``, and computes for the
-reducer the ``Verdict`` of an observation on a tenure.
+never decides when a tenure begins or a belief ends. It turns an answer into an ``Observation``, and computes
+for the reducer the ``Verdict`` of an observation on a tenure.
 """
 
 from abc import ABC, abstractmethod
@@ -37,7 +37,7 @@ class Observation:
 
     view: View
     sent_at: float  # when the request was sent; a lease counts from this time
-    true_since: float  # the answer was true at this time or later
+    true_since: float  # the answer was true at this time or later; no lease counts from it
     consistent: bool  # the leader of the servers has answered, so the answer may begin or end a tenure
     is_stale: bool  # sent before the present view: such an answer confirms, and never contradicts
     after_index: int = 0  # the watch waited for the first change after this index. 0: the answer came at once
@@ -55,7 +55,7 @@ class Unsure:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A verdict: our tenure is over."""
+    """A verdict: the lock is no longer ours, so belief ends."""
 
     reason: Reason
     taken: bool  # a rival may hold from now on. False: Consul's delay still keeps rivals out
@@ -156,10 +156,10 @@ class Lock(ABC):
         """Return the lock with the answer to the request for a detail."""
 
     def won(self, request: Request, outcome: Outcome) -> Self:
-        """Return the lock with the tenure record that this attempt has written."""
+        """Return the lock with the tenure record that this attempt has written, if it has."""
         return self
 
-    def with_record(self, record: TenureRecord, index: int = 0) -> Self:
+    def with_tenure_record(self, record: TenureRecord, index: int = 0) -> Self:
         """Return the lock with the tenure record that we have written."""
         return replace(self, tenure_record=record)
 
@@ -167,7 +167,7 @@ class Lock(ABC):
         """Return the lock with what this request has written beside the value."""
         return self
 
-    def lacks_record(self, session: str, claim: TenureRecord | None) -> bool:
+    def lacks_tenure_record(self, session: str, claim: TenureRecord | None) -> bool:
         """Return whether a holder must write its tenure record, or the flags that tell of it."""
         return False
 
@@ -181,7 +181,7 @@ class Lock(ABC):
         """The ModifyIndex of the tenure record. 0: not known."""
         return 0
 
-    def record_names(self, session: str) -> bool:
+    def tenure_record_names(self, session: str) -> bool:
         """Return whether the tenure record names this session, as far as this node knows."""
         return self.tenure_record is not None and self.tenure_record.session == session != ""
 
@@ -326,14 +326,14 @@ class Lock(ABC):
         # An index may go backwards, and a watch may wake without a change, because of a neighbour of the key:
         # developer.hashicorp.com/consul/api-docs/features/blocking, "Implementation Details".
         known = self.view.index if request.lag_s and self.view is not None else 0
-        fell = outcome.index < max(request.index, known)  # a later read may already have been answered
+        fell = outcome.index < max(request.index, known)  # ``known`` may be that of a later read
         changed = self.view is None or replace(outcome, index=0) != replace(self.view, index=0)
         early = now - request.at < request.wait_s
         idle_wakes = min(self.idle_wakes + 1, IDLE_WAKES_MAX + 1) if early and not changed else 0
         pause_s = 0.0 if idle_wakes <= IDLE_WAKES_MAX else IDLE_PAUSE_S
         lock = replace(self, watch=self.watch.finish(now + pause_s), idle_wakes=idle_wakes)
         if stale:
-            return lock, None  # the next watch waits from the index of our tenure
+            return lock, None  # reads confirm; the next watch waits from the index of our tenure
         lock = replace(lock, index=0 if fell else outcome.index)
         if fell and not request.consistent:
             return lock, None  # a server that lags behind; the next watch reads at once, consistently

@@ -241,7 +241,7 @@ class ElectionLock(Lock):
             return Unsure()  # Consul still guards the lock
         reason = Reason.LOCK_GONE if view.present and same_key else Reason.KEY_DELETED
         # Whoever acquires over our tenure record waits until our lease is over.
-        return Lost(reason, taken=not (view.has_record_flags and self.record_names(tenure.session)))
+        return Lost(reason, taken=not (view.has_record_flags and self.tenure_record_names(tenure.session)))
 
     def restored_from(self, tenure: Tenure) -> Self:
         token, leader = tenure.token, tenure.leader
@@ -295,9 +295,9 @@ class ElectionLock(Lock):
         """Return the key with the tenure record that the acquire has written, if it has."""
         if not isinstance(request, Acquire) or not isinstance(outcome, Won) or request.claim is None:
             return self
-        return self.with_record(request.claim, outcome.modify_index)
+        return self.with_tenure_record(request.claim, outcome.modify_index)
 
-    def with_record(self, record: TenureRecord, index: int = 0) -> Self:
+    def with_tenure_record(self, record: TenureRecord, index: int = 0) -> Self:
         """Return the key with the tenure record that we have written. The watch on it shows its index."""
         return replace(
             self,
@@ -356,7 +356,7 @@ class ElectionLock(Lock):
             kept = handover.hint_for(session.handover_to)
         elif handover.hinted_session(kept):
             kept = value
-        ours = self.record_names(session.id)
+        ours = self.tenure_record_names(session.id)
         over = not ours and (session.owes or (self.view is not None and self.view.has_record_flags))
         release = Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
         if ours and len(kept) > VALUE_BYTES_MAX:
@@ -369,7 +369,7 @@ class ElectionLock(Lock):
         A record never shrinks while its tenure lasts, and keeps its target.
         """
         rewrite = Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
-        kept, claim = self.tenure_record if self.record_names(session) else None, terms.claim
+        kept, claim = self.tenure_record if self.tenure_record_names(session) else None, terms.claim
         if kept is not None and claim is not None:
             claim = merge(kept, claim)
         if claim is None and kept is None:
@@ -381,15 +381,15 @@ class ElectionLock(Lock):
         if request.claim is None and not request.ends_record:
             return self
         view = self.view and replace(self.view, has_record_flags=request.claim is not None)
-        return replace(self.with_record(request.claim or ABSENT), view=view)
+        return replace(self.with_tenure_record(request.claim or ABSENT), view=view)
 
-    def lacks_record(self, session: str, claim: TenureRecord | None) -> bool:
+    def lacks_tenure_record(self, session: str, claim: TenureRecord | None) -> bool:
         """Return whether a holder must write its tenure record, or the flags that tell of it."""
         if self.tenure_record is None or self.view is None:
             return False
         if claim is None:  # the file has no fence any more, and the tenure keeps what it began with
-            return self.record_names(session) and not self.view.has_record_flags
-        if not self.record_names(session) or not self.view.has_record_flags:
+            return self.tenure_record_names(session) and not self.view.has_record_flags
+        if not self.tenure_record_names(session) or not self.view.has_record_flags:
             return True
         return merge(self.tenure_record, claim) != self.tenure_record
 

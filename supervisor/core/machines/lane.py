@@ -40,7 +40,7 @@ class Lane:
         return replace(self, pending=None, due_at=min(self.due_at, due_at), stale=False)
 
     def schedule_at(self, due_at: float) -> Self:
-        """Schedule the next exchange for ``due_at`` instead of any earlier schedule."""
+        """Schedule the next exchange for ``due_at`` instead of any former schedule."""
         return replace(self, due_at=due_at)
 
     def schedule_by(self, due_at: float) -> Self:

@@ -73,7 +73,8 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
     if not tenure.recorded or not _news_is_fresh(tenure, lease, now):
         return tenure, ()
     if settings.watchdog is not None and not tenure.armed:
-        return tenure, (Arm(settings.name, settings.watchdog, tenure.reset_by(lease)),)
+        arm = Arm(settings.name, settings.watchdog, tenure.reset_by(lease))
+        return tenure, (arm,)  # whose answer comes before anything else
     if not sequence.finished(settings.on_acquire):
         if not sequence.due(now):
             return tenure, ()
@@ -82,7 +83,7 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
 
 
 def may_adopt(tenure: Tenure, lease: Lease, now: float) -> bool:
-    """Return whether Consul has confirmed to this process that this node holds."""
+    """Return whether Consul has renewed the session, and has freshly confirmed that this node holds."""
     return tenure.phase is Phase.ADOPTING and tenure.renewed and _news_is_fresh(tenure, lease, now)
 
 
@@ -95,7 +96,7 @@ def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
     if not may_adopt(tenure, lease, now):
         return tenure, ()
     tenure = replace(tenure, reason=Reason.ADOPTED)
-    if tenure.acquired and settings.on_adopt == "none":
+    if tenure.acquire_done and settings.on_adopt == "none":
         return _become_holding(tenure, settings, lease, now)
     return tenures.become(tenure, PhaseEnd.ON_ACQUIRE_DUE), ()
 
@@ -135,7 +136,10 @@ def _stopping(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
 
 
 def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
-    """Run on_lose, or on_lose_failure as the last resort; a retry leaves time for all that may follow."""
+    """Run on_lose, or on_lose_failure as the last resort; a retry leaves time for all that may follow.
+
+    Only retries may use the margin, up to the moment when a rival may hold.
+    """
     hooks, after_s = settings.on_lose_failure, 0.0
     if tenure.phase is Phase.LOSING:
         hooks, after_s = settings.on_lose, sum(hook.attempt_s for hook in settings.on_lose_failure)

@@ -140,7 +140,7 @@ _STEPS = {
 
 
 def _step_of(tenure: Tenure) -> Point:
-    if tenure.phase is Phase.ADOPTING and tenure.acquired:
+    if tenure.phase is Phase.ADOPTING and tenure.acquire_done:
         return Point.HOLDING
     return _STEPS[tenure.phase]
 
@@ -208,7 +208,7 @@ def tenure_from(record: Record, now: float) -> Tenure | None:
         taken_at=now if record.foreign else record.taken_at,
         recorded=True,
         fresh_since=max(now, nextafter(record.contact, inf)),  # a record confirms nothing
-        acquired=record.step is Point.HOLDING,
+        acquire_done=record.step is Point.HOLDING,
         note=record.note,
         slot=record.slot,
     )

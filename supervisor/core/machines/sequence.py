@@ -19,7 +19,7 @@ class Sequence:
     index: int = 0  # the hook that runs now or next
     attempts: int = 0  # how many attempts of that hook began
     running: StartHook | None = None
-    due_at: float = LONG_AGO
+    due_at: float = LONG_AGO  # when the retry is due. LONG_AGO: no retry waits
     failed: bool = False  # a hook has failed, with all its retries
     ended_ok: bool | None = None  # the end of an attempt that ``settle`` has not judged. None: there is none
 
@@ -32,7 +32,7 @@ class Sequence:
         return self.running is None and self.index >= len(hooks)
 
     def due(self, now: float) -> bool:
-        """Return whether the next attempt may begin, as far as this list knows."""
+        """Return whether the next attempt may begin, if ``finished`` is false."""
         return self.running is None and self.due_at <= now
 
     def start(

@@ -108,8 +108,8 @@ class Tenure:
     leader: bytes  # the value of this holder
     previous_leader: bytes | None  # the value of the holder before
     phase: Phase = Phase.ACQUIRING
-    # on_lose must run, because on_acquire or the run child has begun or is being started, or because a tenure
-    # that has neither of them holds. A tenure from a record always has it.
+    # on_lose must run, because on_acquire or the run child has begun or is being started, or because the
+    # tenure is HOLDING and has neither of them. A tenure from a record always has it.
     began: bool = False
     began_before: bool = False  # what ``began`` was before the start that is under way
     hooks: Sequence = Sequence()
@@ -118,13 +118,13 @@ class Tenure:
     reason: Reason = Reason.ACQUIRED
     # Until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
     reason_deadline: float = LONG_AGO
-    taken_at: float | None = None  # when nothing keeps a rival out any more. None: Consul does still
+    taken_at: float | None = None  # since when nothing keeps a rival out any more. None: Consul does still
     next_leader: bytes | None = None  # the value of the holder after
     held_at: float | None = None  # when this node began to hold
     recorded: bool = False  # on record, so that a crash does not forget it; no hook begins before
     fresh_since: float = LONG_AGO  # on_acquire and the run child do not begin on a contact older than this
     renewed: bool = False  # Consul has renewed the session since this process began or adopted the tenure
-    acquired: bool = False  # on_acquire was already done when the process before this one crashed
+    acquire_done: bool = False  # on_acquire was already done when the process before this one crashed
     holders: tuple[Holder, ...] = ()  # the holders of a semaphore, as this node last observed them
     # Why an operator stepped this node down or began its maintenance mode, which the hooks receive. Blank: no
     # reason was given.
@@ -148,15 +148,15 @@ class Tenure:
 
     def rival_at(self, lease: Lease) -> float:
         """Return from when on a rival may hold the lock."""
-        return self.contact + lease.lock_delay_s if self.taken_at is None else self.taken_at
+        return self.contact + lease.lockout_s if self.taken_at is None else self.taken_at
 
     def reset_by(self, lease: Lease) -> float:
         """Return when a watchdog must have reset this machine, unless the tenure ends or is confirmed before.
 
-        A loss that uses all of its time ends half a margin sooner. A loss that Consul does not guard has only
-        the time that losing takes.
+        That is half a margin after the latest end of a loss, and half a margin before a rival may hold. A
+        loss that Consul does not guard has only the time that losing takes.
         """
-        by = self.contact + lease.lock_delay_s - lease.margin_s / 2
+        by = self.contact + lease.lockout_s - lease.margin_s / 2
         return by if self.taken_at is None else min(by, self.taken_at + lease.lose_time_s)
 
     @property
@@ -167,7 +167,7 @@ class Tenure:
 
     @property
     def has_only_guarded(self) -> bool:
-        """Whether the tenure ends, and nothing of it but a fence has begun."""
+        """Whether the tenure is being lost, and nothing of it but a fence has begun."""
         return self.phase is Phase.STOPPING and self.guard is not None and not self.began
 
     def deadline(self, lease: Lease) -> float:
@@ -212,7 +212,7 @@ class Tenure:
         return self.phase is Phase.STOPPING and now < self.reason_deadline
 
     def session_still_lives(self) -> "Tenure":
-        """Note that the session lives: if the key does not show it, an operator has released the key."""
+        """Let on_lose wait no longer: where the session lives, an operator has released the key."""
         gone = self.reason is Reason.LOCK_GONE
         return self.with_reason(Reason.RELEASED_BY_OPERATOR if gone else self.reason)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from supervisor.config.formats.durations import format_duration
 from supervisor.core.lease import lease_of
+from supervisor.core.settings import ItemSettings
 from supervisor.rehearsal.drill.promises import ALLOWANCE_S, Played
 from supervisor.rehearsal.drill.rehearsal import Drilled, Plan
 
@@ -102,7 +103,7 @@ def as_json(path: Path, planned: Plan, items: Iterable[Drilled]) -> str:
 def _item(item: Drilled) -> dict[str, object]:
     settings = item.settings
     figures = {
-        name: asdict(lease_of(each)) if each.contend else None
+        name: _lease(each) if each.contend else None
         for name, each in (("lease_of_file", item.original), ("lease", settings))
     }
     return {
@@ -113,6 +114,11 @@ def _item(item: Drilled) -> dict[str, object]:
         "kept": item.kept,
         "plays": [_played(play) for play in item.played],
     }
+
+
+def _lease(settings: ItemSettings) -> dict[str, object]:
+    figures = asdict(lease_of(settings))
+    return {"lock_delay_s": figures.pop("lockout_s"), **figures}
 
 
 def _played(play: Played) -> dict[str, object]:

@@ -422,7 +422,7 @@ def test_a_leader_is_shown_for_as_long_as_it_may_still_be_one() -> None:
     one = stage.node.by_name["n"]
     shown_s = one.shown_s
     assert one.lease.failover_s == shown_s == 48.0
-    short = replace(one, lease=replace(one.lease, ttl_s=1.0, lock_delay_s=5.0))
+    short = replace(one, lease=replace(one.lease, ttl_s=1.0, lockout_s=5.0))
     assert short.shown_s == WATCH_S + IDLE_PAUSE_S  # the watch of a quiet lock answers no sooner
     for after_s, leader in ((shown_s, "them"), (shown_s + 0.001, None)):
         stage.now = 100.0 + after_s

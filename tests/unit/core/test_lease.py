@@ -103,7 +103,7 @@ def test_the_failover_with_a_fence_that_fails_is_longer_by_the_lock_delay_in_con
         return lease_of(replace(election(TABLE[0]), fence=fence))
 
     guarded, usual = Fence(hook("fence")), lease(None)
-    lock_delay_s, assumed_s = usual.lock_delay_s, usual.failover_s
+    lock_delay_s, assumed_s = usual.lockout_s, usual.failover_s
     assert assumed_s is not None
     assert lease(guarded).failover_s == assumed_s + lock_delay_s
     assert lease(replace(guarded, exclusive=True)).failover_s == assumed_s + 1.0
@@ -217,5 +217,5 @@ def test_how_often_a_holder_confirms_changes_the_tolerated_silence_alone(
     assert lease.exchange_s == pytest.approx(exchange_s)
     assert lease.silence_s == pytest.approx(silence_s)
     assert lease.fresh_s == pytest.approx(interval_s + exchange_s)
-    same = ("ttl_s", "lock_delay_s", "margin_s", "lose_time_s", "room_s", "failover_s")
+    same = ("ttl_s", "lockout_s", "margin_s", "lose_time_s", "room_s", "failover_s")
     assert all(getattr(lease, name) == getattr(usual, name) for name in same)

@@ -117,9 +117,9 @@ def test_an_unreadable_record_is_no_contact() -> None:
 
 def test_a_shorter_prune_delay_in_the_record_shortens_the_lease() -> None:
     play = s.holding()
-    assert play.contender.lease.lock_delay_s == 30.0
+    assert play.contender.lease.lockout_s == 30.0
     play.on(2.0, s.WATCH, s.view("s", at=s.lock("s", index=70, delay_s=20.0), index=70))
-    assert play.contender.lease.lock_delay_s == 20.0
+    assert play.contender.lease.lockout_s == 20.0
 
 
 def test_a_prune_delay_from_before_the_tenure_does_not_shorten_the_lease() -> None:
@@ -128,7 +128,7 @@ def test_a_prune_delay_from_before_the_tenure_does_not_shorten_the_lease() -> No
     play.happens(0.6, e.Tick())
     assert play.last(s.TAKE).slot_record.prune_delay_s == 30.0
     play.does(0.7, s.TAKE, s.TAKEN, "start up#1: acquired, acquiring")
-    assert play.contender.lease.lock_delay_s == 30.0
+    assert play.contender.lease.lockout_s == 30.0
 
 
 def test_a_slot_shown_by_an_answer_older_than_the_room_begins_no_tenure() -> None:
@@ -186,7 +186,7 @@ def test_an_adopted_holder_counts_on_the_prune_delay_of_the_shared_record() -> N
     play.on(2.1, RENEW, o.SessionAlive())
     shown = s.view("s", at=s.lock("s", index=61, delay_s=20.0), index=61)
     assert "start up#1" in Play.says(play.on(2.2, s.WATCH, shown))
-    assert play.contender.settings == new and play.contender.lease.lock_delay_s == 20.0
+    assert play.contender.settings == new and play.contender.lease.lockout_s == 20.0
 
 
 def test_only_the_read_of_a_holder_names_its_session() -> None:

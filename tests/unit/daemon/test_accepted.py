@@ -5,7 +5,7 @@ from dataclasses import fields
 from supervisor.config import Config
 from supervisor.daemon.accepted import _KINDS
 
-OF_THE_FILES = {"warnings", "places", "kept"}  # a start by the copy has none of them
+OF_THE_FILES = {"warnings", "positions", "kept"}  # a start by the copy has none of them
 BY_ITSELF = {"withheld"}  # as a list of names
 
 

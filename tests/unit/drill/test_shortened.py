@@ -98,4 +98,4 @@ def test_no_example_gets_a_longer_duration(path: Path) -> None:
     for item in load(path, VARIABLES, "node-a").items:
         if item.contend:
             lease, short = lease_of(item), lease_of(shorten(item, 10, real=False)[0])
-            assert short.lock_delay_s <= lease.lock_delay_s and short.lose_time_s <= lease.lose_time_s
+            assert short.lockout_s <= lease.lockout_s and short.lose_time_s <= lease.lose_time_s
