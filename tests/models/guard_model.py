@@ -45,16 +45,14 @@ CUT_OFF: o.Outcome = o.Unknown("cut off")
 PLAIN = "plain"  # the session of a contender of an older release
 
 
-def files(
-    *kinds: str, after_s: float = 1.0, timeout_s: float = 2.0, lose_s: float = 1.0
-) -> tuple[ElectionSettings, ...]:
+def files(*kinds: str, lose_s: float = 1.0) -> tuple[ElectionSettings, ...]:
     """Return the files of these kinds, which a walk reads one after the other."""
     made = []
     for kind in kinds:
         words = kind.split()
         fence = Fence(
-            hook("fence", timeout_s=timeout_s, retries=9),
-            after_s=after_s,
+            hook("fence", timeout_s=2.0, retries=9),
+            after_s=1.0,
             exclusive="exclusive" in words,
             required="required" in words,
         )

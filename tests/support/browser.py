@@ -39,11 +39,7 @@ READ_BYTES = 1 << 20
 KEYS = {  # name -> code, number and text of a key press
     "Tab": ("Tab", 9, ""),
     "Enter": ("Enter", 13, "\r"),
-    "Escape": ("Escape", 27, ""),
-    " ": ("Space", 32, " "),
-    "/": ("Slash", 191, "/"),
 }
-SHIFT = 8
 
 
 class Browser:
@@ -161,9 +157,9 @@ class Browser:
     def text(self) -> str:
         return str(self.run("document.body.innerText"))
 
-    def press(self, key: str, *, shift: bool = False) -> None:
-        code, number, text = KEYS.get(key, (f"Key{key.upper()}", ord(key[0].upper()), key))
-        said = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": SHIFT if shift else 0}
+    def press(self, key: str) -> None:
+        code, number, text = KEYS[key]
+        said = {"key": key, "code": code, "windowsVirtualKeyCode": number}
         self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **said)
         self.call("Input.dispatchKeyEvent", type="keyUp", **said)
 

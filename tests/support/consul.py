@@ -88,9 +88,9 @@ class Client:
         finally:
             connection.close()
 
-    def kv_get(self, key: str, consistent: bool = True) -> dict[str, Any] | None:
+    def kv_get(self, key: str) -> dict[str, Any] | None:
         """Return the entry with Consul's own names. None: absent. Value is bytes, Session "" for none."""
-        answer = self.call("GET", f"/kv/{quote(key)}" + ("?consistent" if consistent else ""))
+        answer = self.call("GET", f"/kv/{quote(key)}?consistent")
         return _entry(_expect(answer, 200, 404).json()[0]) if answer.status != 404 else None
 
     def kv_list(self, prefix: str) -> list[dict[str, Any]]:

@@ -113,7 +113,6 @@ class Proxy:
         self.rules: list[Rule] = []
         self.exchanges: list[Exchange] = []
         """All requests, oldest first, with any fate."""
-        self.bytes_passed = 0
         """The length of all requests and answers that were passed on, as HTTP."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -298,7 +297,6 @@ class Proxy:
                 await writer.drain()
                 continue
             sent = self._sent_on(head, exchange)
-            self.bytes_passed += len(sent)
             up_writer.write(sent)
             await up_writer.drain()
 
@@ -323,7 +321,6 @@ class Proxy:
             exchange.answered.set()
             if first:
                 await self._gate("answer", exchange)
-            self.bytes_passed += len(part)
             for rule in tuple(self.rules):
                 if rule.edit is not None and rule.catches("content", exchange):
                     part = rule.edit(part)

@@ -98,7 +98,6 @@ class Machine:
         self.conditions: dict[str, float] = {}
         self.supervisor: Supervisor | None = None
         self.doom: Doom | None = None
-        self.resets = 0
         self.moved_at = -NEVER
         self._boots = 0
         self._starts = 0
@@ -239,7 +238,6 @@ class Machine:
     def reset(self, by: str = "its watchdog") -> None:
         """Boot anew, because nobody has fed the watchdog, or because another node has shot this machine."""
         self.note(f"RESET by {by}")
-        self.resets += 1
         self.children.still_until = 0.0
         self.reboot(self.dice.uniform(3.0, 10.0) if self.supervisor is not None else 0.0)
         self.judges.died(self, f"reset by {by}")

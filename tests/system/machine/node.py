@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from tests.support.consul import BINARY
-from tests.support.supervisor import PATIENCE_S, until
+from tests.support.supervisor import until
 from tests.system.machine.machine import Machine
 from tests.system.machine.wheels import make_wheels
 
@@ -116,9 +116,9 @@ class Node:
             if former.exists():
                 former.rename(file)
 
-    def drop_in(self, text: str, name: str = "test.conf") -> None:
+    def drop_in(self, text: str) -> None:
         """Change the unit as an operator does."""
-        self.machine.write(f"{DROP_INS}/{name}", text)
+        self.machine.write(f"{DROP_INS}/test.conf", text)
         self.machine.did("systemctl daemon-reload")
 
     def start(self) -> None:
@@ -179,9 +179,9 @@ class Node:
         """Return the lines that hooks have recorded, oldest first."""
         return self.machine.read(EVENTS).splitlines()
 
-    def wait_event(self, event: str, within_s: float = PATIENCE_S) -> None:
+    def wait_event(self, event: str) -> None:
         """Wait until a hook has recorded this line."""
-        until(lambda: event in self.events(), event, within_s, lambda: f"{self.events()}\n{self.log_text()}")
+        until(lambda: event in self.events(), event, log=lambda: f"{self.events()}\n{self.log_text()}")
 
     def log(self, event: str, **fields: object) -> list[dict[str, Any]]:
         """Return the lines of the log with this event and these fields, oldest first. Values are text."""

@@ -12,7 +12,6 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -28,13 +27,13 @@ TOLD = "Two supervisors with a hundred elections, disturbed for a long time: not
 CONSUL = {"limits": {"http_max_conns_per_client": 2000}}
 
 
-def main(arguments: Sequence[str] | None = None, *, minutes: float = 3.0) -> int:
+def main() -> int:
     """Run one soak; print its seed, its counts, its plot and its verdict."""
     parser = argparse.ArgumentParser(prog="python -m tests.system.soak", description=TOLD, allow_abbrev=False)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
-    parser.add_argument("--minutes", type=float, default=minutes, metavar="N", help=f"default {minutes:g}")
+    parser.add_argument("--minutes", type=float, default=3.0, metavar="N", help="default 3")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty folder for all files")
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     print(
         f"seed {given.seed}: twice {ELECTIONS} elections, {given.minutes:g} minutes, {os.cpu_count()} cores, "
         f"load average {os.getloadavg()[0]:.1f}",

@@ -13,9 +13,9 @@ def acting(begin: float, end: float, token: int) -> list[Line]:
     return [Line(begin + i * EVERY_S, f"I act with token {token}") for i in range(count)]
 
 
-def verdict(until: float, reset_at: float | None, since: float = 31.0) -> Verdict:
-    """Judge a node that acted until then, and another one that acted from ``since`` on."""
-    return judge(acting(0.0, until, 7), acting(since, since + 2.0, 9), reset_at, RIVAL)
+def verdict(until: float, reset_at: float | None) -> Verdict:
+    """Judge a node that acted until then, and another one that acted from 31 s on."""
+    return judge(acting(0.0, until, 7), acting(31.0, 33.0, 9), reset_at, RIVAL)
 
 
 def test_a_reset_in_time_is_told_with_its_distance() -> None:
