@@ -75,6 +75,7 @@ from tests.support.pages import (
     name,
     rows,
 )
+from tests.support.programs import script
 from tests.support.shell import Shell
 from tests.support.supervisor import ENVIRON, PATIENCE_S, command
 from tests.support.unix_peer import UnixPeer, answer_of
@@ -205,11 +206,9 @@ def test_the_shown_verdicts_are_printed_so(shown: str, tmp_path: Path) -> None:
 def test_the_shown_crontab_runs_the_job_where_this_node_holds_it(shown: str, tmp_path: Path) -> None:
     *_, line = shown.strip().split(maxsplit=6)
     line = line.replace("/usr/local/bin/backup", "echo ran")
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "consul-supervisor"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m supervisor "$@" --socket {tmp_path}/s\n')
-    program.chmod(0o755)
-    environ = {**ENVIRON, "PATH": f"{program.parent}:{ENVIRON['PATH']}"}
+    ours = f'exec "{sys.executable}" -m supervisor "$@" --socket {tmp_path}/s'
+    script(tmp_path / "consul-supervisor", ours)
+    environ = {**ENVIRON, "PATH": f"{tmp_path}:{ENVIRON['PATH']}"}
     for status, role, ran in ((200, "holding", "ran\n"), (503, "waiting", "")):
         answer = answer_of(f"backup: {role}\n".encode(), status)
         with UnixPeer(tmp_path / "s", lambda answer=answer: answer):  # type: ignore[misc]

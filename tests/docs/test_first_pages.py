@@ -20,6 +20,7 @@ from supervisor.daemon.fleet.tenures import SILENT
 from tests.support.captured import captured
 from tests.support.consul import BINARY, Agent
 from tests.support.pages import FIRST_PAGES, RECIPES, ROOT, START, SVG, Shown, bars_of
+from tests.support.programs import script
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
 
 INDEX, MOVING, COMPARISON = FIRST_PAGES
@@ -36,13 +37,12 @@ def test_every_block_of_the_first_pages_has_a_test() -> None:
 
 @SHOWN.by(MOVING, "From keepalived", "yaml")
 def test_the_shown_notify_backup_leaves_a_node_alone_that_acts(shown: str) -> None:
-    script = yaml.safe_load(shown)["on_change"][0]["shell"].replace(
-        "/usr/local/sbin/notify-backup", "echo ran"
-    )
+    notify = yaml.safe_load(shown)["on_change"][0]["shell"]
+    notify = notify.replace("/usr/local/sbin/notify-backup", "echo ran")
     for role in Role:
         environ = {"CONSUL_SUPERVISOR_ROLE": role}
         said = subprocess.run(
-            ["/bin/sh", "-c", script], env=environ, check=True, capture_output=True, text=True
+            ["/bin/sh", "-c", notify], env=environ, check=True, capture_output=True, text=True
         )
         assert (said.stdout == "") == (role in ("acquiring", "holding", "losing", "stuck")), role
 
@@ -146,25 +146,21 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
 ) -> None:
     """The steps are those of the page with another program and prefix, and two nodes never run it at once."""
     running, twice = tmp_path / "running", tmp_path / "twice"
-    program = tmp_path / "app"
-    program.write_text(
-        f"#!/bin/sh\nmkdir {running} || touch {twice}\ntrap 'rmdir {running}; exit' TERM\n"
-        "while :; do sleep 0.05; done\n"
-    )
-    program.chmod(0o755)
-    prefix = unique
+    text = f"mkdir {running} || touch {twice}\ntrap 'rmdir {running}; exit' TERM\n"
+    program = script(tmp_path / "app", f"{text}while :; do sleep 0.05; done")
     moved = [
-        text.replace("service/app", prefix).replace("/usr/local/bin/app", str(program))
+        text.replace("service/app", unique).replace("/usr/local/bin/app", str(program))
         for text in (theirs, ours)
     ]
     argv = moved[0].split()
     assert argv[:2] == ["consul", "lock"]
-    dies = ("setpriv", "--pdeathsig", "TERM")
-    lock = [*dies, str(BINARY), "lock", f"-http-addr={shared_agent.url}", *argv[2:]]
+    lock = ["setpriv", "--pdeathsig", "TERM", str(BINARY), "lock", f"-http-addr={shared_agent.url}"]
     elections = {unique: yaml.safe_load(moved[1])["elections"]["app"]}
     config = {"consul": {"address": shared_agent.url}, "elections": elections}
     with closing(Supervisor(tmp_path / "one", config)) as one:
-        with subprocess.Popen(lock, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as old_node:
+        with subprocess.Popen(
+            [*lock, *argv[2:]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as old_node:
             until(running.exists, "consul lock runs it")
             one.start()
             one.wait_line("started")
@@ -175,7 +171,10 @@ def test_a_lock_moves_from_consul_lock_node_by_node(
             assert old_node.wait(PATIENCE_S) is not None
         one.wait_line("role", role="holding")
         until(running.exists, "the supervisor runs it")
+        refused = captured([*lock, "-timeout=1s", unique, f"touch {twice}"])
+        assert refused.returncode == 1, "consul lock does not hold beside an election"
         assert one.stop() == 0
+        one.assert_no_fault()
     assert not twice.exists()
 
 
@@ -184,9 +183,8 @@ def test_an_observer_follows_the_key_of_patroni(
     shared_agent: Agent, tmp_path: Path, unique: str, shown: str
 ) -> None:
     """Another program locks the key with its name, as Patroni does; the observer needs no session."""
-    callback, told, us = tmp_path / "callback", tmp_path / "told", socket.gethostname()
-    callback.write_text(f'#!/bin/sh\necho "$@" >>{told}\n')
-    callback.chmod(0o755)
+    told, us = tmp_path / "told", socket.gethostname()
+    callback = script(tmp_path / "callback", f'echo "$@" >>{told}')
     key = f"service/{unique}/leader"
     text = shown.replace("service/batman/leader", key).replace("/etc/patroni/callback", str(callback))
     one = Supervisor(tmp_path, {"consul": {"address": shared_agent.url}, **yaml.safe_load(text)})
@@ -204,69 +202,7 @@ def test_an_observer_follows_the_key_of_patroni(
         shared_agent.session_destroy(patroni)
 
 
-AGENT = """#!/bin/sh
-echo "$1 $OCF_RESKEY_ip" >>LOG
-case $1 in
-    start) touch STATE ;;
-    stop) rm -f STATE ;;
-    monitor) [ -e STATE ] || exit 7 ;;
-    *) exit 3 ;;
-esac
-"""  # the rules of OCF: 0 for success, also of the stop of what does not run; 7 for what does not run
-
-
-@SHOWN.by(MOVING, "From Pacemaker's agents", "sh", "wrapper")
-@SHOWN.by(MOVING, "From Pacemaker's agents", "yaml", "file")
-def test_an_ocf_agent_becomes_hooks(
-    shared_agent: Agent, tmp_path: Path, unique: str, wrapper: str, file: str
-) -> None:
-    agent, script, log, state = (tmp_path / name for name in ("agent", "address", "log", "state"))
-    agent.write_text(AGENT.replace("LOG", str(log)).replace("STATE", str(state)))
-    script.write_text(wrapper.replace("/usr/lib/ocf/resource.d/heartbeat/IPaddr2", str(agent)))
-    for each in (agent, script):
-        each.chmod(0o755)
-    text = file.replace("/usr/local/sbin/address", str(script)).replace("sleep 10", "sleep 0.05")
-    elections = {unique: yaml.safe_load(text)["elections"]["address"] | {"key": unique}}
-    with closing(
-        Supervisor(tmp_path / "one", {"consul": {"address": shared_agent.url}, "elections": elections})
-    ) as one:
-        one.start()
-        one.wait_line("role", role="holding")
-        until(lambda: log.read_text().count("monitor") > 2, "the agent monitors what it has started")
-        state.unlink()
-        one.wait_line("role", role="losing", reason="run-exited")
-        until(lambda: "stop" in log.read_text(), "on_lose stops it")
-        calls = log.read_text().splitlines()
-        assert calls[0] == "start 10.0.0.9" and calls[-1] == "stop 10.0.0.9"
-        assert one.stop() == 0
-
-
-@pytest.mark.long
-def test_an_election_and_consul_lock_exclude_each_other(
-    shared_agent: Agent, tmp_path: Path, unique: str
-) -> None:
-    """The reverse is a part of the move from ``consul lock``, node by node."""
-    election = {
-        "key": f"{unique}/.lock",
-        "session": {"ttl": "2s", "lock_delay": "30s"},
-    }
-    child_ran = tmp_path / "child-ran"
-    lock = ["setpriv", "--pdeathsig", "TERM", str(BINARY), "lock", f"-http-addr={shared_agent.url}"]
-    child = f"touch {child_ran}; exec sleep 60"
-    with closing(
-        Supervisor(tmp_path, {"consul": {"address": shared_agent.url}, "elections": {"app": election}})
-    ) as one:
-        one.start()
-        one.wait_line("role", role="holding")
-        refused = subprocess.run(
-            [*lock, "-timeout=1s", unique, child], check=False, capture_output=True, timeout=PATIENCE_S
-        )
-        assert refused.returncode == 1
-        assert not child_ran.exists()
-        assert one.stop() == 0
-        one.assert_no_fault()
-
-
+SHOWN.of(MOVING, "From Pacemaker's agents")  # tests/system/applications/test_ocf_agents.py runs these
 LISTS = SHOWN.of(COMPARISON, "Beside `patronictl`")
 
 

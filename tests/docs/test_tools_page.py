@@ -18,6 +18,7 @@ from tests.support.consul import BINARY, HOST, Agent, free_ports
 from tests.support.guarded import EACH_WAY, MASTER, Guarded, guarded_agent
 from tests.support.pages import TOOLS as PAGE
 from tests.support.pages import Shown
+from tests.support.programs import script
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
 
 SHOWN = Shown(PAGE)
@@ -91,10 +92,8 @@ def test_a_third_datacenter_decides_between_two_sites_and_a_site_observes_it(
     told = tmp_path / "told"
 
     def site(name: str, **consul: str) -> Supervisor:
-        script = tmp_path / f"site-{name}"
-        script.write_text(f"#!/bin/sh\necho {name} $1 >>{told}\n")
-        script.chmod(0o755)
-        config = yaml.safe_load(shown.replace("/usr/local/sbin/site", str(script)))
+        program = script(tmp_path / f"site-{name}", f"echo {name} $1 >>{told}")
+        config = yaml.safe_load(shown.replace("/usr/local/sbin/site", str(program)))
         config["elections"]["site"] |= {"key": unique, "value": name}
         return Supervisor(tmp_path / name, {**config, "consul": consul})
 

@@ -1,6 +1,7 @@
 """Workers and servers that run beside a test while a ``with`` block runs."""
 
 import threading
+from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
@@ -26,13 +27,27 @@ class Worker:
         raise NotImplementedError
 
 
+class Handler(BaseHTTPRequestHandler):
+    """What a server does with its requests; a subclass has ``do_GET`` or another method."""
+
+    def answer(self, status: int, body: bytes = b"", headers: Iterable[tuple[str, str]] = ()) -> None:
+        self.send_response(status)
+        for name, value in (*headers, ("Content-Length", str(len(body)))):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *about: object) -> None:
+        """Print nothing, because the output belongs to the test."""
+
+
 class Server(ThreadingHTTPServer):
     """An HTTP server at ``url``; every ``poll_s`` it checks whether it should end."""
 
     daemon_threads = True
 
-    def __init__(self, handler: type[BaseHTTPRequestHandler], poll_s: float) -> None:
-        super().__init__((HOST, 0), handler)
+    def __init__(self, handler: type[BaseHTTPRequestHandler], poll_s: float = 0.01, *, port: int = 0) -> None:
+        super().__init__((HOST, port), handler)
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": poll_s})
 
     @property

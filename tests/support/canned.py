@@ -4,11 +4,12 @@ The page and its headers are the product's own; only the documents below ``/v1/`
 """
 
 import json
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from supervisor.reporting.web.page import load_page
-from tests.support.background import Server
+from tests.support.background import Handler, Server
+
+JSON = (("Content-Type", "application/json"),)
 
 
 class CannedDaemon(Server):
@@ -20,34 +21,24 @@ class CannedDaemon(Server):
     """
 
     def __init__(self, status: dict[str, Any] | None) -> None:
-        super().__init__(_Handler, poll_s=0.01)
+        super().__init__(_Handler)
         self.status = status
         self.events: list[dict[str, Any]] = []
         self.fleet: dict[str, Any] | None = None
         self.page = load_page()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: CannedDaemon
 
     def do_GET(self) -> None:
         if self.path == "/":
-            self._answer(self.server.page.body, self.server.page.headers)
+            self.answer(200, self.server.page.body, self.server.page.headers)
         elif self.path == "/v1/status" and self.server.status is not None:
-            self._answer(json.dumps(self.server.status).encode(), (("Content-Type", "application/json"),))
+            self.answer(200, json.dumps(self.server.status).encode(), JSON)
         elif self.path.startswith("/v1/events") and self.server.status is not None:
             document = {"version": 1, "events": self.server.events}
-            self._answer(json.dumps(document).encode(), (("Content-Type", "application/json"),))
+            self.answer(200, json.dumps(document).encode(), JSON)
         elif self.path == "/v1/fleet" and self.server.fleet is not None:
-            self._answer(json.dumps(self.server.fleet).encode(), (("Content-Type", "application/json"),))
+            self.answer(200, json.dumps(self.server.fleet).encode(), JSON)
         self.close_connection = True
-
-    def _answer(self, body: bytes, headers: tuple[tuple[str, str], ...]) -> None:
-        self.send_response(200)
-        for name, value in (*headers, ("Content-Length", str(len(body)))):
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *about: object) -> None:
-        """Print nothing, because the output belongs to the test."""

@@ -1,9 +1,10 @@
-"""Programs in Python that a test runs in a process of their own."""
+"""Programs in sh or Python that a test runs in a process of their own."""
 
 import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 from tests.support.captured import captured
 from tests.support.supervisor import PATIENCE_S, ROOT
@@ -28,6 +29,13 @@ BUGGY_DAEMON = """
 
     sys.exit(asyncio.run(main()))
 """
+
+
+def script(path: Path, text: str) -> Path:
+    """Write a program of sh, and return its path."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
 
 
 def run_program(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

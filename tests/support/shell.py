@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.programs import script
 from tests.support.supervisor import PATIENCE_S, kill_all
 
 MARK = "---this command is over---"
@@ -49,9 +50,7 @@ class Shell:
 
     def provide(self, program: str, line: str) -> None:
         """Put a program on the PATH; a process that it starts dies with its parent."""
-        file = self._programs / program
-        file.write_text(f"#!/bin/sh\nexec setpriv --pdeathsig KILL {line}\n")
-        file.chmod(0o755)
+        script(self._programs / program, f"exec setpriv --pdeathsig KILL {line}")
 
     def run(self, command: str, within_s: float = PATIENCE_S) -> str:
         """Run a command, and return its output on both streams."""

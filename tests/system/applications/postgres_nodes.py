@@ -17,6 +17,7 @@ import psutil
 from tests.support.background import Worker
 from tests.support.captured import captured
 from tests.support.consul import HOST, free_ports
+from tests.support.programs import script
 from tests.support.supervisor import Supervisor, until
 from tests.system.applications.stage import EXAMPLES, Stage
 from tests.system.applications.writes import Write, tenures
@@ -30,6 +31,7 @@ SESSION = {"ttl": "2s", "lock_delay": "18s"}
 ANSWER_S = 2.0
 PROBE_S = 0.02
 PACE_S = 0.005
+SOME = 20
 PROTOCOL = 196608  # 3.0
 LOCAL = "-c synchronous_commit=local"  # for a probe: a primary accepts its writes without a standby
 SCHEMA = """
@@ -172,8 +174,7 @@ class PostgresNode:
         config = f"-o '-c config_file={self._home}/postgresql.conf'"
         command = f"{BIN}/pg_ctl start -s -w -D {self.data} -l {self._home}/log {config}"
         drop = f"setpriv --reuid={OWNER} --regid={OWNER} --init-groups"
-        (self._home / "start").write_text(f"#!/bin/sh\nexec env -i PATH=$PATH {drop} {command}\n")
-        (self._home / "start").chmod(0o755)
+        script(self._home / "start", f"exec env -i PATH=$PATH {drop} {command}")
         for file in self._home.iterdir():
             shutil.chown(file, OWNER)
         (self._home / "passfile").chmod(0o600)
@@ -376,10 +377,10 @@ class PostgresDatabase:
         assert found is not None
         return found
 
-    def wait_confirmed(self, node: PostgresNode, count: int = 20) -> None:
-        """Wait until this node has confirmed ``count`` more writes."""
+    def wait_confirmed(self, node: PostgresNode) -> None:
+        """Wait until this node has confirmed some more writes."""
         before = self.client.by(node)
-        self.wait(lambda: self.client.by(node) > before + count, f"{node.name} confirms")
+        self.wait(lambda: self.client.by(node) > before + SOME, f"{node.name} confirms")
 
     def led_by_first(self) -> Sequence[PostgresNode]:
         """Start all nodes; return them when the first leads, the others follow, and commits are confirmed."""

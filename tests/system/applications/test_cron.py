@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import script
 from tests.support.supervisor import COMMAND, Supervisor, until
 from tests.system.applications.stage import EXAMPLES, INSTALLED, Stage, end_all
 
@@ -23,7 +24,6 @@ LINES = dict(zip(("holds", "only-here"), LINE.findall((FOLDER / "nightly.cron").
 TICK_S = 1.0  # the minute of cron
 BESIDE = 2  # lines of one node's crontab that run at once, at most
 JOB = """\
-#!/bin/sh
 trap 'echo "ended $NODE" >>"$JOURNAL"; exit 143' TERM
 echo "begin $NODE" >>"$JOURNAL"
 sleep "$(cat "$TAKES_S")"
@@ -39,8 +39,8 @@ class CronNode:
         self._folder = stage.folder / name
         self._programs = self._folder / "bin"
         self._programs.mkdir(parents=True)
-        self._program("nightly", JOB)
-        self._program("consul-supervisor", f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
+        script(self._programs / "nightly", JOB)
+        script(self._programs / "consul-supervisor", f'exec {" ".join(COMMAND)} "$@"')
         self._line = line.replace(INSTALLED, f"{self._programs}/")
         self.takes_s = self._folder / "takes_s"
         self.takes_s.write_text("0.3")
@@ -53,10 +53,6 @@ class CronNode:
             "RUNTIME_DIRECTORY": str(stage.place(name)),
         }
         self.supervisor: Supervisor = stage.supervisor(name, FOLDER / "nightly.yaml", self.environ)
-
-    def _program(self, name: str, text: str) -> None:
-        (self._programs / name).write_text(text)
-        (self._programs / name).chmod(0o755)
 
     def tick(self) -> subprocess.Popen[bytes]:
         """Run the line of the crontab, as cron does each minute."""

@@ -2,13 +2,12 @@
 
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from tests.support.background import Handler, Server
 from tests.support.consul import HOST
 from tests.system.applications.postgres_nodes import BIN, as_owner
 from tests.system.applications.stage import EXAMPLES
@@ -43,11 +42,11 @@ def test_a_file_is_not_written_without_a_token(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-class Store(ThreadingHTTPServer):
+class Store(Server):
     """A store of one object, which compares ETags as S3 does."""
 
     def __init__(self) -> None:
-        super().__init__((HOST, 0), _Handler)
+        super().__init__(_Handler)
         self.content, self.token, self.version = b"", "", 0
         self.meanwhile = [""]  # what another holder writes, with NEXT, before each next write. Blank: nothing
 
@@ -59,7 +58,7 @@ class Store(ThreadingHTTPServer):
         self.content, self.token, self.version = content, token, self.version + 1
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: Store
 
     def do_HEAD(self) -> None:
@@ -80,9 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
         fits = wanted == self.server.etag if wanted else not self.server.version
         if fits:
             self.server.keep(content, self.headers["x-amz-meta-fencing-token"])
-        self.send_response(200 if fits else 412)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+        self.answer(200 if fits else 412)
 
     def _chunks(self) -> Iterator[bytes]:
         while size := int(self.rfile.readline(), 16):
@@ -90,25 +87,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.readline()
         self.rfile.readline()
 
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Say nothing."""
-
 
 @pytest.fixture
 def store() -> Iterator[Store]:
     with Store() as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.01,))
-        thread.start()
         yield made
-        made.shutdown()
-        thread.join()
 
 
 def put(store: Store, token: int, text: str) -> int:
     """Put this text into the store's object, and return the exit code."""
-    return written(
-        "fenced-put", f"http://{HOST}:{store.server_port}/state", token=token, text=text
-    ).returncode
+    return written("fenced-put", f"{store.url}state", token=token, text=text).returncode
 
 
 def test_an_object_store_refuses_a_former_holder(store: Store) -> None:

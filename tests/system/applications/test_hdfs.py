@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.programs import script
 from tests.support.supervisor import Supervisor, until
 from tests.system.applications.stage import EXAMPLES, Stage, end_all
 
@@ -25,7 +26,6 @@ REPLACED = {
     "rejoin_delay: 30s": "rejoin_delay: 1s",
 }
 HDFS = """\
-#!/bin/sh
 set -eu
 id=$3
 forced=
@@ -61,7 +61,6 @@ esac
 """
 # All states are written here; the record has them in the order in which they became true.
 SET = """\
-#!/bin/sh
 set -eu
 exec 9>>"$CLUSTER/lock"
 flock 9
@@ -70,7 +69,6 @@ echo "$2" >"$CLUSTER/$1.new"
 mv "$CLUSTER/$1.new" "$CLUSTER/$1"
 """
 SSH = """\
-#!/bin/sh
 set -eu
 [ "$1 $2 $3 $4" = "-o BatchMode=yes -o ConnectTimeout=5" ]
 host=${5%%.*}
@@ -80,10 +78,9 @@ if [ -e "$CLUSTER/$host-is-gone" ]; then
 fi
 AT=$host exec sh -c "$6"
 """
-SUDO = '#!/bin/sh\n[ "$1" = -n ] && shift && exec "$@"\n'
+SUDO = '[ "$1" = -n ] && shift && exec "$@"'
 # Acts on the machine that ssh has named, otherwise on the node's own machine.
 SYSTEMCTL = """\
-#!/bin/sh
 set -eu
 id=${AT:-$HDFS_NAMENODE_ID}
 case "$*" in
@@ -108,8 +105,7 @@ class Cluster:
         programs = self._folder / "bin"
         programs.mkdir(parents=True)
         for name, text in PROGRAMS.items():
-            (programs / name).write_text(text)
-            (programs / name).chmod(0o755)
+            script(programs / name, text)
         self._record = self._folder / "record"
         self._record.touch()
         places = {"/usr/bin/systemctl": str(programs / "systemctl")}

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.programs import script
 from tests.support.supervisor import processes_of, until
 from tests.system.applications.stage import EXAMPLES, end_all
 
@@ -30,16 +31,11 @@ class Job:
     def __init__(self, folder: Path, text: str) -> None:
         self.folder = folder
         (folder / "bin").mkdir()
-        self._provide("consul-supervisor", "exit 0")
-        self._provide("job", f"cd {folder}; : >{folder}/begun; {text}")
+        script(folder / "bin" / "consul-supervisor", "exit 0")
+        script(folder / "bin" / "job", f"cd {folder}; : >{folder}/begun; {text}")
         path = f"{folder / 'bin'}:{os.environ['PATH']}"
         self._environ = {**os.environ, "PATH": path, "ONLY_HERE_RUNS": f"{folder}/runs"}
         self._environ["ONLY_HERE_GRACE_S"] = "1"
-
-    def _provide(self, name: str, text: str) -> None:
-        file = self.folder / "bin" / name
-        file.write_text(f"#!/bin/sh\n{text}\n")
-        file.chmod(0o755)
 
     def begin(self) -> "subprocess.Popen[bytes]":
         """Start the job as cron does; return when it has begun."""

@@ -15,6 +15,7 @@ import yaml
 from tests.support.candidates import candidate_elsewhere
 from tests.support.captured import captured
 from tests.support.consul import Agent
+from tests.support.programs import script
 from tests.support.supervisor import ENVIRON, ROOT, Supervisor, command, until
 from tests.system.machine.fleet import ANSIBLE, COUNTS, EXAMPLE, Count, Played
 
@@ -54,8 +55,7 @@ class Nodes:
             "python": f'PATH="{bin_}:$PATH" exec "{sys.executable}" "$@"',
         }
         for program, text in programs.items():
-            (bin_ / program).write_text(f"#!/bin/sh\n{text}\n")
-            (bin_ / program).chmod(0o755)
+            script(bin_ / program, text)
 
     def play(self, playbook: list[dict[str, Any]], *options: str) -> Played:
         hosts = {
@@ -149,8 +149,7 @@ def test_facts_a_wait_and_the_lookup_tell_who_leads(nodes: Nodes) -> None:
         {"ansible.builtin.assert": {"that": told}},
     )
     read[0]["vars"] = {"command": str(nodes.folder / "plain")}
-    (nodes.folder / "plain").write_text(f'#!/bin/sh\ncd {ROOT}\nexec "{sys.executable}" -m supervisor "$@"\n')
-    (nodes.folder / "plain").chmod(0o755)
+    script(nodes.folder / "plain", f'cd {ROOT}\nexec "{sys.executable}" -m supervisor "$@"')
     played = nodes.play(read)
     assert (played.code, played.counts["a"].changed) == (0, 0), played.text
     waits = tasks({WAIT: {"name": "app", "state": "holding", "timeout": "0s"}}, hosts="b")

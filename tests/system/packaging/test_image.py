@@ -24,6 +24,7 @@ from supervisor.core.lease import lease_of
 from tests.support.configured import loaded
 from tests.support.consul import BINARY, Agent
 from tests.support.hung import needs_root
+from tests.support.programs import script
 from tests.support.supervisor import PATIENCE_S, ROOT, until
 from tests.system.packaging.builds import run
 from tests.system.packaging.conftest import Built
@@ -49,7 +50,7 @@ while [ "$1" != -- ]; do
 done
 shift; exec chroot "$root" "$@"
 """
-APPLICATION = """#!/bin/sh
+APPLICATION = """\
 trap 'echo stopping; exit 3' TERM
 (setsid sleep 0.1 &)
 echo begins; while :; do sleep 0.05; cat /proc/[0-9]*/stat | grep -c ') Z ' >/tmp/zombies; done
@@ -133,10 +134,7 @@ class Container:
 
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
-    path = tmp_path / "app"
-    path.write_text(APPLICATION)
-    path.chmod(0o755)
-    return path
+    return script(tmp_path / "app", APPLICATION)
 
 
 @contextmanager

@@ -4,18 +4,17 @@ python -m tests.system.programs.application NODE PORT
 """
 
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from tests.support.consul import HOST
+from tests.support.background import Handler, Server
 
 
-def server(node: str, port: int) -> ThreadingHTTPServer:
+def server(node: str, port: int) -> Server:
     """Return a server that does not serve yet.
 
     ``/long`` is answered with a head and the node's name, and then stays open.
     """
 
-    class Answers(BaseHTTPRequestHandler):
+    class Answers(Handler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
@@ -23,12 +22,7 @@ def server(node: str, port: int) -> ThreadingHTTPServer:
             if self.path == "/long":
                 self.rfile.read(1)  # stays open until the connection ends
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
-
-    made = ThreadingHTTPServer((HOST, port), Answers)
-    made.daemon_threads = True
-    return made
+    return Server(Answers, port=port)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import http.client
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -55,12 +54,7 @@ class BalancedScene(Scene):
     def serve_always(self, stack: ExitStack) -> None:
         """Run the applications of both nodes until the stack is closed, whichever node leads."""
         for node in self.places:
-            running = server(node.name, node.application_port)
-            thread = threading.Thread(target=running.serve_forever)
-            thread.start()
-            stack.callback(running.server_close)
-            stack.callback(thread.join)
-            stack.callback(running.shutdown)
+            stack.enter_context(server(node.name, node.application_port))
 
 
 class Reached(NamedTuple):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from docs import completion
+from tests.support.programs import script
 from tests.support.supervisor import until
 from tests.support.terminal import Terminal
 from tests.support.unix_peer import UnixPeer, answer_of
@@ -92,9 +93,7 @@ class User(Terminal):
 def environ(tmp_path: Path) -> Mapping[str, str]:
     """A user's environment: the program on PATH, and nothing of the one who runs the tests."""
     (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "consul-supervisor"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m supervisor "$@"\n')
-    program.chmod(0o755)
+    program = script(tmp_path / "bin" / "consul-supervisor", f'exec "{sys.executable}" -m supervisor "$@"')
     return {
         "PATH": f"{program.parent}:/usr/bin:/bin",
         "HOME": str(tmp_path),

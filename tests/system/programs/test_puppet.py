@@ -7,16 +7,12 @@ from pathlib import Path
 from tests.support.captured import captured
 from tests.support.consul import Agent
 from tests.support.pages import TOOLS, fenced
+from tests.support.programs import script
 from tests.support.supervisor import ROOT, Supervisor, command, until
 
 APPLY = ["puppet", "apply", "--detailed-exitcodes", "--color=false"]
 CHANGED, APPLY_S = 2, 120.0
 FOLDERS = ("confdir", "vardir", "codedir", "rundir", "logdir")
-
-
-def program(path: Path, text: str) -> None:
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
 
 
 def place(node: Supervisor) -> list[str]:
@@ -33,9 +29,9 @@ def test_puppet_runs_the_command_on_the_leader_alone(
         nodes = [Supervisor(tmp_path / name, config) for name in ("leads", "waits", "off")]
         for node in nodes:
             ends.enter_context(closing(node))
-            program(node.folder / "migrate", f"echo {node.folder.name} >>{tmp_path}/migrated")
+            script(node.folder / "migrate", f"echo {node.folder.name} >>{tmp_path}/migrated")
             ours = f'exec {sys.executable} -m supervisor "$@" {" ".join(place(node))}'
-            program(node.folder / "consul-supervisor", f"cd {ROOT}; {ours}")
+            script(node.folder / "consul-supervisor", f"cd {ROOT}; {ours}")
         leads, waits, _ = nodes
         leads.start()
         leads.wait_line("role", role="holding")

@@ -1,9 +1,8 @@
 """A receiver of webhooks, which answers at once, or now and then only after the hook has given up."""
 
 import threading
-from http.server import BaseHTTPRequestHandler
 
-from tests.support.background import Server
+from tests.support.background import Handler, Server
 
 LATE_EVERY = 5  # one of this many is answered too late
 LATE_S = 2.0  # longer than the timeout of the hooks
@@ -27,7 +26,7 @@ class Receiver(Server):
         """Ignore a supervisor or hook that was killed and has hung up."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: Receiver
 
     def do_POST(self) -> None:
@@ -37,6 +36,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.over.wait(LATE_S)
         self.send_response(204)
         self.end_headers()
-
-    def log_message(self, *about: object) -> None:
-        """Print nothing, so that the output of the soak stays readable."""
