@@ -6,6 +6,7 @@ replaced, and waits from then on. Standard output gets the samples as JSON.
 """
 
 import json
+import os
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.lives import Life, lives
+from supervisor.adapters.runtime.clock import boottime
 from tests.support.consul import BINARY
+from tests.support.program import Program
 from tests.system.cluster import election
-from tests.system.cluster.cluster import CLIENTS, Cluster, boottime
+from tests.system.cluster.cluster import CLIENTS, Cluster
 from tests.system.cluster.consul import HTTP_PORT
-from tests.system.cluster.process import Process
 from tests.system.cluster.program import DONE, exit_code_of, working_folder
 
 MODULE = "bench.machines"
@@ -30,6 +32,7 @@ QUICK_STOP = "500ms"
 FENCE = """sleep 0.2; pkill -9 -f "stamps-fenced $CONSUL_SUPERVISOR_PREVIOUS_TARGET$" || test $? = 1"""
 """Switches off, of a machine, what acts there. A machine that was killed is off already."""
 LEADER_CHANGE = "3s"  # of the cluster, whose raft_multiplier is 1
+PATH = {"PATH": os.environ["PATH"]}
 STAMPER = Path(__file__).with_name("stamper.py")
 SETTLE_S = 5.0
 PHASE_S = 10 / 3  # the default ttl / 3: a loss may come at any time between two renewals
@@ -200,16 +203,16 @@ class Machines:
         except OSError:
             return None
 
-    def _supervisor(self, node: str) -> Process:
+    def _supervisor(self, node: str) -> Program:
         items = elections(lambda name: self._child(name, node), node, self._after)
         return election.supervisor(self._cluster, node, items, self._cluster.folder)
 
-    def _consul_lock(self, node: str) -> Process:
+    def _consul_lock(self, node: str) -> Program:
         address = f"-http-addr=127.0.0.1:{HTTP_PORT}"
         child = self._child(CONSUL_LOCK, node)
         return self._process(node, "lock", [str(BINARY), "lock", address, "-shell=false", "lock", *child])
 
-    def _keepalived(self, node: str) -> Process:
+    def _keepalived(self, node: str) -> Program:
         folder = self._cluster.folder / f"{node}-keepalived"
         folder.mkdir()
         conf = folder / "keepalived.conf"
@@ -218,9 +221,9 @@ class Machines:
         argv = ["keepalived", "--vrrp", "--dont-fork", "--log-console", "--use-file", str(conf), *pids]
         return self._process(node, KEEPALIVED, argv)
 
-    def _process(self, node: str, what: str, argv: Sequence[str]) -> Process:
+    def _process(self, node: str, what: str, argv: Sequence[str]) -> Program:
         log = self._cluster.folder / node / f"{what}.log"
-        return Process(self._cluster.network.inside(node, argv), log, {})
+        return Program(self._cluster.network.machines[node].inside(*argv), log, PATH)
 
     def _child(self, contender: str, node: str) -> list[str]:
         return [sys.executable, "-ISs", str(STAMPER), str(self._stamps[contender].path), node]

@@ -11,7 +11,6 @@
     setup/      installs the requirements of the tests on a machine
     mutants.*   each rule of the core broken once
     stages.*    the stages of a whole run, and which of them a change has to pass
-    slowest.py  what each test costs
 
 `make test` runs the tests that take up to some 3 s each. A test marked `long` takes longer, because it waits
 for real outages and lock-delays, or because it is the long form of a test that `make test` runs shorter.

@@ -69,7 +69,6 @@ class Mutant:
 
 
 def main() -> int:
-    """Run the mutants, print the table, and return the exit code."""
     words = [word for word in sys.argv[1:] if not word.startswith("--")]
     minutes = [float(word.removeprefix(MINUTES)) for word in sys.argv if word.startswith(MINUTES)]
     of_files = tomllib.loads(DATA.read_text())
@@ -149,12 +148,10 @@ def clone(source: Path, target: Path) -> None:
 
 
 def source(root: Path, mutant: Mutant) -> str:
-    """Return the text of the mutant's file in the tree at ``root``."""
     return (root / "supervisor" / mutant.file).read_text()
 
 
 def tests() -> list[str]:
-    """Return the files of the tests, the slow ones last."""
     places = [ROOT / place for place in TESTS]
     found = [path for place in places for path in ([place] if place.is_file() else place.glob("test_*.py"))]
     found.sort(key=lambda path: (path.name in SLOW, path.name))

@@ -73,7 +73,6 @@ class Stage:
 
     @property
     def log(self) -> Path:
-        """The file of its output."""
         return LOGS / f"{re.sub(r'[^a-z0-9]+', '-', self.run.lower()).strip('-')}.log"
 
 

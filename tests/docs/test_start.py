@@ -62,7 +62,6 @@ def test_the_first_minute_is_the_same_with_either_agent(first: str, shell: Shell
 
 
 def declaration() -> Block:
-    """Return the block that writes demo.yaml."""
     (block,) = (block for block in MINUTE if block.text.startswith("cat >demo.yaml"))
     return block
 

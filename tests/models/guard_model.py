@@ -155,7 +155,6 @@ class Consul:
         return replace(self, index=self.index + 1)
 
     def wrote(self, **changes: Any) -> "Consul":
-        """Return Consul after a write to the key."""
         new = self.index + 1
         return replace(self, index=new, modify=new, create=self.create or new, **changes)
 
@@ -168,7 +167,6 @@ class Consul:
         return dict(self.sessions).get(session)
 
     def without(self, session: str, now: float) -> "Consul":
-        """Return Consul after the end of a session."""
         delay_s = self.delay_of(session)
         if delay_s is None:
             return self
@@ -747,7 +745,6 @@ class _BehindTheGuard:
     # --- Consul ------------------------------------------------------------------------------------
 
     def _applied(self, world: World, pending: Pending) -> tuple[World, o.Outcome]:
-        """Apply this request now, and return the new world and the answer."""
         consul, request, node = world.consul, pending.request, world.nodes[pending.node]
         match request:
             case r.CreateSession(settings=settings):

@@ -84,7 +84,6 @@ class Monitor:
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """Every hook and child that lives."""
         return tuple(
             running for running in (self.hook, self.change, self.check, self.run) if running is not None
         )

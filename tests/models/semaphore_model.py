@@ -108,7 +108,6 @@ class Consul:
 
     @property
     def view(self) -> o.SlotsView:
-        """All keys below the prefix."""
         keys = (
             o.ContenderKey(name, name, b"%g" % delay_s, created, 1, delay_s)
             for name, created, delay_s in self.keys
@@ -128,7 +127,6 @@ class Consul:
         return replace(self, keys=keys, index=self.index + 1)
 
     def applied(self, request: r.Request) -> tuple["Consul", o.Outcome]:
-        """Apply this request, and return the new state and the answer."""
         match request:
             case r.RenewSession(session=session):
                 if session not in self.alive:

@@ -59,7 +59,6 @@ class Naming:
         self._sessions: dict[str, int | str] = {"": "", "rival": "rival"}
 
     def session(self, name: str) -> int | str:
-        """Return the canonical name of a session."""
         return self._sessions.setdefault(name, len(self._sessions))
 
     def index(self, value: int) -> int | None:

@@ -76,7 +76,6 @@ class RivalWalk:
     may: Mapping[str, int]
 
     def file(self, changes: int) -> ElectionSettings:
-        """Return the file after that number of changes."""
         if changes % 2 == 0:
             return self.settings
         if self.settings.watchdog is not None:
@@ -170,7 +169,6 @@ class World:
 
     @property
     def view(self) -> o.KeyView:
-        """The key as an answer shows it now."""
         value = self.value if self.holder in NAMES else self.hint or b"rival"
         return o.KeyView(7, self.holder, value, 3, 7, 1)
 
@@ -515,7 +513,6 @@ class _BesideARival:
     # --- Consul ------------------------------------------------------------------------------------
 
     def _applied(self, world: World, request: r.Request) -> tuple[World, o.Outcome]:
-        """Apply this request now, and return the new world and the answer."""
         match request:
             case r.CreateSession():
                 known = {world.record.session, world.owed, world.holder, *(w.session for w in world.late)}

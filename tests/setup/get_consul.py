@@ -107,7 +107,6 @@ def fetched(apt: Path) -> Path:
 
 
 def unpacked_path() -> Path:
-    """Return the path of this version's unpacked binary."""
     return CACHE / PACKAGE_VERSION / "consul"
 
 

@@ -52,7 +52,6 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The URL of the server's root."""
         return f"http://{HOST}:{self.server_address[1]}/"
 
     def __enter__(self) -> Self:

@@ -99,7 +99,6 @@ class Browser:
     # --- the protocol ----------------------------------------------------------------------------
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
-        """Send one command and return its result."""
         number = next(self._numbers)
         message: dict[str, object] = {"id": number, "method": method, "params": parameters}
         if self._session:
@@ -124,7 +123,6 @@ class Browser:
         return said
 
     def told(self, method: str) -> list[dict[str, Any]]:
-        """Return the events of this name."""
         self.run("0")  # reads every event that came before its answer
         return [event["params"] for event in self.events if event["method"] == method]
 
@@ -176,6 +174,5 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=wanted)
 
     def screenshot(self, path: Path) -> None:
-        """Write the whole page as PNG."""
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(shot["data"]))

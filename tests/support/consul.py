@@ -60,7 +60,6 @@ class Client:
 
     @property
     def url(self) -> str:
-        """The address for the product's configuration."""
         return f"http://{self.host}:{self.port}"
 
     def call(
@@ -103,7 +102,6 @@ class Client:
         return bool(_expect(self.call("PUT", f"/kv/{quote(key)}", value, query)).json())
 
     def kv_delete(self, key: str) -> None:
-        """Delete the key, with any holder."""
         _expect(self.call("DELETE", f"/kv/{quote(key)}"))
 
     def acquire(self, key: str, session: str, value: bytes = b"") -> bool:
@@ -127,7 +125,6 @@ class Client:
         _expect(self.call("PUT", f"/session/destroy/{session}"))
 
     def sessions(self) -> list[dict[str, Any]]:
-        """Return all sessions of the datacenter, as Consul describes them."""
         listed: list[dict[str, Any]] = _expect(self.call("GET", "/session/list?consistent")).json()
         return listed
 
@@ -196,7 +193,6 @@ class Agent(Client):
 
     @property
     def pid(self) -> int:
-        """The process id of the running agent."""
         assert self._process is not None, "the agent is not running"
         return self._process.pid
 

@@ -70,11 +70,9 @@ class Guarded(Agent):
 
     @property
     def node_name(self) -> str:
-        """The node that sessions of this agent belong to."""
         return str(self.call("GET", "/agent/self").json()["Config"]["NodeName"])
 
     def token_of(self, rules: str) -> Made:
-        """Return a token with exactly these rules."""
         name = f"test-{len(self.call('GET', '/acl/policies').json())}"
         policy = self.call("PUT", "/acl/policy", {"Name": name, "Rules": rules})
         assert policy.status == 200, policy
@@ -92,7 +90,6 @@ class Guarded(Agent):
         assert self.call("DELETE", f"/acl/token/{made.accessor}").status == 200
 
     def sessions_rule(self) -> str:
-        """Return the rule that allows sessions on this agent."""
         return f'session "{self.node_name}" {{ policy = "write" }}\n'
 
 
@@ -111,12 +108,10 @@ def guarded_agent(folder: Path, asked: str) -> Iterator[Guarded]:
 
 
 def write(key: str) -> str:
-    """Return the rule that allows writes of this key."""
     return f'key "{key}" {{ policy = "write" }}\n'
 
 
 def below(prefix: str) -> str:
-    """Return the rule that allows writes of all keys below this prefix."""
     return f'key_prefix "{prefix}/" {{ policy = "write" }}\n'
 
 

@@ -47,7 +47,6 @@ class Machine:
 
     @property
     def pid(self) -> int:
-        """The id of the process that keeps the namespace alive."""
         return self._keeper.pid
 
     @property
@@ -99,7 +98,6 @@ class Machine:
         self._keeper.wait()
 
     def mac(self) -> str:
-        """Return the MAC address of the machine's interface on the cable."""
         return _mac(self.run("ip", "link", "show", "dev", "eth0"), "link/ether")
 
     def known_mac(self, address: str) -> str:
@@ -107,7 +105,6 @@ class Machine:
         return _mac(self.run("ip", "neighbour", "show", "to", address), "lladdr")
 
     def has(self, address: str) -> bool:
-        """Return whether the address is on one of the machine's interfaces."""
         return bool(self.run("ip", "-oneline", "address", "show", "to", address))
 
 
@@ -160,7 +157,6 @@ class Network:
         self._rule(self.machines[name], LOOPBACK_RULES, rules)
 
     def heal(self, name: str) -> None:
-        """Stop dropping packets of this machine."""
         self._rule(self._switch, RULES)
         self._rule(self.machines[name], LOOPBACK_RULES)
 

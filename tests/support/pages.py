@@ -114,7 +114,6 @@ def rows(page: Path, heading: str) -> list[list[str]]:
 
 
 def first_codes(page: Path, heading: str) -> list[str]:
-    """Return the code in the first column of that table."""
     return [re.sub(r"`(.*?)`.*", r"\1", row[0]) for row in rows(page, heading)]
 
 

@@ -1,11 +1,15 @@
 """A program beside a test, in the foreground: it dies with the test, and its output goes to a file."""
 
+import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from tests.support.patience import PATIENCE_S
+
+STOP_S = 30.0  # a client agent leaves in 5 s, a supervisor needs up to 10 s for on_lose and release
 
 
 class Program:
@@ -50,12 +54,27 @@ class Program:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def log(self) -> str:
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None and self.running, "it is running"
+        os.kill(self._process.pid, number)
+
+    def stop(self) -> int:
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait until it ends and return its exit code, negative for a signal; TimeoutError: it goes on."""
+        assert self._process is not None, "it was started"
+        try:
+            return self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"{self.log_path.stem} did not end within {STOP_S:g} s") from None
 
     def kill(self) -> None:
         """Kill the program as if its machine had died, and wait for its end."""

@@ -53,7 +53,6 @@ class Shell:
         script(self._programs / program, f"exec setpriv --pdeathsig KILL {line}")
 
     def run(self, command: str, within_s: float = PATIENCE_S) -> str:
-        """Run a command, and return its output on both streams."""
         return self.ended(command, within_s)[1]
 
     def ended(self, command: str, within_s: float = PATIENCE_S) -> tuple[int, str]:

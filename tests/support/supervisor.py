@@ -82,7 +82,6 @@ class Supervisor:
         self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
 
     def rewrite(self, config: Mapping[str, object]) -> None:
-        """Replace the content of its file."""
         unshared = json.loads(json.dumps(config))  # a value that occurs twice would become a YAML alias
         self.config_path.write_text(yaml.safe_dump(unshared, sort_keys=False))
 
@@ -117,12 +116,10 @@ class Supervisor:
 
     @property
     def running(self) -> bool:
-        """Whether the process has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The process id of the running supervisor."""
         assert self._process is not None, "the supervisor was not started"
         return self._process.pid
 
@@ -141,7 +138,6 @@ class Supervisor:
             ) from None
 
     def stop(self, within_s: float = PATIENCE_S) -> int:
-        """Send SIGTERM, and return the exit code."""
         self.signal(signal.SIGTERM)
         return self.wait(within_s)
 

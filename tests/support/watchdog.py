@@ -99,5 +99,4 @@ class FakeKernel(Kernel):
 
     @property
     def has_reset(self) -> bool:
-        """Whether the device has reset the machine."""
         return self.fires_at is not None and self.now >= self.fires_at

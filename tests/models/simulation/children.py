@@ -34,7 +34,6 @@ class Child:
 
     @property
     def acts(self) -> bool:
-        """Whether this node acts as holder as long as the child lives."""
         return isinstance(self.started, StartRun) or self.started.context.event == "acquire"
 
 

@@ -102,7 +102,6 @@ class Cluster:
         self._settle()
 
     def elect_leader(self) -> None:
-        """Give the cluster a leader again."""
         self.model.elect_leader(self._schedule.now)
         self._settle(several=True)
 

@@ -62,7 +62,6 @@ class Disk:
             self.write(write)
 
     def group_began(self, group: Group) -> None:
-        """Record a hook's process group."""
         with self._room():
             self._open_journal().group_began(ITEM, group)
 

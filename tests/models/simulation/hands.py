@@ -40,7 +40,6 @@ class Hands:
         self._cluster = cluster
 
     def session_destroyed(self, machine: Machine, dice: random.Random) -> bool:
-        """Destroy the session of a holder."""
         holder = self._holder(machine)
         if holder:
             self._do("PUT", f"session/destroy/{holder}", "destroys the holder's session")

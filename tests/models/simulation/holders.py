@@ -62,7 +62,6 @@ class OfKey(Witness):
         self._guarded: tuple[str, float] = ("", -NEVER)  # the last lock that a session's end took away
 
     def look(self, now: float, *, several: bool = False) -> None:
-        """Find the session that holds the key."""
         entry = self._store.kv.get(KEY)
         session = entry.session if entry is not None else ""
         former = self.holders[0] if self.holders else ""
@@ -140,7 +139,6 @@ class OfSlots(Witness):
 
     @property
     def slot_record(self) -> SlotRecord | None:
-        """The record as it is; None when there is none."""
         entry = self._store.kv.get(LOCK)
         return None if entry is None else rosters.decoded(entry.value)
 

@@ -28,7 +28,6 @@ class AtTheEnd(Judge):
         self._lose = lose
 
     def conclude(self) -> None:
-        """Check the end; raise Broken."""
         roles = {machine.name: self._role(machine) for machine in self._machines}
         holders = [machine for machine in self._machines if roles[machine.name] is Role.HOLDING]
         self._count(holders, ", ".join(f"{name} is {role}" for name, role in roles.items()))

@@ -109,7 +109,6 @@ class Machine:
 
     @property
     def place(self) -> Place:
-        """Where its processes say that they run."""
         return Place(f"machine {self.name}", self.name, f"boot {self._boots}")
 
     @property
@@ -226,7 +225,6 @@ class Machine:
         self.schedule.after(restart_s, self.start)
 
     def reboot(self, down_s: float) -> None:
-        """Turn the power off and on again."""
         self.crash("power lost", restart_s=down_s)
         for child in tuple(self.children.alive):
             self.children.kill(child)

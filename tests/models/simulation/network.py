@@ -67,7 +67,6 @@ class Exchange:
             self._network.cluster.abandon(self._waiting)
 
     def arrive(self, sent: Sent) -> None:
-        """Let the request arrive at the servers."""
         self._waiting = self._network.ask(sent, self.answered)
 
     def answered(self, answer: HttpAnswer | None) -> None:
@@ -140,7 +139,6 @@ class Network:
             self.cluster.abandon(waiting)
 
     def carry_back(self, exchange: Exchange, answer: HttpAnswer | None) -> None:
-        """Carry the response to the supervisor."""
         if exchange.over or self._is_lost("answers lost"):
             return
         outcome: Outcome = Unknown("connection reset")

@@ -103,7 +103,6 @@ class Scenario:
 
     @property
     def kind(self) -> str:
-        """The kind of item in which the nodes take part."""
         return self.settings[0].kind
 
 

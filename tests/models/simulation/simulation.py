@@ -81,7 +81,6 @@ class Simulation:
         next(machine for machine in self.machines if machine.name == target).reset("another node")
 
     def digest(self) -> str:
-        """Return a checksum of the whole table."""
         return hashlib.sha256("\n".join(self.trace.lines()).encode()).hexdigest()
 
 

@@ -144,11 +144,9 @@ class Supervisor:
     # --- the world on which a step acts ------------------------------------------------------------
 
     def now(self) -> float:
-        """Return the time of this machine's clock."""
         return self._machine.clock.local(self._machine.schedule.now)
 
     def request(self, request: Request) -> None:
-        """Begin an exchange over the simulated network."""
         self._carry(request, self._send)
 
     def _send(self, request: Request) -> None:
@@ -160,7 +158,6 @@ class Supervisor:
         self.deliver(Answered(request, outcome))
 
     def prepare(self, prepare: PrepareWrite) -> None:
-        """Encode a request ahead."""
         self._consul.prepare(prepare.request)
 
     def start_hook(self, start: StartHook) -> None:
@@ -204,7 +201,6 @@ class Supervisor:
             self.deliver(Tick())
 
     def observe(self, event: Event, actions: list[Action]) -> None:
-        """Add the step to the table, and let the judges look."""
         machine = self._machine
         machine.trace.turn(machine.schedule.now, machine.name, event, actions)
         if isinstance(event, RecordWritten):
@@ -271,5 +267,4 @@ class Supervisor:
 
 
 def group_of(child: Child) -> Group:
-    """Return the group as it is recorded."""
     return Group(child.number, 0, child.started.context.transition)

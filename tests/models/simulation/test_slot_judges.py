@@ -44,14 +44,12 @@ class Witnessed:
         return session
 
     def write(self, now: float, *holders: str, limit: int = 3, look: bool = True) -> int:
-        """Write the record, and return its index."""
         self.operate("set", Entry(LOCK, rosters.encoded(SlotRecord(limit, holders))), now)
         if look:
             self.slots.look(now)
         return self.slots.index
 
     def ends(self, session: str, now: float) -> None:
-        """End a session that has not left."""
         self.store.destroy_session(session, now)
         self.slots.look(now)
 

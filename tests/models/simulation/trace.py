@@ -44,7 +44,6 @@ class Trace:
             self.rows.append(Row(at, who, event, tuple(actions)))
 
     def note(self, at: float, who: str, what: str) -> None:
-        """Add a row about the world around the supervisors."""
         self.rows.append(Row(at, who, what))
 
     def lines(self, last: int = 0) -> Iterator[str]:
@@ -55,7 +54,6 @@ class Trace:
 
 
 def short(session: str) -> str:
-    """Return the beginning of an id."""
     return session[: words.ID_CHARS]
 
 

@@ -33,7 +33,6 @@ class BrokerNode:
         return processes_of(self._mark)
 
     def said(self, text: str) -> bool:
-        """Return whether the node's broker has ever written this text."""
         return any(text in line["text"] for line in self.supervisor.lines("hook-output"))
 
     def freeze(self) -> None:
@@ -42,12 +41,10 @@ class BrokerNode:
             process.suspend()
 
     def thaw(self) -> None:
-        """Continue the machine, for which no time has passed."""
         for process in self._all():
             process.resume()
 
     def die(self) -> None:
-        """Kill every process of the machine at once."""
         kill_all(self._all())
         self.supervisor.wait()
         until(lambda: not self.brokers(), "the broker is gone")
@@ -97,7 +94,6 @@ class Brokers:
 
     @property
     def addresses(self) -> list[Address]:
-        """The addresses of the brokers, as clients know them."""
         return [self.a.address, self.b.address]
 
     def _node(self, name: str) -> BrokerNode:
@@ -130,5 +126,4 @@ class Brokers:
         self.b.supervisor.wait_line("role", role="waiting")
 
     def wait_started(self, node: BrokerNode) -> None:
-        """Wait until the node's broker accepts clients."""
         until(lambda: node.said("Connector stomp started"), node.supervisor.log_tail(), STARTED_S)

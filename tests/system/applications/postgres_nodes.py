@@ -192,7 +192,6 @@ class PostgresNode:
         return []
 
     def is_primary(self) -> bool:
-        """Return whether this PostgreSQL is up and is no standby."""
         return self.ask("SELECT pg_is_in_recovery()") == ["f"]
 
     def sends_to(self, other: "PostgresNode") -> bool:
@@ -209,12 +208,10 @@ class PostgresNode:
         return []
 
     def freeze(self) -> None:
-        """Stop all processes of this PostgreSQL with SIGSTOP."""
         for process in self.processes():
             process.suspend()
 
     def die(self) -> None:
-        """Kill everything on the machine, as a power cut does."""
         if self.supervisor.running:
             self.supervisor.kill()
         self.freeze()
@@ -223,16 +220,13 @@ class PostgresNode:
         until(lambda: not self.processes(), f"the PostgreSQL of {self.name} is gone")
 
     def said(self, text: str) -> bool:
-        """Return whether one of the node's hooks has ever written this text."""
         return any(text in line.get("text", "") for line in self.supervisor.lines("hook-output"))
 
     def copies(self) -> int:
-        """Return how often the node has copied the whole database."""
         texts = [line.get("text", "") for line in self.supervisor.lines("hook-output")]
         return sum("pg_basebackup: copying" in text for text in texts)
 
     def account(self) -> str:
-        """Return the node's log, for the text of a failure."""
         log = self._home / "log"
         return f"{self.supervisor.log_tail()}\n{log.read_text()[-3000:] if log.exists() else ''}"
 
@@ -309,7 +303,6 @@ class Client(Worker):
             self.confirmed.append((self._number, node))
 
     def by(self, node: PostgresNode) -> int:
-        """Return how many numbers this node has confirmed."""
         return sum(name == node.name for _, name in list(self.confirmed))
 
 
@@ -353,11 +346,9 @@ class PostgresDatabase:
             raise AssertionError(f"{error}\n{self.account()}") from None
 
     def account(self) -> str:
-        """Return a description of all nodes, for the text of a failure."""
         return "\n".join(node.account() for node in self.nodes)
 
     def leader(self) -> PostgresNode | None:
-        """Return the node that has the key."""
         entry = self._agent.kv_get(KEY)
         if entry is None or not entry["Session"]:
             return None
@@ -378,7 +369,6 @@ class PostgresDatabase:
         return found
 
     def wait_confirmed(self, node: PostgresNode) -> None:
-        """Wait until this node has confirmed some more writes."""
         before = self.client.by(node)
         self.wait(lambda: self.client.by(node) > before + SOME, f"{node.name} confirms")
 
@@ -404,7 +394,6 @@ class PostgresDatabase:
             self.wait(lambda node=node: leader.sends_to(node), f"{node.name} streams")  # type: ignore[misc]
 
     def lost(self, node: PostgresNode) -> list[int]:
-        """Return the confirmed numbers that this node does not have."""
         confirmed = {number for number, _ in list(self.client.confirmed)}
         return sorted(confirmed - set(map(int, node.ask("SELECT number FROM numbers"))))
 
@@ -418,7 +407,6 @@ class PostgresDatabase:
 
 
 def make_home(folder: Path) -> Path:
-    """Make a folder that the user postgres can enter."""
     shutil.chown(folder, OWNER)
     folder.chmod(0o755)
     return folder

@@ -57,7 +57,6 @@ class Connection:
         assert self._hear("RECEIPT").headers["receipt-id"] == body
 
     def subscribe(self, queue: str) -> None:
-        """Subscribe to the queue, so that ``receive`` gets its messages."""
         self._say("SUBSCRIBE", {"id": "0", "destination": f"/queue/{queue}", "ack": "client-individual"})
 
     def receive(self) -> str:
@@ -118,12 +117,10 @@ class Sender(Client):
             self.confirmed.append((number, address, time.monotonic()))
 
     def by(self, address: Address) -> list[int]:
-        """Return the numbers that this broker has confirmed."""
         return [number for number, confirmed_by, _ in self.confirmed if confirmed_by == address]
 
     @property
     def longest_gap_s(self) -> float:
-        """The longest time in which nothing was confirmed."""
         times = [at for _, _, at in self.confirmed]
         return max(later - at for at, later in itertools.pairwise(times))
 

@@ -67,11 +67,9 @@ class CronNode:
 
     @property
     def mail(self) -> str:
-        """The output that cron would have mailed."""
         return (self._folder / "cron.log").read_text()
 
     def die(self) -> None:
-        """Kill everything on the machine at once."""
         self.supervisor.kill()
         self.end()
 
@@ -102,7 +100,6 @@ class Nightly:
 
     @contextmanager
     def cron(self) -> Iterator[None]:
-        """Tick on all running nodes until the end of the block."""
         over = threading.Event()
         jobs: list[tuple[str, subprocess.Popen[bytes]]] = []
 
@@ -146,7 +143,6 @@ class Nightly:
         return until(ended, f"{count} jobs not on {but!r}: {self.did()}")[-1]
 
     def most_nodes_at_once(self) -> int:
-        """Return the largest number of nodes on which jobs ran at once."""
         running: list[str] = []
         most = 0
         for what, node in self.did():

@@ -95,7 +95,6 @@ def store() -> Iterator[Store]:
 
 
 def put(store: Store, token: int, text: str) -> int:
-    """Put this text into the store's object, and return the exit code."""
     return written("fenced-put", f"{store.url}state", token=token, text=text).returncode
 
 

@@ -151,7 +151,6 @@ class Cluster:
         return (self._folder / name).read_text().strip()
 
     def break_down(self, name: str) -> None:
-        """End the process of the NameNode."""
         with self._record.open("a") as file:
             file.write(f"state {name} down\n")
         (self._folder / name).write_text("down\n")

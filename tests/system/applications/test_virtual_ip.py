@@ -38,8 +38,6 @@ class Event(NamedTuple):
 
 
 class Housed(Supervisor):
-    """A supervisor on a machine."""
-
     def __init__(self, machine: Machine, folder: Path, config: Mapping[str, object]) -> None:
         super().__init__(folder, config)
         self._machine = machine
@@ -49,8 +47,6 @@ class Housed(Supervisor):
 
 
 class AddressNode:
-    """A machine with the service, and its supervisor."""
-
     def __init__(self, machine: Machine, supervisor: Housed, watch: Path) -> None:
         self.machine = machine
         self.supervisor = supervisor
@@ -62,7 +58,6 @@ class AddressNode:
         return [Event(at, self.machine.name, not deleted) for at, deleted in found]
 
     def leads(self) -> None:
-        """Wait until the node's on_acquire has ended."""
         self.supervisor.wait_line("role", role="holding")
 
 
@@ -100,11 +95,9 @@ class VirtualAddress:
         assert self.client.known_mac(VIRTUAL) == node.machine.mac()
 
     def answers(self) -> list[str]:
-        """Return the node of each answer that the client got."""
         return [line.split()[1] for line in self._log("asking").splitlines() if line.count(" ") == 1]
 
     def gap_s(self) -> float:
-        """Return the client's longest time without an answer."""
         times = [float(line.split()[0]) for line in self._log("asking").splitlines()]
         return max(later - at for at, later in zip(times, times[1:], strict=False))
 
@@ -113,7 +106,6 @@ class VirtualAddress:
         self._network.part(node.machine, self.consul, parted=parted)
 
     def die(self, node: AddressNode) -> None:
-        """Switch off the power of the node's machine."""
         self._network.unplug(node.machine)
         node.machine.power_off()
         node.supervisor.wait()

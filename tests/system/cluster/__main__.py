@@ -6,17 +6,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.system.cluster.campaign import run_campaign
+from tests.system.cluster.campaign import Campaign
 from tests.system.cluster.cluster import Cluster
+from tests.system.cluster.faults import LEADER_KINDS, plan
 from tests.system.cluster.program import BROKEN, DONE, exit_code_of, say, show_logs, working_folder
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one campaign and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.system.cluster", description=__doc__, allow_abbrev=False
     )
-    add_options(parser, faults=12)
+    chosen = random.SystemRandom().randrange(10_000)
+    parser.add_argument("--faults", type=int, default=12, metavar="N", help="how many (default 12)")
+    parser.add_argument(
+        "--seed", type=int, default=chosen, metavar="N", help="the same faults in the same order"
+    )
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a new folder for all logs, which stays")
     parser.add_argument(
         "--servers", action="store_true", help="only faults of the leading server, beside a quick file"
     )
@@ -27,21 +32,12 @@ def main(arguments: Sequence[str]) -> int:
     return exit_code_of(lambda: _broken(options))
 
 
-def add_options(parser: argparse.ArgumentParser, faults: int) -> None:
-    chosen = random.SystemRandom().randrange(10_000)
-    parser.add_argument(
-        "--faults", type=int, default=faults, metavar="N", help=f"how many (default {faults})"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=chosen, metavar="N", help="the same faults in the same order"
-    )
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a new folder for all logs, which stays")
-
-
 def _broken(options: argparse.Namespace) -> int:
     with working_folder(options.keep) as folder:
         with Cluster(folder) as cluster:
-            verdict = run_campaign(cluster, options.seed, options.faults, say, options.servers, options.fence)
+            say(f"{options.faults} faults of seed {options.seed}")
+            faults = plan(options.seed, options.faults, LEADER_KINDS if options.servers else ())
+            verdict = Campaign(cluster, options.servers, options.fence).run(faults)
         if verdict.complaints:
             show_logs(folder)
     say(verdict.summary)

@@ -5,14 +5,16 @@ fault at a time is judged, within the limits that the documentation of the lease
 """
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.support import tenures
 from tests.support.supervisor import FAULTS as FAULT_MARKS
 from tests.support.tenures import Record, Tenure
 from tests.system.cluster import election, judge
-from tests.system.cluster.cluster import CLIENTS, Cluster, boottime
-from tests.system.cluster.faults import KINDS, LEADER_KINDS, SERVER_KINDS, Fault, FaultTargets, plan
+from tests.system.cluster.cluster import CLIENTS, Cluster
+from tests.system.cluster.faults import KINDS, LEADER_KINDS, SERVER_KINDS, Fault, FaultTargets
+from tests.system.cluster.program import say
 from tests.system.cluster.report import HEADINGS, Row, Verdict, shown
 from tests.system.cluster.supervised import Supervised
 
@@ -22,26 +24,15 @@ STALE_S = 310.0
 REST_S = 2.0  # between two faults: every supervisor renews and reads, and a loss that has begun ends
 
 
-def run_campaign(
-    cluster: Cluster, seed: int, count: int, say: Callable[[str], None], servers: bool, fence: bool
-) -> Verdict:
-    """Run ``count`` faults of this seed; ``say`` gets each line of the table as soon as it is known.
+class Campaign:
+    """One run of faults, of which each line of the table is printed as soon as it is known.
 
-    servers: only faults of the leading server, while the supervisors have a quick file.
+    quick: the supervisors have a quick file.
     fence: the supervisors have a fence, which kills the one of the former holder.
     """
-    say(f"{count} faults of seed {seed}")
-    return Campaign(cluster, say, servers, fence).run(plan(seed, count, LEADER_KINDS if servers else ()))
 
-
-class Campaign:
-    """One run of faults; ``say`` gets each line of the table as soon as it is known."""
-
-    def __init__(
-        self, cluster: Cluster, say: Callable[[str], None], quick: bool = False, fence: bool = False
-    ) -> None:
+    def __init__(self, cluster: Cluster, quick: bool, fence: bool) -> None:
         self.cluster = cluster
-        self._say = say
         self._quick, self._fence = quick, fence
         self._thawed_at: dict[str, float] = {}  # by server
         self._records_path = cluster.folder / "records"
@@ -58,11 +49,11 @@ class Campaign:
         for supervisor in self._supervisors.values():
             self.cluster.supervise(supervisor)
         self._settle()
-        self._say(shown(HEADINGS))
+        say(shown(HEADINGS))
         rows: list[Row] = []
         for number, fault in enumerate(faults, 1):
             rows.append(self._one(number, fault))
-            self._say(shown(rows[-1].cells))
+            say(shown(rows[-1].cells))
             if not rows[-1].survived:
                 return Verdict(tuple(rows), tuple(self._complaints()), boottime() - began_at)
         stopped = tuple(self._stop())
@@ -79,7 +70,7 @@ class Campaign:
             (KINDS | LEADER_KINDS)[fault.kind](scene, on, fault)
             self._settle()
         except TimeoutError as error:
-            self._say(f"     {error}")
+            say(f"     {error}")
             survived = False
         over_at = boottime()
         if scene.frozen:

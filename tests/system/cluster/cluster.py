@@ -92,17 +92,6 @@ class Cluster:
         self.programs.append(program)
         program.start()
 
-    def abandon(self, program: Supervised) -> None:
-        """Kill the program and stop keeping it alive."""
-        if program in self.programs:
-            self.programs.remove(program)
-            if program.running:
-                program.kill()
-
-    def now(self) -> float:
-        """Return the seconds of CLOCK_BOOTTIME, as in the lines of the hooks."""
-        return boottime()
-
     def pass_time(self, length_s: float) -> None:
         """Wait, and meanwhile restart supervised programs that have ended."""
         over_at = time.monotonic() + length_s
@@ -119,8 +108,3 @@ class Cluster:
                 raise TimeoutError(f"not within {PATIENCE_S:g} s: {what}")
             self.pass_time(LOOK_EVERY_S)
         return value
-
-
-def boottime() -> float:
-    """Return the seconds of the clock of all lines and stamps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)

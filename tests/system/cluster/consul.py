@@ -6,20 +6,22 @@ use its TCP port on the loopback of their node.
 
 import http.client
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.support.consul import BINARY
+from tests.support.program import Program
 from tests.support.unix_connection import UnixConnection
 from tests.system.cluster.network import Network
-from tests.system.cluster.process import Process
 
 HTTP_PORT = 8500
+RAFT = "/operator/raft/configuration"
 CALL_S = 2.0  # callers repeat a request that gets no answer
 
 
-class ConsulNode(Process):
+class ConsulNode(Program):
     """A server or a client.
 
     voters: the addresses of all servers, for a client as well as for a server.
@@ -56,8 +58,11 @@ class ConsulNode(Process):
             **({"bootstrap_expect": len(voters)} if server else {}),
         }
         (folder / "consul.json").write_text(json.dumps(config))
-        argv = [str(BINARY), "agent", "-config-file", str(folder / "consul.json")]
-        super().__init__(network.inside(name, argv), folder / f"{name}.log", {"HOME": str(folder)})
+        argv = network.machines[name].inside(
+            str(BINARY), "agent", "-config-file", str(folder / "consul.json")
+        )
+        environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+        super().__init__(argv, folder / f"{name}.log", environ)
 
     def start(self) -> None:
         """Start the agent, also once more; remove the socket that a killed one has left."""
@@ -82,39 +87,30 @@ class ConsulNode(Process):
     @property
     def answers(self) -> bool:
         """Whether it answers a consistent read, so that there is a leader that it can reach."""
-        try:
-            self.ask("/kv/anything?consistent")
-        except OSError:
-            return False
-        return True
+        return self.told("/kv/anything?consistent", False) is not False
 
-    def session_on(self, key: str) -> str | None:
-        """Return the session on a key, blank when there is none; None when Consul does not answer."""
+    def told(self, path: str, otherwise: Any) -> Any:
+        """Return the answer, or ``otherwise`` when Consul does not answer."""
         try:
-            entries = self.ask(f"/kv/{key}?consistent")
+            return self.ask(path)
         except OSError:
-            return None
+            return otherwise
+
+    def session_on(self, key: str) -> str:
+        """Return the session on a key; blank when there is none, or when Consul does not answer."""
+        entries = self.told(f"/kv/{key}?consistent", None)
         return str(entries[0].get("Session", "")) if entries else ""
 
     def session_names(self) -> list[str]:
         """Return the names of all sessions; empty when Consul does not answer."""
-        try:
-            return [str(session["Name"]) for session in self.ask("/session/list?consistent")]
-        except OSError:
-            return []
+        return [str(session["Name"]) for session in self.told("/session/list?consistent", [])]
 
     @property
     def voters(self) -> int:
         """How many servers have a vote; 0 when Consul does not answer."""
-        try:
-            return sum(server["Voter"] for server in self.ask("/operator/raft/configuration")["Servers"])
-        except OSError:
-            return 0
+        return sum(each["Voter"] for each in self.told(RAFT, {"Servers": []})["Servers"])
 
     @property
     def leader_address(self) -> str:
         """The address of the leading server as this agent knows it; blank when there is none."""
-        try:
-            return str(self.ask("/status/leader")).partition(":")[0]
-        except OSError:
-            return ""
+        return str(self.told("/status/leader", "")).partition(":")[0]

@@ -4,6 +4,7 @@ Its times are short, so that a fault takes seconds. `check` computes the figures
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -75,8 +76,9 @@ def supervisor(cluster: Cluster, node: str, elections: Mapping[str, object], par
     address = f"http://127.0.0.1:{HTTP_PORT}"
     config = {"consul": {"address": address}, "log": {"level": "debug", "format": "json"}}
     file.write_text(json.dumps({**config, "elections": elections}))  # JSON is YAML
-    environ = {"STATE_DIRECTORY": str(folder / "state"), "RUNTIME_DIRECTORY": str(folder)}
-    argv = cluster.network.inside(node, [COMMAND, "run", str(file)])
+    places = {"STATE_DIRECTORY": str(folder / "state"), "RUNTIME_DIRECTORY": str(folder)}
+    environ = {"PATH": os.environ["PATH"], **places}
+    argv = cluster.network.machines[node].inside(COMMAND, "run", str(file))
     return Supervised(argv, folder / "supervisor.log", environ)
 
 

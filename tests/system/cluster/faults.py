@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.support.tenures import KILLED
 from tests.system.cluster.cluster import CLIENTS, Cluster
 from tests.system.cluster.consul import HTTP_PORT, ConsulNode
@@ -40,7 +41,6 @@ class Fault:
 
     @property
     def length_s(self) -> float:
-        """The length of a fault that lasts as long as the plan decides."""
         return LONG_S if self.long else BRIEF_S
 
 
@@ -133,15 +133,15 @@ def server_restart(scene: FaultTargets, node: str, fault: Fault) -> None:
 
 def _end_the_leader(scene: FaultTargets, fault: Fault, end: Callable[[ConsulNode], object]) -> None:
     leading = scene.cluster.leading_server()
-    began_at = scene.cluster.now()
+    began_at = boottime()
     end(leading)
     if not fault.long:
         scene.cluster.pass_time(AGENT_DOWN_S)
-        restarted_at = scene.cluster.now()
+        restarted_at = boottime()
         leading.start()
     _await_leader(scene, began_at)
     if fault.long:
-        restarted_at = scene.cluster.now()
+        restarted_at = boottime()
         leading.start()
     _note_if_it_leads(scene, leading.name, restarted_at)
 
@@ -150,7 +150,7 @@ def _await_leader(scene: FaultTargets, began_at: float, frozen: ConsulNode | Non
     """Wait until a server knows itself to be the leader; no server that only follows is asked for more."""
     others = [server for server in scene.cluster.servers.values() if server is not frozen]
     scene.cluster.until(lambda: any(each.leader_address == each.address for each in others), "a server leads")
-    scene.elections_s = scene.cluster.now() - began_at
+    scene.elections_s = boottime() - began_at
 
 
 def server_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
@@ -159,7 +159,7 @@ def server_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
     node: the holder. If its agent asks the frozen server, it stays silent until gossip notices the freeze.
     """
     frozen = scene.cluster.leading_server()
-    began_at = scene.cluster.now()
+    began_at = boottime()
     frozen.signal(signal.SIGSTOP)
     _await_leader(scene, began_at, frozen)
     scene.frozen = frozen.name
@@ -172,13 +172,13 @@ def servers_restart(scene: FaultTargets, node: str, fault: Fault) -> None:
     """End each server with SIGTERM and start it again, one lock-delay apart."""
     for name, server in scene.cluster.servers.items():
         led = scene.cluster.leading_server().name == name
-        began_at = scene.cluster.now()
+        began_at = boottime()
         server.stop()
-        restarted_at = scene.cluster.now()
+        restarted_at = boottime()
         server.start()
         scene.cluster.until(lambda: scene.cluster.server.answers, "a server answers")
         if led:
-            scene.elections_s = max(scene.elections_s, scene.cluster.now() - began_at)
+            scene.elections_s = max(scene.elections_s, boottime() - began_at)
         _note_if_it_leads(scene, name, restarted_at)
 
 

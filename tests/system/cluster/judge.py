@@ -30,18 +30,6 @@ class Overlap:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A time in which no node held, in seconds of CLOCK_BOOTTIME."""
-
-    begin: float
-    end: float
-
-    @property
-    def length_s(self) -> float:
-        return self.end - self.begin
-
-
 def overlaps(found: Sequence[Tenure], records: Sequence[Record], lock_delay_s: float) -> list[Overlap]:
     """Return the overlap of every two tenures that existed at once, by the begin of the first."""
     restarts = [record.at for record in records if record.stage == LEADER_RESTARTED]
@@ -56,19 +44,19 @@ def overlaps(found: Sequence[Tenure], records: Sequence[Record], lock_delay_s: f
     return both
 
 
-def gaps(found: Sequence[Tenure]) -> Iterator[Gap]:
-    """Yield the times without a holder between the first begin and the last end."""
+def gaps(found: Sequence[Tenure]) -> Iterator[tuple[float, float]]:
+    """Yield begin and end of each time without a holder between the first begin and the last end."""
     ordered = sorted(found, key=lambda tenure: tenure.begin)
     held_until = ordered[0].end.at if ordered else inf
     for tenure in ordered[1:]:
         if held_until < tenure.begin.at:
-            yield Gap(held_until, tenure.begin.at)
+            yield held_until, tenure.begin.at
         held_until = max(held_until, tenure.end.at)
 
 
 def longest_gap_s(found: Sequence[Tenure], since: float, until: float) -> float:
     """Return the longest time without a holder that ended within this window; 0 when there is none."""
-    return max((gap.length_s for gap in gaps(found) if since <= gap.end <= until), default=0.0)
+    return max((end - begin for begin, end in gaps(found) if since <= end <= until), default=0.0)
 
 
 def holder(found: Sequence[Tenure]) -> Tenure | None:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Self
 
 from tests.support import network
@@ -35,7 +35,3 @@ class Network(network.Network):
         address = f"10.77.0.{len(self.machines) + 1}"
         self.plug(name, address)
         return address
-
-    def inside(self, name: str, argv: Sequence[str]) -> list[str]:
-        """Return the command line that runs this one on that node."""
-        return self.machines[name].inside(*argv)

@@ -48,7 +48,6 @@ def working_folder(keep: Path | None) -> Iterator[Path]:
 
 
 def say(text: str) -> None:
-    """Print a line at once."""
     print(text, flush=True)
 
 

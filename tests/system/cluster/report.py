@@ -44,7 +44,6 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The cells as text, in the order of HEADINGS."""
         found = {"OVERLAP": self.overlap_s, "NOT SURVIVED": not self.survived, "NEEDLESS": self.needless}
         verdict = next((name for name, is_so in found.items() if is_so), "late" if self.late else "ok")
         return (

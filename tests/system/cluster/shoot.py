@@ -4,12 +4,12 @@ python -m tests.system.cluster.shoot FOLDER NODE
 """
 
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.support.tenures import KILLED, SHOT, told_line
 
 
@@ -29,7 +29,7 @@ def main(folder: Path, node: str) -> None:
     psutil.wait_procs(found, timeout=5.0)
     with (folder / "records").open("a") as file:
         for what in (KILLED, SHOT):
-            file.write(told_line(what, node, time.clock_gettime(time.CLOCK_BOOTTIME)))
+            file.write(told_line(what, node, boottime()))
 
 
 if __name__ == "__main__":

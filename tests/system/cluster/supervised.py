@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.system.cluster.process import Process
+from tests.support.program import Program
 
 RESTART_S = 1.0  # RestartSec of our unit
 
 
-class Supervised(Process):
+class Supervised(Program):
     """A process that is restarted; ``unexpected`` has the exit codes of ends that the test did not cause."""
 
     def __init__(self, argv: Sequence[str], log_path: Path, environ: Mapping[str, str]) -> None:
@@ -43,8 +43,7 @@ class Supervised(Process):
             return
         if self._ended_at is None:
             self._ended_at = time.monotonic()
-            code = self.exit_code
-            if not self._killed and code is not None:
-                self.unexpected.append(code)
+            if not self._killed:
+                self.unexpected.append(self.wait())
         elif time.monotonic() - self._ended_at >= RESTART_S:
             self.start()

@@ -17,7 +17,6 @@ def overlaps(text: str) -> list[Overlap]:
 def test_a_hand_over_in_order_has_a_gap_and_no_overlap() -> None:
     seen = found(HANDED_OVER)
     assert not overlaps(HANDED_OVER)
-    assert [gap.length_s for gap in judge.gaps(seen)] == [pytest.approx(5.9)]
     assert judge.longest_gap_s(seen, 0.0, 30.0) == pytest.approx(5.9)
     assert judge.longest_gap_s(seen, 27.0, 30.0) == 0.0
     holder = judge.holder(seen)
@@ -35,4 +34,4 @@ def test_only_the_first_lock_delays_after_a_restart_of_the_leading_server_are_be
 def test_a_tenure_that_ends_beside_another_holder_leaves_no_gap() -> None:
     text = "10.00 a acquire-begin A 7\n11.00 b acquire-begin B 8\n12.00 b lose-end B 8\n"
     text += "30.00 a lose-end A 7\n31.50 c acquire-begin C 9\n"
-    assert [(gap.begin, gap.end) for gap in judge.gaps(found(text))] == [(30.0, 31.5)]
+    assert list(judge.gaps(found(text))) == [(30.0, 31.5)]

@@ -49,13 +49,11 @@ class Repository:
         return run("git", *arguments, cwd=self.folder, environ=self._environ)
 
     def hook(self, settings: Mapping[str, object]) -> None:
-        """Write the user's .pre-commit-config.yaml with our hook and these settings."""
         path, commit = self._product
         repo = {"repo": str(path), "rev": commit, "hooks": [{"id": ID, **settings}]}
         self.write(".pre-commit-config.yaml", yaml.safe_dump({"repos": [repo]}))
 
     def write(self, name: str, text: str) -> None:
-        """Write a file and add it to the next commit."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

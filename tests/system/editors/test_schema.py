@@ -103,7 +103,6 @@ def offered_after(
 
 
 def description(entry: dict[str, Any]) -> str:
-    """Return the description of a property, or of the definition to which it refers."""
     return str(entry.get("description") or description(DEFS[entry["$ref"].rpartition("/")[2]]))
 
 

@@ -5,12 +5,12 @@ import re
 import socket
 import subprocess
 import threading
-import time
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.support.supervisor import until
 from tests.system.emulated.image import KERNEL
 
@@ -64,7 +64,6 @@ class Machine:
 
     @property
     def is_off(self) -> bool:
-        """Whether the machine has ended, by whatever."""
         return self._qemu.poll() is not None
 
     @property
@@ -73,7 +72,6 @@ class Machine:
         return next((line.at for line in self.monitor if '"guest-reset"' in line.text), None)
 
     def type(self, line: str) -> None:
-        """Type a line of shell on the console."""
         assert self._qemu.stdin is not None, "opened as a pipe"
         self._qemu.stdin.write(f"{line}\n".encode())
         self._qemu.stdin.flush()
@@ -117,8 +115,3 @@ class Machine:
     def _read_monitor(self) -> None:
         for line in self._monitor.makefile():
             self.monitor.append(Line(boottime(), line))
-
-
-def boottime() -> float:
-    """Return the seconds of the clock of all lines."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)

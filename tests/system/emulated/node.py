@@ -48,7 +48,6 @@ class Node:
         self.machine.see(pattern, self.begin + after)
 
     def stop(self) -> None:
-        """Stop the supervisor in order, and wait until it has ended."""
         self.machine.type("kill $(cat /run/supervisor.pid)")
         self.see("the supervisor has stopped")
 

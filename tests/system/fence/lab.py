@@ -10,10 +10,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.support.consul import Agent
 from tests.support.supervisor import until
 from tests.system.emulated import node
-from tests.system.emulated.machine import SEEN_S, Machine, boottime
+from tests.system.emulated.machine import SEEN_S, Machine
 from tests.system.fence.device import Device, Manner
 
 
@@ -25,12 +26,10 @@ class Node(node.Node):
         self.agent = agent
 
     def off(self) -> None:
-        """Switch the machine off by its monitor."""
         self.machine.power_off()
         self.agent.kill()
 
     def kill(self) -> None:
-        """End the machine without a word."""
         self.machine.close()
         self.agent.kill()
 
@@ -45,7 +44,6 @@ class Node(node.Node):
         self.agent.freeze()
 
     def resume(self) -> None:
-        """Let the machine go on, unless it was switched off meanwhile."""
         if not self.machine.is_off:
             self.agent.thaw()
             self.machine.order("cont")

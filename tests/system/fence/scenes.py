@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.support.patience import patient
-from tests.system.emulated.machine import boottime
 from tests.system.emulated.node import DATA, STATE, STOP, Machines
 from tests.system.fence.device import SLOW_S, Manner
 from tests.system.fence.judge import End, Verdict, judge, missed
@@ -69,12 +69,10 @@ class Scene:
 
 
 def killed(duel: Duel) -> None:
-    """End the machine."""
     duel.strike(duel.old.kill)
 
 
 def cut_off(duel: Duel) -> None:
-    """Cut the machine off by the network."""
     duel.strike(duel.old.cut)
 
 

@@ -69,7 +69,6 @@ def test_the_device_fails_as_told(manner: Manner, answer: bytes, off: list[str])
 
 
 def asked(port: int, target: str) -> bytes:
-    """Ask the device at this port to switch a machine off, and return its answer."""
     with socket.create_connection(("127.0.0.1", port), 10.0) as connection:
         connection.sendall(f"{target}\n".encode())
         return connection.makefile("rb").read()

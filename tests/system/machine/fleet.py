@@ -122,7 +122,6 @@ class Fleet(Pair):
     # --- what an operator sees --------------------------------------------------------------------
 
     def roles(self) -> dict[str, str]:
-        """Return the role of each node in the first election; blank where no daemon answers."""
         return {name: self._role(machine) for name, machine in self.machines.items()}
 
     def _role(self, machine: Machine) -> str:
@@ -141,12 +140,10 @@ class Fleet(Pair):
         return fields["Session"], fields["LockIndex"]
 
     def pid(self, node: str) -> int:
-        """Return the process id of the node's supervisor."""
         return int(self.machines[node].did(f"systemctl show -P MainPID {UNIT}"))
 
 
 def hook(words: str) -> dict[str, str]:
-    """Return a hook that puts these words on record."""
     return {"shell": f"echo {words} >>{EVENTS}"}
 
 

@@ -81,7 +81,6 @@ class Group:
         return {line.split()[0] for line in said.splitlines() if " alive " in line}
 
     def log(self, name: str) -> str:
-        """Return what that machine's supervisor wrote."""
         return self.machines[name].sh(f"journalctl -o cat --no-pager -u {UNIT}").stdout
 
     def _connect(self, name: str) -> None:

@@ -225,7 +225,6 @@ class Machine:
 
     @property
     def is_up(self) -> bool:
-        """Whether the machine has not ended."""
         return self._leader() is not None
 
     def kill(self) -> None:
@@ -239,7 +238,6 @@ class Machine:
             self._nspawn.wait(END_S)
 
     def boot(self) -> None:
-        """Boot it again after ``kill``."""
         self._leave_cgroups()
         self._boot()
 

@@ -95,7 +95,6 @@ class Node:
     # --- the supervisor --------------------------------------------------------------------------
 
     def configure(self, *, consul: Mapping[str, Any] | None = None, **elections: Mapping[str, Any]) -> None:
-        """Write the configuration file of this node."""
         content = {"consul": dict(consul or {}), "elections": elections}
         unshared = json.loads(json.dumps(content))  # a value that occurs twice would become a YAML alias
         self.machine.write(CONFIG, yaml.safe_dump(unshared, sort_keys=False))
@@ -117,7 +116,6 @@ class Node:
                 former.rename(file)
 
     def drop_in(self, text: str) -> None:
-        """Change the unit as an operator does."""
         self.machine.write(f"{DROP_INS}/test.conf", text)
         self.machine.did("systemctl daemon-reload")
 
@@ -151,7 +149,6 @@ class Node:
         return until(fresh, f"another process than {old} is up", log=self.log_text)
 
     def kill(self, number: signal.Signals) -> None:
-        """Send a signal to the supervisor's own process."""
         self.machine.did(f"kill -{number.value} {self.pid}")
 
     def show(self, *names: str) -> list[str]:
@@ -167,12 +164,10 @@ class Node:
 
     @property
     def status(self) -> str:
-        """The status line that the supervisor gives to systemd."""
         return self.show("StatusText")[0]
 
     @property
     def restarts(self) -> int:
-        """How often systemd has restarted the unit by itself."""
         return int(self.show("NRestarts")[0])
 
     def events(self) -> list[str]:
@@ -180,7 +175,6 @@ class Node:
         return self.machine.read(EVENTS).splitlines()
 
     def wait_event(self, event: str) -> None:
-        """Wait until a hook has recorded this line."""
         until(lambda: event in self.events(), event, log=lambda: f"{self.events()}\n{self.log_text()}")
 
     def log(self, event: str, **fields: object) -> list[dict[str, Any]]:
@@ -206,7 +200,6 @@ class Node:
         return self.machine.run("consul", *arguments, environ=environ).stdout
 
     def wait_consul(self) -> None:
-        """Wait until Consul accepts writes."""
         until(lambda: "Success" in self.consul("kv", "put", "test/ready"), "Consul takes writes")
 
     def holder(self, token: str = "") -> str:

@@ -25,7 +25,6 @@ SECRET = "6f1d0a3e-token"
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Yield the fleet on which the tests of this module follow one another."""
     assert os.geteuid() == 0, "cannot boot a machine: this needs root"
     with Fleet(tmp_path_factory.mktemp("fleet")) as made:
         made.make_requirements()
@@ -57,7 +56,6 @@ def pids(fleet: Fleet) -> dict[str, int]:
 
 
 def roles(fleet: Fleet) -> tuple[str, str]:
-    """Return the node that holds, and the one that waits."""
     holder = fleet.holder()
     (waiter,) = set(fleet.machines) - {holder}
     return holder, waiter

@@ -118,7 +118,6 @@ def wait_leader(pair: Pair, election: str, node: str) -> None:
 
 
 def wait_role(pair: Pair, election: str, node: str, role: str) -> None:
-    """Wait until that node's own daemon reports this role."""
     machine = pair.machines[node]
     wait(pair, lambda: role in machine.sh(f"consul-supervisor status {election}").stdout, f"{node} is {role}")
 
@@ -166,7 +165,6 @@ def test_redis_fails_over_when_set_up_by_its_readme(pair: Pair) -> None:
 
 
 def redis(machine: Machine, words: str) -> str:
-    """Return the reply of Redis to a command on the node itself."""
     return machine.run("redis-cli", *words.split(), environ={"REDISCLI_AUTH": PASSWORD}).stdout.strip()
 
 

@@ -8,7 +8,6 @@ from tests.support.supervisor import until
 from tests.system.machine.node import CONFIG, ROOT, UNIT, Node, record
 
 USEC = 1_000_000
-COMMAND = "/opt/consul-supervisor/bin/consul-supervisor"
 NIGHTLY = "/etc/consul-supervisor/nightly.yaml"
 
 

@@ -75,7 +75,6 @@ class Trio(Group):
     # --- as an operator types them --------------------------------------------------------------------
 
     def run(self, node: str, words: str) -> Ran:
-        """Run a command of the product on this machine; its exit code is not judged."""
         return self.machines[node].sh(f"{COMMAND} {words}")
 
     def did(self, node: str, words: str) -> str:
@@ -113,7 +112,6 @@ class Trio(Group):
         machine.write(EVENTS, f"{machine.read(EVENTS)}{time.time()} lose power\n")
 
     def role(self, node: str) -> str:
-        """Return the role that ``status`` shows on this machine."""
         return str(self._item(node)["role"])
 
     def _item(self, node: str) -> dict[str, Any]:
@@ -141,7 +139,6 @@ class Trio(Group):
         until(lambda: self.machines["one"].run(*HEALTHY).returncode == 0, "all servers follow", ROLES_S)
 
     def wait_members(self, seen_from: str, shown: dict[str, str]) -> None:
-        """Return when ``members`` shows these parts there."""
         until(lambda: self.members(seen_from) == shown, f"{seen_from} shows {shown}", ROLES_S)
 
     @contextmanager
@@ -161,7 +158,6 @@ class Trio(Group):
     # --- what the hooks recorded ----------------------------------------------------------------------
 
     def stamps(self) -> list[Stamp]:
-        """Return the lines of all machines, oldest first."""
         return sorted(each for node, machine in self.machines.items() for each in _stamps(machine, node))
 
 

@@ -26,7 +26,6 @@ class Built:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Build the files from the tree as it is now."""
     folder = tmp_path_factory.mktemp("built")
     tree = copy_tree(folder / "tree")
     return Built(tree, build(tree, folder / "wheel", "wheel"), build(tree, folder / "sdist", "sdist"))

@@ -30,23 +30,19 @@ class BalancedScene(Scene):
 
     @property
     def places(self) -> Sequence[Backend]:
-        """The ports of both nodes."""
         return tuple(self.nodes_of.values())
 
     def config(
         self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
     ) -> dict[str, object]:
-        """Return the content of a node's file."""
         listen = f"{HOST}:{self.nodes_of[self._starting].http_port}"
         return {**super().config(items, consul), "http": {"listen": listen}}
 
     def election(self, node: str, **changes: object) -> dict[str, object]:
-        """Return the election, for the next file that is written."""
         self._starting = node
         return super().election(node, **changes)
 
     def application(self, node: str) -> dict[str, object]:
-        """Return the application as a run child, which acts only while its node leads."""
         port = str(self.nodes_of[node].application_port)
         exec_ = [sys.executable, "-m", "tests.system.programs.application", node, port]
         return {"exec": exec_, "cwd": str(ROOT), "stop_timeout": "300ms"}
@@ -73,7 +69,6 @@ class Clients(Worker):
         super().__init__()
 
     def all(self) -> list[Reached]:
-        """Return every request that has ended, oldest first."""
         return list(self._reached)
 
     def answered(self, node: str) -> list[float]:

@@ -68,7 +68,6 @@ class HAProxy(Program):
         return {row["svname"] for row in servers if row["status"].startswith("UP")} or {"nobody"}
 
     def wait_up(self, *names: str) -> None:
-        """Wait until it sends clients to exactly these nodes."""
         until(
             lambda: self.up() == set(names or ("nobody",)),
             f"HAProxy sends to {names or 'nobody'}, not {self.up()}",

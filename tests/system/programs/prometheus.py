@@ -55,7 +55,6 @@ class ScrapedSupervisor(Supervisor):
 
     @property
     def target(self) -> str:
-        """The address at which Prometheus finds it."""
         return f"{HOST}:{Reader(self).port}"
 
 

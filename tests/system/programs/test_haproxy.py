@@ -22,7 +22,6 @@ DRAIN_S = 4.0  # far more than the 0.9 s after which HAProxy leaves a node, beca
 def scene(
     shared_agent: Agent, tmp_path: Path, unique: str, request: pytest.FixtureRequest
 ) -> Iterator[BalancedScene]:
-    """Yield two nodes for a balancer."""
     with staged(BalancedScene(shared_agent, tmp_path / "nodes", unique), request) as made:
         yield made
 

@@ -173,7 +173,6 @@ class Pair:
         assert not self.agent.sessions(), "sessions are left"
 
     def close(self) -> None:
-        """End both, whatever happened."""
         for supervisor in (self.living, self.other):
             children = psutil.Process(supervisor.pid).children(recursive=True) if supervisor.running else []
             supervisor.close()

@@ -6,11 +6,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
 from tests.support.supervisor import until
 from tests.system.emulated import node
-from tests.system.emulated.machine import Machine, boottime
+from tests.system.emulated.machine import Machine
 
 I6300ESB, SOFTDOG = "/dev/watchdog0", "/dev/watchdog1"  # in the order in which their modules are loaded
 

@@ -91,7 +91,6 @@ def upgraded(duel: Duel) -> None:
 
 
 def stopped(duel: Duel) -> None:
-    """Stop the supervisor as an operator does."""
     duel.old.stop()
     duel.new.see("I act")
 
