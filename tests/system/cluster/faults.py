@@ -8,6 +8,7 @@ import random
 import signal
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from supervisor.adapters.runtime.clock import boottime
@@ -72,22 +73,10 @@ def _endless(chance: random.Random, kinds: Collection[str]) -> Iterator[Fault]:
             yield Fault(kind, at_holder, chance.choice(CLIENTS), long)
 
 
-def partition(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """Drop all packets between a node and all other nodes."""
-    _cut(scene, node, fault, sent=True, received=True)
-
-
-def partition_out(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """Drop the packets that a node sends; it still receives."""
-    _cut(scene, node, fault, sent=True, received=False)
-
-
-def partition_in(scene: FaultTargets, node: str, fault: Fault) -> None:
-    """Drop the packets that are sent to a node; it still sends."""
-    _cut(scene, node, fault, sent=False, received=True)
-
-
-def _cut(scene: FaultTargets, node: str, fault: Fault, *, sent: bool, received: bool) -> None:
+def partition(
+    scene: FaultTargets, node: str, fault: Fault, *, sent: bool = True, received: bool = True
+) -> None:
+    """Drop the packets that a node sends to other nodes, or receives from them, or both."""
     scene.cluster.network.cut(node, sent=sent, received=received)
     scene.cluster.pass_time(fault.length_s)
     scene.cluster.network.heal(node)
@@ -223,8 +212,8 @@ def _named(*kinds: Kind) -> dict[str, Kind]:
 
 
 KINDS = _named(
-    *(partition, partition_out, partition_in, loopback, agent_kill, agent_leave, agent_freeze, server_kill),
+    *(partition, loopback, agent_kill, agent_leave, agent_freeze, server_kill),
     *(servers_restart, supervisor_kill, supervisor_kill_cut, supervisor_freeze),
-)
+) | {"partition-out": partial(partition, received=False), "partition-in": partial(partition, sent=False)}
 LEADER_KINDS = _named(server_kill, server_restart, server_freeze)
 SERVER_KINDS = frozenset({*LEADER_KINDS, "servers-restart"})

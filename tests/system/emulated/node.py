@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
+from tests.support.consul import Agent
 from tests.system.emulated.image import make_image
 from tests.system.emulated.machine import Line, Machine
 
@@ -50,6 +51,22 @@ class Node:
     def stop(self) -> None:
         self.machine.type("kill $(cat /run/supervisor.pid)")
         self.see("the supervisor has stopped")
+
+
+class Duel(Generic[N]):
+    """Two nodes that contend for one key: ``old`` holds it, and ``new`` waits for it."""
+
+    def __init__(self, agent: Agent, key: str, old: N, new: N) -> None:
+        self.agent = agent
+        self.key = key
+        self.old = old
+        self.new = new
+
+    def destroy_session(self) -> None:
+        """End the session of the holder, as an operator may."""
+        entry = self.agent.kv_get(self.key)
+        assert entry and entry["Session"], "somebody holds"
+        self.agent.session_destroy(entry["Session"])
 
 
 class Machines:

@@ -49,19 +49,14 @@ class Node(node.Node):
             self.machine.order("cont")
 
 
-class Duel:
-    """Two nodes that contend for one key: ``old`` holds it, and ``new`` waits for it.
+class Duel(node.Duel[Node]):
+    """A duel; ``lost_at``: when ``old`` was struck. None: not yet, or by nothing that ends a session."""
 
-    lost_at: when ``old`` was struck. None: not yet, or by nothing that ends a session.
-    """
+    lost_at: float | None = None
 
     def __init__(self, server: Agent, device: Device, old: Node, new: Node) -> None:
+        super().__init__(server, "service/app/leader", old, new)
         self.device = device
-        self.old = old
-        self.new = new
-        self.key = "service/app/leader"
-        self.lost_at: float | None = None
-        self._server = server
 
     def begin(self, settings: Callable[[str], Mapping[str, Any]]) -> None:
         """Return when the first node holds, and the other one waits; ``settings`` makes the file of each."""
@@ -73,7 +68,7 @@ class Duel:
         until(self._contends, "the other node has a session", SEEN_S)
 
     def _contends(self) -> bool:
-        return any(session["Node"] == self.new.machine.name for session in self._server.sessions())
+        return any(session["Node"] == self.new.machine.name for session in self.agent.sessions())
 
     def strike(self, blow: Callable[[], object]) -> None:
         """Strike the holder, whose machine no other scene can use."""
@@ -82,10 +77,7 @@ class Duel:
         self.lost_at = boottime()
 
     def destroy_session(self) -> None:
-        """End the session of the holder, as an operator may."""
-        entry = self._server.kv_get(self.key)
-        assert entry and entry["Session"], "somebody holds"
-        self._server.session_destroy(entry["Session"])
+        super().destroy_session()
         self.lost_at = boottime()
 
 

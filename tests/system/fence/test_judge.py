@@ -4,17 +4,15 @@ import socket
 
 import pytest
 
-from tests.system.emulated.acts import EVERY_S
 from tests.system.emulated.machine import Line
 from tests.system.fence.device import Device, Manner
 from tests.system.fence.judge import End, judge, missed
+from tests.system.watchdog.test_judge import acting as unguarded
 
 
 def acting(begin: float, end: float, guard: str = "") -> list[Line]:
     """Return a console on which an application acts from one second to the other, behind that guard."""
-    count = round((end - begin) / EVERY_S) + 1
-    lines = [Line(begin + i * EVERY_S, "I act with token 7") for i in range(count)]
-    return [Line(begin, f"previous end: {guard}"), *lines]
+    return [Line(begin, f"previous end: {guard}"), *unguarded(begin, end, 7)]
 
 
 def missing(

@@ -166,10 +166,6 @@ class Node:
     def status(self) -> str:
         return self.show("StatusText")[0]
 
-    @property
-    def restarts(self) -> int:
-        return int(self.show("NRestarts")[0])
-
     def events(self) -> list[str]:
         """Return the lines that hooks have recorded, oldest first."""
         return self.machine.read(EVENTS).splitlines()

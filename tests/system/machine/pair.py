@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tests.system.machine.group import Group
 
 ADDRESSES = {"one": "10.20.30.1", "two": "10.20.30.2"}
+OF_THREE = {**ADDRESSES, "three": "10.20.30.3"}
 
 
 class Pair(Group):

@@ -8,15 +8,6 @@ from tests.system.machine.node import UNIT, Node, record
 FROZEN_S = 40.0  # WatchdogSec, RestartSec and a start; the rest is patience
 
 
-def test_a_killed_supervisor_starts_again_and_goes_on_without_a_hook(node: Node) -> None:
-    session, before = node.start_holding(), node.pid
-    node.kill(signal.SIGKILL)
-    node.wait_new_process(before)
-    assert node.wait_holds() == session
-    assert node.events() == ["acquire acquired"]
-    assert node.restarts == 1
-
-
 def test_a_restart_keeps_what_the_node_holds_and_a_stop_hands_over(node: Node) -> None:
     """An upgrade, an operator and needrestart all use one command."""
     run = {"exec": ["/bin/sleep", "infinity"], "stop_timeout": "1s"}

@@ -19,7 +19,7 @@ from tests.system.machine.group import Group
 from tests.system.machine.machine import TRIXIE, Machine
 from tests.system.machine.node import UNIT
 from tests.system.machine.packages import FOLDER, give_package, make_package
-from tests.system.machine.pair import ADDRESSES
+from tests.system.machine.pair import OF_THREE
 
 SECTION = "On three nodes"
 INSTALL_S = 300.0  # Python and its packages are installed as well
@@ -32,7 +32,7 @@ HOOK = {"exec": ["/bin/true"]}
 class BareTrio(Group):
     """Machines ``one``, ``two`` and ``three``, each with a server of Consul and without Python."""
 
-    addresses = {**ADDRESSES, "three": "10.20.30.3"}
+    addresses = OF_THREE
     servers = tuple(addresses)
     tree = TRIXIE
 

@@ -11,13 +11,6 @@ USEC = 1_000_000
 NIGHTLY = "/etc/consul-supervisor/nightly.yaml"
 
 
-def test_the_unit_is_up_when_consul_has_answered_and_shows_its_tenures(node: Node) -> None:
-    node.start_holding()
-    assert node.show("Type", "ActiveState", "SubState") == ["notify", "active", "running"]
-    assert node.status == "holds 1 of 1: app"
-    assert node.events() == ["acquire acquired"]
-
-
 def test_the_unit_is_not_up_before_the_silence_of_consul_is_logged(node: Node) -> None:
     """The kernel accepts the connection and nothing answers, so only the time-out of the exchange ends it."""
     node.configure(app=node.election())
@@ -158,11 +151,3 @@ def test_the_journal_reads_like_sentences_and_filters_by_field(node: Node) -> No
     assert [line["CONSUL_SUPERVISOR_EVENT"] for line in of_it] == [
         "role", "hook-started", "hook-output", "hook-succeeded",
     ]  # fmt: skip
-
-
-def test_a_priority_finds_a_loss_that_no_operator_requested(node: Node) -> None:
-    node.destroy(node.start_holding())
-    node.wait_event("lose session-invalidated")
-    until(lambda: node.journal("-p", "warning", "CONSUL_SUPERVISOR_ROLE=losing"), "the loss is logged")
-    (lost,) = node.journal("-p", "warning", "CONSUL_SUPERVISOR_EVENT=role")
-    assert lost["MESSAGE"] == "app: losing (session-invalidated), was holding"

@@ -15,7 +15,7 @@ from tests.support.supervisor import until
 from tests.system.machine.group import Group
 from tests.system.machine.machine import Machine, Ran
 from tests.system.machine.node import CONFIG, EVENTS, UNIT, install_product
-from tests.system.machine.pair import ADDRESSES
+from tests.system.machine.pair import OF_THREE
 from tests.system.machine.wheels import make_wheels
 
 COMMAND = "consul-supervisor"
@@ -48,7 +48,7 @@ class Stamp(NamedTuple):
 class Trio(Group):
     """Machines ``one``, ``two`` and ``three``; the election goes on from test to test."""
 
-    addresses = {**ADDRESSES, "three": "10.20.30.3"}
+    addresses = OF_THREE
     servers = tuple(addresses)
 
     def _build(self) -> None:

@@ -33,18 +33,10 @@ class Node(node.Node):
         return body
 
 
-class Duel:
-    """Two nodes that contend for one key: ``old`` holds it, and ``new`` waits for it.
+class Duel(node.Duel[Node]):
+    """A duel; ``last_contact``: the last one of ``old``, once its session has ended."""
 
-    last_contact: the last contact of ``old``, once its session has ended.
-    """
-
-    def __init__(self, agent: Agent, name: str, old: Node, new: Node) -> None:
-        self.old = old
-        self.new = new
-        self.key = f"service/{name}/leader"
-        self.last_contact: float | None = None
-        self._agent = agent
+    last_contact: float | None = None
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Return when the first node holds, and the other one waits."""
@@ -58,9 +50,7 @@ class Duel:
     def destroy_session(self) -> None:
         """End the session of the holder, so that a rival comes as early as Consul lets one come."""
         self.last_contact = self.old.contacts[-1]
-        entry = self._agent.kv_get(self.key)
-        assert entry and entry["Session"], "somebody holds"
-        self._agent.session_destroy(entry["Session"])
+        super().destroy_session()
 
 
 class Lab:
@@ -88,4 +78,4 @@ class Lab:
                 return Node(machine, proxy)
 
             with self._machines.pair(made) as nodes:
-                yield Duel(self._agent, f"scene-{next(self._numbers)}", *nodes)
+                yield Duel(self._agent, f"service/scene-{next(self._numbers)}/leader", *nodes)
