@@ -72,7 +72,7 @@ def fleet(tmp_path: Path, unique: str) -> Iterator[Fleet]:
 
 @pytest.mark.long
 def test_forty_elections_spread_over_four_nodes(fleet: Fleet) -> None:
-    """One node has all at first, because it was alone. Nothing moves until a leader stops."""
+    """One node has all at first, because it was alone. Nothing moves until a leader stops or crashes."""
     fleet.start("a")
     assert fleet.wait_all_led() == {"a": ITEMS}
     for name in NODES[1:]:
@@ -83,5 +83,8 @@ def test_forty_elections_spread_over_four_nodes(fleet: Fleet) -> None:
     fleet.nodes["d"].kill()
     until(lambda: set(fleet.held()) == set("abc") and fleet.held().total() == ITEMS, "the rest leads", 120.0)
     assert max(fleet.held().values()) <= ITEMS // 3 + 1, (held, fleet.held())
+    fleet.start("d")
+    held = fleet.roll()
+    assert max(held.values()) <= 12, held
     for node in fleet.nodes.values():
         node.assert_no_fault()

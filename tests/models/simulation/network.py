@@ -4,10 +4,12 @@ A supervisor uses its own machine's agent, and the agent uses the servers. The c
 decide what is lost, late or doubled on the way.
 """
 
+from __future__ import annotations
+
 import json
 import random
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import requests
 
@@ -21,6 +23,9 @@ from tests.models.simulation.cluster import Cluster, Reply
 from tests.models.simulation.disk import CONSUL
 from tests.models.simulation.schedule import Schedule
 
+if TYPE_CHECKING:
+    from tests.models.simulation.machine import Machine
+
 WAY_S = (0.0002, 0.002)
 DELAY_S = (0.0, 2.5)
 LATE_S = (0.5, 8.0)
@@ -29,20 +34,11 @@ AGAIN_AFTER_S = (0.05, 5.0)
 LOSSY_SHARE = 0.35
 
 
-class Suffering(Protocol):
-    """The conditions of a machine's network at this moment."""
-
-    name: str
-
-    def has(self, condition: str) -> bool:
-        """Return whether the machine has this condition."""
-
-
 class Exchange:
     """One request on its way. ``finished`` is called once, with the outcome."""
 
     def __init__(
-        self, network: "Network", consul: Codec, request: Request, finished: Callable[[Outcome], None]
+        self, network: Network, consul: Codec, request: Request, finished: Callable[[Outcome], None]
     ) -> None:
         self.request = request
         self.consul = consul
@@ -78,7 +74,7 @@ class Exchange:
 class Network:
     """The network of one machine, from its supervisor to the servers."""
 
-    def __init__(self, machine: Suffering, cluster: Cluster, dice: random.Random, schedule: Schedule) -> None:
+    def __init__(self, machine: Machine, cluster: Cluster, dice: random.Random, schedule: Schedule) -> None:
         self.cluster = cluster
         self._machine = machine
         self._dice = dice
