@@ -14,7 +14,6 @@ import platform
 import re
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import urllib.error
@@ -27,7 +26,6 @@ from urllib.parse import urlsplit
 VERSION_MIN = (1, 8)
 PACKAGE_VERSION = "1.8.7+dfsg1-2+b3"
 PACKAGE_BYTES_MAX = 32 * 2**20  # the packages have 14 MB
-BINARY_BYTES_MAX = 256 * 2**20  # the binary has 70 MB
 SILENCE_S = 30.0  # seconds without a byte until a mirror counts as not answering
 DOWNLOAD_S = 300.0  # 14 MB at 50 kB/s
 VERSION_S = 20.0  # `consul version` on a loaded machine; it takes 30 ms on an idle one
@@ -36,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "consul"
 LINK = CACHE / "consul"
 
+APT = "/usr/bin/apt-get"
 INSTALL = "install Consul 1.8 or newer so that `consul` is on PATH"
 
 
@@ -68,7 +67,7 @@ def main() -> int:
     try:
         binary = on_path() or cached() or fetched(apt)
         link_to(binary)
-    except (CannotGet, OSError, tarfile.TarError) as error:
+    except (CannotGet, OSError, subprocess.CalledProcessError) as error:
         print(f"cannot get Consul for the tests: {error}", file=sys.stderr)
         return 1
     print(LINK)
@@ -95,12 +94,11 @@ def fetched(apt: Path) -> Path:
     package = PACKAGES.get(platform.machine())
     if package is None:
         raise CannotGet(f"none on PATH, and no package is known for {platform.machine()}; {INSTALL}")
-    data = download(package, list(mirrors(apt)))
+    data = download(package, mirrors(apt))
     binary = unpacked_path()
     binary.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=binary.parent) as folder:
-        unpack(data, Path(folder))
-        Path(folder, "consul").replace(binary)
+        unpack(data, Path(folder)).replace(binary)
     if not usable(binary):
         raise CannotGet(f"the binary of Debian's package does not run here; {INSTALL}")
     return binary
@@ -133,51 +131,21 @@ def link_to(binary: Path) -> None:
         new.replace(LINK)
 
 
-# --- the mirrors that apt's own files name ---------------------------------------------------------
+# --- the mirrors of apt ----------------------------------------------------------------------------
 
 
-def mirrors(apt: Path) -> Iterator[str]:
-    """Yield each address from which apt takes packages of a component `main`, once, in apt's order.
+def mirrors(apt: Path) -> list[str]:
+    """Return the addresses from which apt takes packages of a component `main`, in apt's order.
 
     Another distribution's mirror may be among them: it answers 404, and the digest decides.
     """
-    files = [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))]
-    seen = set()
-    for file in files:
-        if file.suffix not in READERS or not file.is_file():
-            continue
-        entries = READERS[file.suffix](file.read_text(encoding="utf-8", errors="replace"))
-        for address in (found for entry in entries for found in expanded(entry)):
-            if address not in seen:
-                seen.add(address)
-                yield address
-
-
-def one_line_entries(text: str) -> Iterator[str]:
-    """Yield the addresses of `deb [options] ADDRESS SUITE COMPONENT...` lines with `main`."""
-    for line in text.splitlines():
-        words = re.sub(r"\[.*?\]", " ", line.split("#")[0]).split()
-        if len(words) > 3 and words[0] == "deb" and "main" in words[3:]:
-            yield words[1]
-
-
-def deb822_entries(text: str) -> Iterator[str]:
-    """Yield the addresses of enabled deb822 stanzas of the type `deb` with `main`."""
-    text = re.sub(r"^#.*\n?", "", text, flags=re.MULTILINE)
-    for stanza in re.split(r"\n\s*\n", text):
-        # A line that starts with a blank goes on with the field of the line before it.
-        lines = re.sub(r"\n[ \t]+", " ", stanza).splitlines()
-        fields = {name.strip().lower(): value for name, _, value in (line.partition(":") for line in lines)}
-        enabled = fields.get("enabled", "yes").strip().lower() not in ("no", "false", "0")
-        if (
-            enabled
-            and "deb" in fields.get("types", "").split()
-            and "main" in fields.get("components", "").split()
-        ):
-            yield from fields.get("uris", "").split()
-
-
-READERS = {".list": one_line_entries, ".sources": deb822_entries}
+    argv = [APT, "update", "--print-uris", "-o", f"Dir::Etc={apt}"]
+    try:
+        told = subprocess.run(argv, check=False, capture_output=True, text=True).stdout
+    except FileNotFoundError:
+        return []
+    entries = re.findall(r"^'(\S+)/dists/\S+/main/binary-", told, re.MULTILINE)
+    return list(dict.fromkeys(address for entry in entries for address in expanded(entry)))
 
 
 def expanded(address: str) -> Iterator[str]:
@@ -233,25 +201,11 @@ def read(url: str) -> bytes:
     return b"".join(parts)
 
 
-def unpack(data: bytes, folder: Path) -> None:
-    """Write the package's binary to folder/consul, executable."""
-    package = folder / "consul.deb"
-    package.write_bytes(data)
-    with (
-        subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as dpkg,
-        tarfile.open(fileobj=dpkg.stdout, mode="r|") as files,
-    ):
-        for member in files:
-            if member.name == "./usr/bin/consul" and member.size <= BINARY_BYTES_MAX:
-                source = files.extractfile(member)
-                assert source is not None, "a regular file has a content"
-                binary = folder / "consul"
-                with binary.open("wb") as target:
-                    while part := source.read(2**20):
-                        target.write(part)
-                binary.chmod(0o755)
-                return
-    raise CannotGet(f"Debian's package holds no /usr/bin/consul; {INSTALL}")
+def unpack(data: bytes, folder: Path) -> Path:
+    """Unpack the package in the folder, and return its binary."""
+    (folder / "consul.deb").write_bytes(data)
+    subprocess.run(["dpkg-deb", "--extract", "consul.deb", "."], cwd=folder, check=True)
+    return folder / "usr" / "bin" / "consul"
 
 
 if __name__ == "__main__":
