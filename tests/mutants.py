@@ -14,7 +14,6 @@ survives, or an ``old`` is not found exactly once.
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,6 +40,7 @@ WRITE = "--write"
 MINUTES = "--minutes="
 STEP = 61  # so many further on each day; all come first some day
 DAY_S = 24 * 3600
+PYTEST = "-m pytest -x -q --tb=no -p no:cacheprovider -p no:xdist"
 TELLING_CHARS = 20  # a shorter line stands in many places
 ANY = ""
 LEFT = "left"  # no time was left for this mutant
@@ -112,8 +112,8 @@ def noticed_by(mutant: Mutant) -> str | None:
     """Return the first test that fails with this mutant. None: none fails."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         copy = Path(folder)
-        for name in COPIED:
-            clone(ROOT / name, copy / name)
+        # With links as they are and the compiled files, which Python checks.
+        subprocess.run(["cp", "-a", *(ROOT / name for name in COPIED), copy], check=True)
         (copy / CONSUL).symlink_to(ROOT / CONSUL)
         text = source(copy, mutant).replace(mutant.old, mutant.new)
         (copy / "supervisor" / mutant.file).write_text(text)
@@ -139,14 +139,6 @@ def write_test(mutant: Mutant, test: str) -> None:
     DATA.write_text(re.sub(rf"^({why})(?:test = .*\n)?", rf"\1{named}", DATA.read_text(), flags=re.MULTILINE))
 
 
-def clone(source: Path, target: Path) -> None:
-    """Copy a file, or a folder with its links as they are and the compiled files, which Python checks."""
-    if source.is_dir():
-        shutil.copytree(source, target, symlinks=True)
-    else:
-        shutil.copy2(source, target)
-
-
 def source(root: Path, mutant: Mutant) -> str:
     return (root / "supervisor" / mutant.file).read_text()
 
@@ -160,19 +152,7 @@ def tests() -> list[str]:
 
 def first_failure(copy: Path, tests: list[str], mark: str) -> str | None:
     """Return the name of the first of these tests that fails in that tree. None: none fails."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "--tb=no",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-    ]
-    command += ["-m", mark, *tests]
+    command = [sys.executable, *PYTEST.split(), "-m", mark, *tests]
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "DEPTH": DEPTH}
     environment["PATIENCE"] = PATIENCE
     try:

@@ -3,17 +3,17 @@
 It stands for a daemon that is slow or broken, or for another program; a real daemon is ``Supervisor``.
 """
 
-import socket
 import threading
-import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingUnixStreamServer
 from typing import Self
 
 POLL_S = 0.05
 
 
-class UnixPeer:
+class UnixPeer(ThreadingUnixStreamServer):
     """A server that answers with the pieces of ``answer`` and then disconnects.
 
     pause_s: the time between two pieces.
@@ -23,52 +23,40 @@ class UnixPeer:
     def __init__(
         self, path: Path, answer: Callable[[], Sequence[bytes]], *, pause_s: float = 0.0, stay: bool = False
     ) -> None:
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind(str(path))
-        self._listener.listen()
-        self._listener.settimeout(POLL_S)
-        self._path = path
-        self._answer = answer
-        self._pause_s = pause_s
-        self._stay = stay
-        self._ended = threading.Event()
-        self._threads = [threading.Thread(target=self._accept)]
+        super().__init__(str(path), _Handler)
+        self.answer = answer
+        self.pause_s = pause_s
+        self.stay = stay
+        self.ended = threading.Event()
         self.asked: list[bytes] = []
+        self._path = path
+        self._thread = threading.Thread(target=self.serve_forever, args=(POLL_S,))
 
     def __enter__(self) -> Self:
-        self._threads[0].start()
+        self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
-        self._listener.close()
+        self.ended.set()
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
         self._path.unlink()
 
-    def _accept(self) -> None:
-        while not self._ended.is_set():
-            try:
-                client, _ = self._listener.accept()
-            except TimeoutError:
-                continue
-            thread = threading.Thread(target=self._serve, args=(client,))
-            self._threads.append(thread)
-            thread.start()
 
-    def _serve(self, client: socket.socket) -> None:
-        with client:
-            self.asked.append(client.recv(1 << 16))
-            try:
-                for piece in self._answer():
-                    client.sendall(piece)
-                    time.sleep(self._pause_s)
-                    if self._ended.is_set():
-                        return
-            except OSError:
-                return  # the client has disconnected
-            while self._stay and not self._ended.wait(POLL_S):
-                continue
+class _Handler(BaseRequestHandler):
+    server: UnixPeer
+
+    def handle(self) -> None:
+        peer = self.server
+        peer.asked.append(self.request.recv(1 << 16))
+        with suppress(OSError):  # the client has disconnected
+            for piece in peer.answer():
+                self.request.sendall(piece)
+                if peer.ended.wait(peer.pause_s):
+                    return
+            if peer.stay:
+                peer.ended.wait()
 
 
 def answer_of(body: bytes, status: int = 200) -> list[bytes]:
