@@ -1,10 +1,10 @@
 """The judge of tenures: it reports faulty lines that were written by hand, and accepts right ones."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.by_hand import ITEM, by_hand
 from tests.support.tenures import (
     KILLED,
     Record,
@@ -22,6 +22,7 @@ from tests.support.tenures import (
 )
 
 ROOM_S = 5.0
+ITEM = "item"
 HANDED_OVER = """\
 10.00 a acquire-begin A 7 acquired
 10.10 a acquire-end A 7 acquired
@@ -30,6 +31,25 @@ HANDED_OVER = """\
 26.00 b acquire-begin B 9 acquired
 26.10 b acquire-end B 9 acquired
 """
+
+
+def by_hand(text: str) -> list[Record]:
+    """Read a short form: ``AT NODE EVENT-STAGE SESSION TOKEN REASON SLOT``; ``AT NODE STAGE`` of a test."""
+    return [replace(_record(*line.split()), line=n) for n, line in enumerate(text.splitlines())]
+
+
+def _record(
+    at: str, node: str, what: str, session: str = "", token: str = "0", reason: str = "", slot: str = ""
+) -> Record:
+    if not session:
+        return Record(what, None, float(at), node, "")
+    event, _, stage = what.rpartition("-")
+    stage, _, code = stage.partition("=")  # end=1: the hook failed
+    code = code or ("0" if stage == "end" else "")
+    record = Record(
+        stage, int(code) if code else None, float(at), node, event, ITEM, event, reason, session, int(token)
+    )
+    return replace(record, slot=slot)
 
 
 def found(text: str, room_s: float | None = ROOM_S) -> list[Tenure]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
 from tests.models.simulation import judges as each_state
@@ -34,11 +33,18 @@ class Simulation:
         self.figures = Figures(cluster.slots)
         machines = self.machines = list[Machine]()
         lose = LoseForEveryAcquire()
-        self._at_the_end = at_the_end(machines, cluster, lose)
+        self._at_the_end: AtTheEnd
+        of_kind: tuple[Judge, ...]
+        if (slots := cluster.slots) is None:
+            of_kind = OneActs(machines, cluster.witness, fenced=scenario.fenced), TokensGrow()
+            self._at_the_end = OneHolderAtTheEnd(machines, lose, cluster.model.store)
+        else:
+            of_kind = LimitKept(machines, slots), PrunesLate(slots), TokensOfSlots(slots)
+            self._at_the_end = EverySlotAtTheEnd(machines, lose, slots)
         judges = Judges(
             (
                 self.figures,
-                *judges_of_kind(machines, cluster, fenced=scenario.fenced),
+                *of_kind,
                 lose,
                 each_state.OneHookAtATime(),
                 each_state.WritesGoForward(),
@@ -82,17 +88,3 @@ class Simulation:
 
     def digest(self) -> str:
         return hashlib.sha256("\n".join(self.trace.lines()).encode()).hexdigest()
-
-
-def judges_of_kind(machines: Sequence[Machine], cluster: Cluster, *, fenced: bool) -> tuple[Judge, ...]:
-    """Return the judges of promises that differ between elections and semaphores."""
-    slots = cluster.slots
-    if slots is None:
-        return OneActs(machines, cluster.witness, fenced=fenced), TokensGrow()
-    return LimitKept(machines, slots), PrunesLate(slots), TokensOfSlots(slots)
-
-
-def at_the_end(machines: Sequence[Machine], cluster: Cluster, lose: LoseForEveryAcquire) -> AtTheEnd:
-    if cluster.slots is None:
-        return OneHolderAtTheEnd(machines, lose, cluster.model.store)
-    return EverySlotAtTheEnd(machines, lose, cluster.slots)

@@ -2,7 +2,6 @@
 
 stage.py           nodes of one application on one machine: programs, supervisors, one real Consul
 conftest.py        the stage of one test
-writes.py          which node accepted a client's writes, and when
 postgres_nodes.py  PostgreSQL clusters, a writing client, a probe of each node, and their judge
 activemq_nodes.py  brokers over shared storage
 stomp.py           a client of the brokers

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -20,7 +21,6 @@ from tests.support.consul import HOST, free_ports
 from tests.support.programs import script
 from tests.support.supervisor import Supervisor, until
 from tests.system.applications.stage import EXAMPLES, Stage
-from tests.system.applications.writes import Write, tenures
 
 EXAMPLE = EXAMPLES / "postgresql"
 BIN = Path("/usr/lib/postgresql/15/bin")
@@ -231,6 +231,28 @@ class PostgresNode:
         return f"{self.supervisor.log_tail()}\n{log.read_text()[-3000:] if log.exists() else ''}"
 
 
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write that a node accepted at some moment between ``sent`` and ``replied``."""
+
+    node: str
+    sent: float
+    replied: float
+
+
+def tenures(of_nodes: Sequence[Sequence[Write]]) -> list[str]:
+    """Return the nodes that accepted writes, in order; raise AssertionError when two of them did so at once.
+
+    A write was accepted after it was sent and before its reply came. So a write that was sent after another
+    node's first reply was surely accepted later than that node's write.
+    """
+    taken = sorted((writes for writes in of_nodes if writes), key=lambda writes: writes[0].replied)
+    for former, latter in zip(taken, taken[1:], strict=False):
+        first, last = latter[0], former[-1]
+        assert last.sent <= first.replied, f"{last.node} took {last} after {first.node} had taken {first}"
+    return [writes[0].node for writes in taken]
+
+
 class Reaper:
     """A process that ends everything below a folder when the tests' own process is killed.
 
@@ -340,10 +362,7 @@ class PostgresDatabase:
 
     def wait(self, condition: Callable[[], T], what: str) -> T:
         """Wait until the condition is true; fail with the account of all nodes when that does not happen."""
-        try:
-            return until(condition, what)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.account()}") from None
+        return until(condition, what, log=self.account)
 
     def account(self) -> str:
         return "\n".join(node.account() for node in self.nodes)

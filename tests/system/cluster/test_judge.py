@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.support.by_hand import by_hand
-from tests.support.test_tenures import HANDED_OVER, found
+from tests.support.test_tenures import HANDED_OVER, by_hand, found
 from tests.system.cluster import judge
 from tests.system.cluster.judge import Overlap
 

@@ -124,10 +124,7 @@ def wait_role(pair: Pair, election: str, node: str, role: str) -> None:
 
 def wait(pair: Pair, condition: Callable[[], object], what: str) -> None:
     """Wait for the condition; fail with the logs of all supervisors."""
-    try:
-        until(condition, what, SLOW_S)
-    except AssertionError as error:
-        raise AssertionError(f"{error}\n{pair.log('one')}\n{pair.log('two')}") from None
+    until(condition, what, SLOW_S, lambda: f"{pair.log('one')}\n{pair.log('two')}")
 
 
 # --- Redis -------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ A client that looks the service up gets the node that holds, or none.
 
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -89,9 +89,7 @@ def test_an_agent_takes_the_example_as_its_configuration(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "freeze"])
-def test_consul_names_the_leader_alone(
-    scene: BalancedScene, dns_port: int, how: str, measured: Callable[[str], None]
-) -> None:
+def test_consul_names_the_leader_alone(scene: BalancedScene, dns_port: int, how: str) -> None:
     catalog = Catalog(scene.agent, dns_port, {node.application_port: node.name for node in scene.places})
     scene.folder.mkdir(exist_ok=True)
     register(scene)
@@ -124,4 +122,4 @@ def test_consul_names_the_leader_alone(
     last_a = max((at for at, names in enumerate(named) if "a" in names), default=-1)
     assert named[last_a + 1 :] == [set()] * (len(named) - last_a - 2) + [{"b"}], named
     until(lambda: catalog.by_dns(LEADER) == {"b"}, "b is named by DNS")
-    measured(f"Consul ({how}): the new leader is named {followed_s:.2f} s after its on_acquire")
+    print(f"Consul ({how}): the new leader is named {followed_s:.2f} s after its on_acquire")

@@ -2,7 +2,7 @@
 
 import http.client
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -46,9 +46,7 @@ def pause(scene: BalancedScene, node: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["stop", "destroy", "kill"])
-def test_clients_reach_the_node_that_acts_or_none(
-    scene: BalancedScene, haproxy: HAProxy, how: str, measured: Callable[[str], None]
-) -> None:
+def test_clients_reach_the_node_that_acts_or_none(scene: BalancedScene, haproxy: HAProxy, how: str) -> None:
     """The application is a run child, so a node whose on_lose has begun does not answer."""
     scene.leader("a", run=scene.application("a"))
     scene.waiter("b", run=scene.application("b"))
@@ -71,14 +69,14 @@ def test_clients_reach_the_node_that_acts_or_none(
     early = [at for at in clients.answered("b") if at < acquired_by_b.at - CUT_S]
     assert not late and not early, (lost_by_a, late, acquired_by_b, early)
     follows_s = clients.answered("b")[0] - acquired_by_b.at
-    measured(f"HAProxy ({how}): clients reach the new leader {follows_s:.2f} s after its on_acquire")
+    print(f"HAProxy ({how}): clients reach the new leader {follows_s:.2f} s after its on_acquire")
 
 
 CUT_S = 0.02  # the records' times are cut to hundredths, and a run child is stopped just before on_lose
 
 
 def test_an_application_that_lives_on_is_drained_and_its_sessions_cut(
-    scene: BalancedScene, haproxy: HAProxy, measured: Callable[[str], None]
+    scene: BalancedScene, haproxy: HAProxy
 ) -> None:
     """The application runs everywhere: on_lose first gives the balancer time, then open sessions end."""
     with ExitStack() as stack:
@@ -103,7 +101,7 @@ def test_an_application_that_lives_on_is_drained_and_its_sessions_cut(
         (demoted,) = scene.records(node="a", hook="lose-demote", stage="begin")
         assert clients.answered("a")[-1] < demoted.at
         assert ask(scene.nodes_of["a"].application_port) == "a"
-    measured(f"HAProxy: the old node is left {left_at - began.at:.2f} s after its on_lose began")
+    print(f"HAProxy: the old node is left {left_at - began.at:.2f} s after its on_lose began")
 
 
 def test_a_supervisor_that_is_frozen_is_left(scene: BalancedScene, haproxy: HAProxy) -> None:

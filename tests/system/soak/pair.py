@@ -125,10 +125,7 @@ class Pair:
         raise AssertionError(f"no rest: {self._state()}")
 
     def _wait(self, condition: Callable[[], T], what: str) -> T:
-        try:
-            return until(condition, what, REST_WITHIN_S)
-        except AssertionError as error:
-            raise AssertionError(f"{error}; {self._state()}") from None
+        return until(condition, what, REST_WITHIN_S, self._state)
 
     def _at_rest(self) -> Look | None:
         """Return a look that shows a rest; None when there is none, such as while a candidate_check runs."""
