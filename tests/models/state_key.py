@@ -172,16 +172,8 @@ def _asked_at(value: float, owner: r.Request, naming: Naming) -> float:
     return naming.age(max(value, contact), inf)
 
 
-def _change(value: Any, owner: Contender, naming: Naming) -> Any:
-    return part(value, naming) if naming.settings.on_change else None
-
-
 def _told(value: KeyView | None, owner: Any, naming: Naming) -> Any:
     return None if value is None else (naming.session(value.session), value.leader)
-
-
-def _holder_session(value: keys.HolderSession | None, owner: keys.ElectionLock, naming: Naming) -> Any:
-    return None if value is None else (naming.session(value.session), value.lock_delay_s)
 
 
 def _ending_since(at: float, owner: Any, naming: Naming) -> float:
@@ -199,10 +191,6 @@ def _settings(value: ItemSettings | None, owner: Any, naming: Naming) -> Any:
 def _guarded_since(at: float, owner: Guard, naming: Naming) -> float:
     """Return a time of the guard up to the longest time that a guard counts from it."""
     return naming.age(at, (owner.record or vars(guards)["UNREADABLE"]).lock_delay_s)
-
-
-def _to_mark(value: tuple[TenureRecord, int] | None, owner: Any, naming: Naming) -> Any:
-    return value and (part(value[0], naming), naming.index(value[1]))
 
 
 def _known(value: int, owner: Any, naming: Naming) -> int | None:
@@ -270,10 +258,12 @@ _ALIKE: dict[How, dict[type, str]] = {
 _HOW: dict[tuple[type, str], How] = {
     (Tenure, "taken_at"): _taken_at,
     (Tenure, "contact"): _contact,
-    (Session, "to_mark"): _to_mark,
+    (Session, "to_mark"): lambda to, _, naming: to and (part(to[0], naming), naming.index(to[1])),
     (Session, "ending_since"): _ending_since,
-    (keys.ElectionLock, "holder_session"): _holder_session,
-    (Contender, "change"): _change,
+    (keys.ElectionLock, "holder_session"): lambda of, _, naming: (
+        of and (naming.session(of.session), of.lock_delay_s)
+    ),
+    (Contender, "change"): lambda told, _, naming: part(told, naming) if naming.settings.on_change else None,
     (keys.ElectionLock, "seen_free_at"): lambda at, _, naming: naming.age(at, FREE_NEWS_OLD_S),
     (keys.ElectionLock, "opens_at"): lambda at, _, naming: naming.age(
         at, naming.settings.session.lock_delay_s

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = [Path("/", *parts, "consul-supervisor") for parts in (("etc",), ("run",), ("var", "lib"))]
 NETWORKS = Path("/run/netns")
@@ -20,19 +22,10 @@ def files() -> set[str]:
 
 def _processes() -> set[str]:
     """Return the programs of this checkout that run, but this process and its ancestors."""
-    ours = set()
-    pid = os.getpid()
-    while pid > 1:
-        ours.add(pid)
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    found = set()
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdecimal() or int(folder.name) in ours:
-            continue
-        try:
-            words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        except OSError:  # it has ended
-            continue
-        if words[0].startswith(f"{ROOT}/."):  # .venv, .cache
-            found.add(f"process {folder.name}: {' '.join(words[:4])}")
-    return found
+    ours = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    running = {each.pid: each.info["cmdline"] or [""] for each in psutil.process_iter(["cmdline"])}
+    return {
+        f"process {pid}: {' '.join(words[:4])}"
+        for pid, words in running.items()
+        if pid not in ours and words[0].startswith(f"{ROOT}/.")  # .venv, .cache
+    }

@@ -282,14 +282,8 @@ class Faults:
             return False
         machine.note("FAULT an operator pauses it")
         machine.supervisor.deliver(PauseAsked(ITEM))
-        self._schedule.after(self._lasts(dice, 5.0, 40.0), self._resume, machine)
+        self._schedule.after(self._lasts(dice, 5.0, 40.0), self._follow, machine, ResumeAsked(ITEM), True)
         return True
-
-    def _resume(self, machine: Machine) -> None:
-        if machine.supervisor is None:
-            self._schedule.after(AGAIN_AFTER_S, self._resume, machine)
-        else:
-            machine.supervisor.deliver(ResumeAsked(ITEM))
 
     # --- orders for the whole fleet -------------------------------------------------------------------------
 
@@ -310,7 +304,7 @@ class Faults:
             for _ in range(dice.choice((0, 1, 1, 2))):
                 self._schedule.after(self._lasts(dice, 0.0, within_s), self._follow, each, order, False)
 
-    def _follow(self, machine: Machine, order: OrderSeen | StepDownAsked, again: bool) -> None:
+    def _follow(self, machine: Machine, order: OrderSeen | StepDownAsked | ResumeAsked, again: bool) -> None:
         if machine.supervisor is not None:
             machine.note(f"FAULT sees an order: {order}")
             machine.supervisor.deliver(order)

@@ -77,6 +77,8 @@ class Campaign:
             self._thawed_at[scene.frozen] = over_at
         found = self._tenures()
         now_holds = judge.holder(found)
+        # After a fault of a server, more than `check` prints: elections and 2 x ttl.
+        more_s = scene.elections_s + 2 * self._figures.ttl_s if fault.kind in SERVER_KINDS else 0.0
         unlawful, excused = self._overlaps(found, began_at, over_at)
         return Row(
             number=number,
@@ -85,18 +87,13 @@ class Campaign:
             outcome=_outcome(holder, now_holds, len([t for t in found if t.begin.at >= began_at])),
             agent_hangs=scene.agent_hangs,
             gap_s=judge.longest_gap_s(found, began_at, over_at),
-            bound_s=self._bound_s(fault, scene),
+            bound_s=self._figures.failover_s + more_s,
             overlap_s=unlawful,
             excused_s=excused,
             survived=survived,
             no_servers_s=scene.elections_s,
             needless=survived and self._is_needless(fault, scene, holder, now_holds),
         )
-
-    def _bound_s(self, fault: Fault, scene: FaultTargets) -> float:
-        """Return the failover that `check` prints; after a fault of a server, elections and 2 x ttl more."""
-        more_s = scene.elections_s + 2 * self._figures.ttl_s if fault.kind in SERVER_KINDS else 0.0
-        return self._figures.failover_s + more_s
 
     def _is_needless(self, fault: Fault, scene: FaultTargets, before: Tenure, after: Tenure | None) -> bool:
         """Return whether the holder changed although Consul was silent for less than `silence`."""
