@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.support.patience import PATIENCE_S
+from tests.support.supervisor import until
 
 STOP_S = 30.0  # a client agent leaves in 5 s, a supervisor needs up to 10 s for on_lose and release
 
@@ -51,6 +52,11 @@ class Program:
                 env=self._environ,
                 start_new_session=True,  # Ctrl-C must reach only the program that has started it
             )
+        until(self._is_ready, f"{self._argv} is ready", log=lambda: self.log)
+
+    def _is_ready(self) -> bool:
+        """Return whether others may use it by now."""
+        return True
 
     @property
     def running(self) -> bool:

@@ -85,13 +85,6 @@ def test_a_recipe_comes_changes_and_goes_beside_another_election(node: Node) -> 
     assert (node.pid, node.holder(), node.events()) == (before, session, ["acquire acquired"])
 
 
-def test_a_bad_file_is_78_and_is_not_started_again(node: Node) -> None:
-    node.machine.write(CONFIG, "elections: {app: {ky: a/b}}\n")
-    assert node.machine.run("systemctl", "start", UNIT).returncode != 0
-    assert node.show("ActiveState", "ExecMainStatus", "NRestarts") == ["failed", "78", "0"]
-    assert f"{CONFIG}:1:" in node.log_text()
-
-
 def test_a_machine_that_goes_down_releases_while_consul_still_runs(node: Node) -> None:
     node.start_holding()
     node.machine.reboot()

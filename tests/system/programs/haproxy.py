@@ -46,11 +46,7 @@ class HAProxy(Program):
         super().__init__([PROGRAM, "-db", "-f", str(config)], folder / "haproxy.log")
         config.write_text(filled_in(EXAMPLE.read_text(), port, nodes, item, self._admin))
 
-    def start(self) -> None:
-        super().start()
-        until(self._listens, f"HAProxy listens\n{self.log}")
-
-    def _listens(self) -> bool:
+    def _is_ready(self) -> bool:
         assert self.running, self.log
         return self._admin.exists() and bool(self.up())
 

@@ -91,11 +91,7 @@ class Prometheus(Program):
         super().__init__(argv, folder / "log", cwd=folder)
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
 
-    def start(self) -> None:
-        super().start()
-        until(self._ready, "Prometheus is ready")
-
-    def _ready(self) -> bool:
+    def _is_ready(self) -> bool:
         assert self.running, self.log
         try:
             return self._get("/-/ready").startswith("Prometheus")

@@ -26,9 +26,8 @@ class Alertmanager(Program):
         super().__init__([*argv, "--cluster.listen-address="], folder / "alertmanager.log")
         (folder / "alertmanager.yml").write_text(ROUTE)
 
-    def start(self) -> None:
-        super().start()
-        until(lambda: "Listening" in self.log, f"Alertmanager listens: {self.log}")
+    def _is_ready(self) -> bool:
+        return "Listening" in self.log
 
     def alerts(self) -> list[dict[str, Any]]:
         with urllib.request.urlopen(f"{self.url}api/v2/alerts", timeout=PATIENCE_S) as answer:
