@@ -30,11 +30,15 @@ def freed(play: Play) -> o.KeyView:
     return replace(view, index=view.index + 1, session="", modify_index=view.modify_index + 1)
 
 
+def lock_of(play: Play) -> ElectionLock:
+    lock = play.contender.lock
+    assert isinstance(lock, ElectionLock)
+    return lock
+
+
 def with_attempt_probability(play: Play, attempt_probability: float) -> Contender:
     """Return the play's contender with this attempt probability, as lost races leave it."""
-    key = play.contender.lock
-    assert isinstance(key, ElectionLock)
-    return replace(play.contender, lock=replace(key, attempt_probability=attempt_probability))
+    return replace(play.contender, lock=replace(lock_of(play), attempt_probability=attempt_probability))
 
 
 def one_of_many(attempt_probability: float, low: float, high: float = 1.0) -> Play:
@@ -44,11 +48,6 @@ def one_of_many(attempt_probability: float, low: float, high: float = 1.0) -> Pl
     rival = held(low, high)
     play.does(0.5, WATCH, rival, f"watch {rival.index}")
     return play
-
-
-def attempt_probability(play: Play) -> float:
-    key = play.contender.lock
-    return float(getattr(key, "attempt_probability"))  # noqa: B009  # only an election's lock has it
 
 
 def watched(view: o.KeyView) -> str:
@@ -61,8 +60,7 @@ def watched_by_us(view: o.KeyView) -> str:
 
 def wait_s(play: Play) -> float:
     """Return how much of the contender's back-off is left."""
-    key = play.contender.lock
-    return float(getattr(key, "backoff_s")) - (play.now - key.opens_at)  # noqa: B009
+    return lock_of(play).backoff_s - (play.now - lock_of(play).opens_at)
 
 
 def lag_s(play: Play) -> float:
@@ -92,6 +90,7 @@ def test_a_contender_whose_hash_is_above_its_attempt_probability_backs_off_for_m
     play.does(1.0, WATCH, free, watched(free))
     assert play.deadline == pytest.approx(1.0 + wait_s(play))
     assert 0.013 < lagged_s + wait_s(play) < 0.017
+    assert lag_s(play) == 0.0, "the free key is watched without delay"
     play.does(play.deadline, "acquire s")
 
 
@@ -135,13 +134,6 @@ def test_a_contender_that_will_back_off_delays_its_watch_by_less_than_its_back_o
     assert lag_s(one_of_many(backoff.ATTEMPT_PROBABILITY_MIN, 0.9)) == LAG_S_MAX
 
 
-def test_a_contender_that_backs_off_watches_the_free_key_without_delay() -> None:
-    play = one_of_many(0.25, 0.45, 0.55)
-    free = freed(play)
-    play.does(1.0, WATCH, free, watched(free))
-    assert lag_s(play) == 0.0
-
-
 def test_a_holder_watches_its_key_without_delay() -> None:
     play = one_of_many(0.25, 0.0, 0.25)
     play.does(1.0, WATCH, freed(play), watched_by_us(freed(play)))
@@ -160,17 +152,9 @@ def test_a_lost_race_decreases_the_attempt_probability() -> None:
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
     play.does(1.01, ACQUIRE, o.LostRace(), "read")
-    assert attempt_probability(play) == 0.25
+    assert lock_of(play).attempt_probability == 0.25
     play.does(1.02, READ, OTHER, "info other")
-    assert attempt_probability(play) == 0.25
-
-
-def test_a_rival_that_is_first_during_the_back_off_decreases_the_attempt_probability() -> None:
-    play = one_of_many(0.25, 0.45, 0.55)
-    free = freed(play)
-    play.does(1.0, WATCH, free, watched(free))
-    play.does(1.005, WATCH, OTHER, f"{watched(OTHER)}, info other")
-    assert attempt_probability(play) == 0.0625
+    assert lock_of(play).attempt_probability == 0.25
 
 
 def test_a_rival_that_rewrites_its_value_decreases_the_attempt_probability_once() -> None:
@@ -180,13 +164,13 @@ def test_a_rival_that_rewrites_its_value_decreases_the_attempt_probability_once(
     play.does(1.005, WATCH, OTHER, f"{watched(OTHER)}, info other")
     rewritten = replace(OTHER, index=9001, modify_index=9001)
     play.does(1.02, WATCH, rewritten, watched(rewritten))
-    assert attempt_probability(play) == 0.0625
+    assert lock_of(play).attempt_probability == 0.0625
 
 
 def test_a_release_that_was_not_seen_keeps_the_attempt_probability() -> None:
     play = one_of_many(0.25, 0.5)
     play.does(1.0, WATCH, OTHER, f"{watched(OTHER)}, info other")
-    assert attempt_probability(play) == 0.25
+    assert lock_of(play).attempt_probability == 0.25
 
 
 def test_the_attempt_probability_has_a_minimum() -> None:
@@ -198,7 +182,7 @@ def test_an_attempt_that_the_lock_delay_refuses_is_no_lost_race() -> None:
     free = freed(play)
     play.does(1.0, WATCH, free, watched_by_us(free))
     play.does(1.01, ACQUIRE, o.LockDelayed(), "")
-    assert attempt_probability(play) == 1.0
+    assert lock_of(play).attempt_probability == 1.0
 
 
 @pytest.mark.parametrize(("ok", "after"), [(True, 1.0), (False, 0.0625)], ids=["held", "failed"])
@@ -211,7 +195,7 @@ def test_a_tenure_resets_the_attempt_probability_unless_on_acquire_failed(ok: bo
     if ok:
         play.hears(1.2, e.StepDownAsked("n", 5.0), "start down#1: step-down, losing")
     play.ends(1.3, f"release s, {'resting' if ok else 'waiting'}")
-    assert attempt_probability(play) == after
+    assert lock_of(play).attempt_probability == after
 
 
 # --- while a lock-delay may last -------------------------------------------------------------------------

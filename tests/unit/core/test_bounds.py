@@ -66,13 +66,6 @@ def test_a_release_that_consul_refuses_for_good_is_followed_by_the_destroy() -> 
     play.does(1.4, "destroy s")
 
 
-def test_without_a_ttl_an_unanswered_create_is_not_repeated_at_once() -> None:
-    play = p.Play(p.contender(ttl_s=None, lock_delay_s=60.0))
-    play.happens(0.0, e.Tick())
-    play.on(3.0, p.CREATE, o.Unknown("silence"))
-    assert play.contender.session.deadline == 13.0
-
-
 def _told(play: p.Play) -> a.StartHook:
     running = play.contender.change.hooks.running
     assert running is not None

@@ -48,11 +48,6 @@ def test_each_check_is_told_the_role_in_which_it_begins() -> None:
     assert roles == [a.Role.INELIGIBLE, a.Role.INELIGIBLE, a.Role.HOLDING]
 
 
-def test_a_free_key_is_not_taken_before_the_check_has_risen() -> None:
-    play = leading()
-    assert play.times(p.ACQUIRE) == [5.2]
-
-
 def test_an_unfit_waiter_has_no_session_until_its_check_rises_again() -> None:
     """Other nodes take a session for a candidate, and would hand over to it."""
     play = checked()

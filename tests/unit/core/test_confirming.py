@@ -29,15 +29,6 @@ def test_a_renewal_that_is_answered_late_is_followed_by_the_next() -> None:
     play.does(9.2, RENEW, o.SessionAlive(), "renew s")
 
 
-def test_the_renewal_that_verifies_a_session_lets_it_try() -> None:
-    play = elections.Play(elections.contender())
-    play.verifies = False
-    play.does(0.0, "create, watch 0 consistently")
-    play.on(0.1, elections.CREATE, o.Created("s"))
-    play.does(0.2, WATCH, FREE, "watch 5")
-    play.does(0.3, RENEW, o.SessionAlive(), "acquire s")
-
-
 def test_on_acquire_begins_in_the_step_that_brings_fresh_news() -> None:
     """The hook waits for no record: that of the newest contact comes behind the start of the hook."""
     play = elections.waiting()

@@ -223,19 +223,6 @@ def test_the_lock_delay_of_a_holder_is_requested_once() -> None:
     play.does(2.6, "info other")
 
 
-def test_a_lost_race_is_followed_by_a_read_of_the_key() -> None:
-    play = p.trying()
-    play.does(0.3, p.ACQUIRE, o.LostRace(), "read")
-    play.does(0.4, p.READ, p.RIVAL, "info rival")
-    play.does(0.5, p.WATCH, p.RIVAL, "watch 9")
-
-
-def test_a_key_that_is_free_again_after_a_lost_race_is_tried_for() -> None:
-    play = p.trying()
-    play.does(0.3, p.ACQUIRE, o.LostRace(), "read")
-    play.does(0.4, p.READ, FREE_AGAIN, "acquire s")
-
-
 def test_a_key_that_is_shown_as_free_and_refused_is_tried_for_once_a_second() -> None:
     """Something hides the holder. The first lost race is ordinary, so the next attempt follows at once."""
     play = p.trying()
@@ -317,14 +304,6 @@ def test_a_node_that_may_no_longer_hold_awaits_the_answer_to_its_attempt(why: st
     play.does(0.3, p.WATCH, p.OURS, "watch 7")
     assert "release s" in p.Play.says(play.on(0.4, p.ACQUIRE, p.WON))
     assert not play.times(p.READ) and not play.times(a.StartHook)
-
-
-def test_a_watch_that_shows_our_session_is_confirmed_by_a_read() -> None:
-    """An answer that need not be consistent begins no tenure."""
-    play = p.trying()
-    play.does(3.2, p.ACQUIRE, p.SILENCE, "")
-    play.does(3.3, p.WATCH, p.OURS, "read, watch 7")
-    play.does(3.4, p.READ, p.OURS, "start up#1: acquired, acquiring")
 
 
 def test_an_answer_older_than_the_room_begins_no_belief() -> None:

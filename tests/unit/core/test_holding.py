@@ -135,9 +135,12 @@ def test_on_lose_waits_a_moment_for_the_reason_of_the_loss() -> None:
 
 
 def test_the_lock_delay_of_a_destroyed_session_guards_the_lock() -> None:
+    """The role changes at once, and it is reported once, when its reason is known."""
     play = p.holding()
     play.does(2.0, p.WATCH, RELEASED, "renew s, watch 9 consistently")
+    assert (play.role, reported_reasons(play)) == ("losing", [])
     play.does(2.1, p.RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
+    assert reported_reasons(play) == [("losing", "session-invalidated")]
     assert lose_context(play).rival_at == CONTACT + 30.0
 
 
@@ -163,15 +166,6 @@ def reported_reasons(play: p.Play) -> list[tuple[str, str]]:
     became = [action for _, action in play.log if isinstance(action, a.RoleChanged)]
     told = [(str(action.role), str(action.reason)) for action in became]
     return told[told.index(("holding", "acquired")) + 1 :]
-
-
-def test_log_and_status_report_one_reason_for_a_loss() -> None:
-    """The role changes at once, and it is reported when its reason is known."""
-    play = p.holding()
-    play.does(2.0, p.WATCH, RELEASED, "renew s, watch 9 consistently")
-    assert (play.role, reported_reasons(play)) == ("losing", [])
-    play.on(2.1, p.RENEW, o.SessionGone())
-    assert reported_reasons(play) == [("losing", "session-invalidated")]
 
 
 def test_a_reason_learned_before_on_lose_begins_is_reported_again() -> None:

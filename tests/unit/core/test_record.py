@@ -137,12 +137,6 @@ def test_a_tenure_that_cannot_be_recorded_is_released_without_a_hook() -> None:
     assert not [now for now in play.times(p.CREATE) if now > 0.0]
 
 
-def test_on_lose_runs_although_no_record_can_be_written() -> None:
-    play = p.holding()
-    play.disk_full = True
-    play.hears(2.0, e.StopAsked(), "start down#1: shutdown, losing")
-
-
 def test_the_release_waits_until_the_end_of_the_tenure_is_recorded() -> None:
     """Otherwise a release that is applied late could end a tenure that the next process has adopted."""
     play = p.holding(run=p.RUN)
@@ -186,6 +180,7 @@ def test_an_adopted_tenure_whose_run_child_cannot_start_calls_for_on_lose() -> N
     play = started(Point.HOLDING, run=p.RUN)
     play.does(2.1, p.RENEW, o.SessionAlive(), "")
     play.does(2.2, p.READ, p.OURS, "start run, holding")
+    assert play.last(a.StartRun).context.reason == "adopted"
     play.hears(2.3, e.RunEnded(play.last(a.StartRun), began=False), "start down#1: run-exited, losing")
 
 
@@ -352,13 +347,6 @@ def test_a_renewal_or_a_read_alone_does_not_adopt() -> None:
     assert play.role == "acquiring"
 
 
-def test_an_adoption_starts_the_run_child_again() -> None:
-    play = started(Point.HOLDING, run=p.RUN)
-    play.on(2.1, p.RENEW, o.SessionAlive())
-    play.does(2.2, p.READ, p.OURS, "start run, holding")
-    assert play.last(a.StartRun).context.reason == "adopted"
-
-
 @pytest.mark.parametrize(("step", "on_adopt"), [(Point.TENURE, "none"), (Point.HOLDING, "acquire")])
 def test_an_adoption_runs_on_acquire_if_it_was_unfinished_or_on_adopt_says_so(
     step: Point, on_adopt: str
@@ -432,10 +420,7 @@ def test_a_foreign_session_is_forgotten() -> None:
 
 
 def test_an_election_that_the_file_has_dropped_is_wound_up_and_finished() -> None:
-    play = p.Play(p.contender())
-    born = new_contender(p.contender(), spread=0.0, instance="i", record=left(Point.HOLDING), now=2.0)
-    play.contender = depart(born, 2.0)
-    play.happens(2.0, e.Tick())
+    play = departing(Point.HOLDING)
     assert play.says([play.last(a.StartHook)]) == "start down#1: config-changed"
     play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "release s, waiting")
     play.does(2.2, p.RELEASE, o.Done(), "")
@@ -446,12 +431,17 @@ def test_an_election_that_the_file_has_dropped_is_wound_up_and_finished() -> Non
 # --- a stalled event loop --------------------------------------------------------------------------
 
 
-def test_after_a_stall_no_further_hook_begins_before_consul_confirms_the_lock() -> None:
-    """Without the stall the news would be fresh enough for the second hook."""
-    play = p.acquiring(on_acquire=(p.hook("one"), p.hook("two")))
+@pytest.mark.parametrize(
+    ("hooks", "begins"), [(("one", "two"), "start two#1: acquired"), (("one",), "start run, holding")]
+)
+def test_after_a_stall_neither_hook_nor_run_child_begins_before_consul_confirms_the_lock(
+    hooks: tuple[str, ...], begins: str
+) -> None:
+    """Without the stall the news would be fresh enough for it."""
+    play = p.acquiring(on_acquire=tuple(map(p.hook, hooks)), run=p.RUN)
     play.happens(2.0, e.Stalled(1.5))
-    play.hears(2.1, e.HookEnded(play.last(a.StartHook), ok=True), "")
-    play.does(2.2, p.READ, p.OURS, "start two#1: acquired")
+    play.ends(2.1, "")
+    play.does(2.2, p.READ, p.OURS, begins)
 
 
 def test_after_a_stall_the_lease_is_checked_first() -> None:
@@ -465,10 +455,3 @@ def test_after_a_stall_a_holder_reads_and_renews_at_once() -> None:
     before = play.times(p.READ)
     play.happens(5.0, e.Stalled(3.0))
     assert play.times(p.READ) == [*before, 5.0] and play.times(p.RENEW)[-1] == 5.0
-
-
-def test_a_stall_during_on_acquire_holds_the_run_child_back() -> None:
-    play = p.acquiring(on_acquire=(p.contender().on_acquire[0],) * 1, run=p.RUN)
-    play.happens(3.0, e.Stalled(2.0))
-    play.hears(3.1, e.HookEnded(play.last(a.StartHook), ok=True), "")
-    play.does(3.2, p.READ, p.OURS, "start run, holding")

@@ -290,13 +290,6 @@ def test_a_holder_that_steps_down_rests_after_the_release() -> None:
     assert play.says(play.happens(65.0, e.Tick())) == "create, waiting"
 
 
-def test_a_resume_ends_the_rest_at_once() -> None:
-    play = resting()
-    assert play.says(play.happens(7.0, e.ResumeAsked("n"))) == "create, waiting"
-    play.passes(20.0)
-    assert play.role == "acquiring"
-
-
 def test_the_rest_is_over_on_time_while_the_release_has_no_answer() -> None:
     play = holder()
     play.happens(3.0, e.StepDownAsked("n", 2.0))
@@ -328,8 +321,9 @@ def test_a_resume_during_a_step_down_leaves_no_rest() -> None:
 def test_a_rest_that_a_resume_has_ended_does_not_follow_the_next_tenure() -> None:
     """The next tenure may end for another reason, and only a step-down is followed by a rest."""
     play = resting()
-    play.happens(7.0, e.ResumeAsked("n"))
+    play.hears(7.0, e.ResumeAsked("n"), "create, waiting")
     play.passes(20.0)
+    assert play.role == "acquiring"
     assert play.contender.rest_s == 0.0 and play.contender.rests_until < 20.0
 
 
@@ -373,7 +367,7 @@ def test_an_unfit_node_that_rests_is_ineligible() -> None:
 def test_a_step_down_does_nothing_to_a_waiter() -> None:
     play = in_session()
     before = play.contender
-    play.happens(1.0, e.StepDownAsked("n", 60.0))
+    play.happens(1.0, e.StepDownAsked("n", 60.0, "target"))
     assert play.contender == before
 
 

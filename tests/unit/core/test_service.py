@@ -159,14 +159,6 @@ def test_an_instance_of_another_program_is_left_alone_and_reported() -> None:
     assert len(play.times(REGISTER)) == 1
 
 
-def test_at_a_loss_an_instance_of_another_program_is_left_alone() -> None:
-    play = holding()
-    play.on(1.1, LOOK, o.Instance.FOREIGN)
-    play.happens(2.0, e.StepDownAsked("n", 60.0))
-    play.passes(30.0)
-    assert play.times(DEREGISTER) == []
-
-
 def test_what_an_earlier_life_left_is_removed() -> None:
     play = p.Play(p.contender(service=SERVICE))
     play.happens(0.0, e.Tick())

@@ -70,15 +70,6 @@ def test_a_failed_renewal_is_repeated_soon(outcome: o.Outcome) -> None:
     play.does(8.1, "renew s")
 
 
-def test_the_first_renewal_after_silence_is_followed_by_a_read() -> None:
-    """The watch may hang at an agent that has lost it."""
-    play = p.behind()
-    play.does(4.6, "renew s")
-    play.does(7.6, p.RENEW, p.SILENCE, "")
-    play.does(8.1, "renew s")
-    play.does(8.2, p.RENEW, o.SessionAlive(), "read")
-
-
 def after_silence(shown: o.KeyView) -> p.Play:
     """Play until the first renewal after silence and its read are answered; the watch is still pending."""
     play = p.behind()

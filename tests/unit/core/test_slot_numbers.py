@@ -8,7 +8,6 @@ from supervisor.core import requests as r
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.machines.record import tenure_from
 from tests.unit.core import slot_play as s
-from tests.unit.core.play import SILENCE
 
 
 def taken_beside(numbers: dict[str, int | None], **more: int) -> int | None:
@@ -58,16 +57,6 @@ def test_the_hooks_of_a_tenure_get_its_number_whatever_the_record_says_later() -
     play.on(3.0, s.WATCH, s.view("s", at=s.lock("s", index=71, numbers={"s": 2}), index=71))
     play.happens(4.0, e.StopAsked())
     assert (play.last(a.StartHook).context.event, play.last(a.StartHook).context.slot) == ("lose", 0)
-
-
-def test_an_attempt_without_an_answer_has_the_number_that_a_read_shows() -> None:
-    play = s.full()
-    play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2")))
-    play.on(4.0, s.TAKE, SILENCE)
-    shown = s.view("o1", "o2", "s", at=s.lock("o1", "o2", "s", index=66, numbers={"s": 1}))
-    play.on(4.1, s.WATCH, shown)
-    play.on(4.2, s.READ, shown)
-    assert play.last(a.StartHook).context.slot == 1
 
 
 def test_who_leaves_takes_its_number_along_and_leaves_the_others_theirs() -> None:

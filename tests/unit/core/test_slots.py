@@ -138,9 +138,10 @@ def test_a_slot_that_a_late_write_takes_is_ours_once_a_read_shows_it() -> None:
     play = s.full()
     play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2")))
     play.on(4.0, s.TAKE, SILENCE)
-    shown = s.view("o1", "o2", "s", at=s.lock("o1", "o2", "s", index=66))
+    shown = s.view("o1", "o2", "s", at=s.lock("o1", "o2", "s", index=66, numbers={"s": 1}))
     assert "read" in Play.says(play.on(4.1, s.WATCH, shown))
     assert "start up#1" in Play.says(play.on(4.2, s.READ, shown))
+    assert play.last(a.StartHook).context.slot == 1
 
 
 def test_a_contender_key_that_is_gone_is_written_again() -> None:

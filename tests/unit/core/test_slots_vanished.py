@@ -48,18 +48,6 @@ def test_a_holder_that_was_only_hidden_is_read_again_when_something_changes() ->
     assert play.contender.lock.try_at == pytest.approx(35.0)
 
 
-def test_a_newcomer_waits_the_prune_delay_of_a_holder_that_has_vanished() -> None:
-    """The newcomer joins the line at once, and a slot is free only later."""
-    play = s.waiting()
-    play.on(0.2, s.WATCH, s.view("o1", "o2", at=s.lock("o1", "o2", "o3")))
-    play.on(0.2, s.ASK, s.GONE)
-    play.on(0.3, s.ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
-    play.on(0.3, s.WATCH, WITHOUT_O3)
-    play.passes(29.0)
-    assert not play.times(s.TAKE)
-    assert play.contender.lock.try_at == pytest.approx(30.2)
-
-
 def test_a_newcomer_takes_the_slot_of_a_vanished_holder_after_the_prune_delay() -> None:
     play = s.waiting()
     play.on(0.2, s.WATCH, s.view("o1", "o2", at=s.lock("o1", "o2", "o3")))

@@ -19,11 +19,6 @@ def test_hooks_run_one_after_the_other_then_the_run_child_starts() -> None:
     play.ends(2.0, "start run, holding")
 
 
-def test_without_hooks_a_winner_holds_at_once() -> None:
-    play = p.acquiring(on_acquire=(), on_lose=())
-    assert play.role == "holding"
-
-
 def test_on_acquire_stops_at_the_first_hook_that_fails() -> None:
     play = p.acquiring(on_acquire=TWO_UP, run=p.RUN)
     play.ends(1.0, "start down#1: acquire-failed, losing", ok=False)
@@ -143,25 +138,11 @@ def test_losing_stops_the_run_child_before_on_lose() -> None:
     play.ends(3.1, "release s, waiting")
 
 
-def test_the_exit_of_the_run_child_is_a_loss() -> None:
-    play = p.holding(run=p.RUN)
-    play.hears(2.0, e.RunEnded(play.last(a.StartRun)), "start down#1: run-exited, losing")
-    play.ends(2.1, "release s, waiting")
-
-
 def test_all_hooks_of_on_lose_run_though_one_fails() -> None:
     play = p.holding(on_lose=TWO_DOWN)
     play.happens(2.0, e.StopAsked())
     play.ends(2.1, "start down 2#1: shutdown", ok=False)
     play.ends(2.2, "stopped, finished, not clean")
-
-
-def test_the_reason_of_the_first_loss_stays() -> None:
-    play = p.holding(on_lose=TWO_DOWN)
-    play.happens(2.0, e.StopAsked())
-    play.happens(2.1, e.Tick())
-    play.on(2.2, p.WATCH, p.RIVAL)
-    play.ends(2.3, "start down 2#1: shutdown")
 
 
 def test_on_lose_gets_the_time_from_which_a_rival_may_hold() -> None:

@@ -146,14 +146,6 @@ def test_a_renewal_does_not_wait_although_reads_were_refused() -> None:
     assert play.contender.throttle == Throttle(reads=3), "a refused renewal does not count"
 
 
-def test_a_waiter_that_is_refused_goes_on_renewing_its_session() -> None:
-    play = p.waiting()
-    play.on(0.2, p.WATCH, p.RIVAL)
-    while p.RENEW not in map(type, play.under_way):
-        play.happens(play.deadline, e.Tick())
-    assert gaps(play, p.RENEW, 3) == pytest.approx([RETRY_S] * 3)
-
-
 def test_refused_contenders_do_not_retry_in_step() -> None:
     throttle = p.waiting().contender.throttle
     for _ in range(3):
