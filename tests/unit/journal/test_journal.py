@@ -149,14 +149,6 @@ def test_a_tenure_with_an_id_that_consul_cannot_have_made_is_damage(session: str
         assert unreadable.value.last is not None and unreadable.value.last.state == RECORD
 
 
-@pytest.mark.parametrize("room", [b"", b"    ", b"\0" * 4, b"\0" * 4 + b"    "])
-@pytest.mark.parametrize("cut", range(1, 80, 7))
-def test_a_line_without_its_end_is_damage(cut: int, room: bytes) -> None:
-    later = state_line(Record(Point.LOSING, "k", "s"), (), HERE, "later")
-    with pytest.raises(UnreadableRecord, match="has no end"):
-        read(whole() + later[:-cut] + room)
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -166,6 +158,7 @@ def test_a_line_without_its_end_is_damage(cut: int, room: bytes) -> None:
         (b"\0" * 9, "has no end"),
         (whole(), "spaces behind its last line are missing"),
         (whole() + b"\0" * 9, "has no end"),
+        (whole() + state_line(RECORD, (), HERE, "later")[:-9] + b" " * 9, "has no end"),
         (settings_line(SETTINGS, CONSUL, ()) + b" ", "no state follows its newest settings"),
         (whole() + settings_line(SETTINGS, CONSUL, ()) + b" ", "no state follows its newest settings"),
     ],
@@ -233,9 +226,13 @@ def again(tmp_path: Path) -> Recorded | UnreadableRecord | None:
     return found
 
 
-def state_of(found: Recorded | UnreadableRecord | None) -> Record:
+def whole_record(found: Recorded | UnreadableRecord | None) -> Recorded:
     assert isinstance(found, Recorded)
-    return found.state
+    return found
+
+
+def state_of(found: Recorded | UnreadableRecord | None) -> Record:
+    return whole_record(found).state
 
 
 def test_a_record_is_found_by_the_next_process_and_an_empty_one_is_no_file(
@@ -271,8 +268,7 @@ def test_changed_settings_are_written_before_the_state(journal: Journal, tmp_pat
     keep(journal, RECORD)
     keep(journal, RECORD, replace(SETTINGS, on_lose=()))
     journal.close()
-    found = again(tmp_path)
-    assert isinstance(found, Recorded) and found.settings.on_lose == ()
+    assert whole_record(again(tmp_path)).settings.on_lose == ()
 
 
 def test_process_groups_are_recorded_while_they_run(journal: Journal, tmp_path: Path) -> None:
@@ -284,8 +280,7 @@ def test_process_groups_are_recorded_while_they_run(journal: Journal, tmp_path: 
     journal.group_ended("app", GROUPS[0])
     assert [journal.settle("app"), journal.settle("app")] == ["", None]
     journal.close()
-    found = again(tmp_path)
-    assert isinstance(found, Recorded) and found.groups == ()
+    assert whole_record(again(tmp_path)).groups == ()
 
 
 def test_the_end_of_a_process_group_is_written_with_the_next_record(journal: Journal, tmp_path: Path) -> None:
@@ -296,8 +291,8 @@ def test_the_end_of_a_process_group_is_written_with_the_next_record(journal: Jou
     keep(journal, replace(RECORD, step=Point.LOSING))
     assert journal.settle("app") is None
     journal.close()
-    found = again(tmp_path)
-    assert isinstance(found, Recorded) and found.groups == () and found.state.step is Point.LOSING
+    found = whole_record(again(tmp_path))
+    assert found.groups == () and found.state.step is Point.LOSING
 
 
 @pytest.mark.parametrize("content", [b"", b" ", whole(), whole() + b"x" * 20_000, whole() + b"\0"])
@@ -319,15 +314,17 @@ def test_a_record_that_is_far_too_large_is_unreadable(journal: Journal, tmp_path
     assert isinstance(again(tmp_path), UnreadableRecord)
 
 
-def in_a_child_without_room(body: Callable[[Path], None], folder: Path) -> None:
-    """Run the body in a child, whose RLIMIT_FSIZE makes the kernel answer writes with EFBIG."""
+def in_a_child(body: Callable[[Journal, Path], None], folder: Path) -> None:
+    """Run the body in a child, with a journal that has a record, and the path of that record."""
     pid = os.fork()
     if pid == 0:
         try:
             import signal
 
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            body(folder)
+            journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
+            assert keep(journal, RECORD) == ""
+            body(journal, folder / "state" / "app.journal")
         except BaseException as error:  # noqa: BLE001  # a child reports any error, and never returns
             print(error, file=sys.stderr)
             os._exit(1)
@@ -336,48 +333,48 @@ def in_a_child_without_room(body: Callable[[Path], None], folder: Path) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
+def limit_files(size: int) -> None:
+    """Have the kernel answer writes beyond this size with EFBIG."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def used_bytes(path: Path) -> int:
+    """Return the size of a record without its reserve."""
+    return len(path.read_bytes().rstrip(b" "))
+
+
 def test_a_record_without_room_is_refused_and_the_last_one_still_counts(tmp_path: Path) -> None:
-    def body(folder: Path) -> None:
-        journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
-        assert keep(journal, RECORD) == ""
-        before = (folder / "state" / "app.journal").read_bytes()
-        whole_bytes = len(before.rstrip(b" "))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes + 100, resource.RLIM_INFINITY))
+    def body(journal: Journal, path: Path) -> None:
+        limit_files(used_bytes(path) + 100)
         why_not = keep(journal, replace(RECORD, step=Point.LOSING))
         assert "cannot write" in why_not and "File too large" in why_not
-        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        limit_files(resource.RLIM_INFINITY)
         assert keep(journal, replace(RECORD, step=Point.LOSING)) == ""
 
-    in_a_child_without_room(body, tmp_path)
+    in_a_child(body, tmp_path)
     assert state_of(again(tmp_path)).step is Point.LOSING
 
 
 def test_a_line_that_was_cut_off_is_no_part_of_the_next_record(tmp_path: Path) -> None:
     """Longer settings are cut off for lack of room, and then a short line takes their place."""
 
-    def body(folder: Path) -> None:
-        journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
-        assert keep(journal, RECORD) == ""
-        whole_bytes = len((folder / "state" / "app.journal").read_bytes().rstrip(b" "))
+    def body(journal: Journal, path: Path) -> None:
         longer = settings_line(SETTINGS, CONSUL, ())
-        resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes + len(longer) + 100, resource.RLIM_INFINITY))
+        limit_files(used_bytes(path) + len(longer) + 100)
         assert keep(journal, RECORD, replace(SETTINGS, on_adopt="none"))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        limit_files(resource.RLIM_INFINITY)
         assert keep(journal, replace(RECORD, contact=99.0)) == ""
 
-    in_a_child_without_room(body, tmp_path)
+    in_a_child(body, tmp_path)
     assert state_of(again(tmp_path)).contact == 99.0
 
 
 def test_a_full_disk_has_room_for_the_loss_even_after_a_restart(tmp_path: Path) -> None:
-    def body(folder: Path) -> None:
-        path = folder / "state" / "app.journal"
-        before = Journal(str(folder / "state"), CONSUL, identity=HERE)
-        assert keep(before, RECORD) == ""
+    def body(before: Journal, path: Path) -> None:
         before.close()
         size = path.stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-        journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
+        limit_files(size)
+        journal = Journal(str(path.parent), CONSUL, identity=HERE)
         dict(journal.recorded())
         assert keep(journal, RECORD) == ""
         assert path.stat().st_size == size  # room that is given back may be taken by others
@@ -387,19 +384,16 @@ def test_a_full_disk_has_room_for_the_loss_even_after_a_restart(tmp_path: Path) 
         assert record.state.contact == kept[-1]
         assert keep(journal, replace(RECORD, step=Point.LOSING)) == ""
 
-    in_a_child_without_room(body, tmp_path)
+    in_a_child(body, tmp_path)
     assert state_of(again(tmp_path)).step is Point.LOSING
 
 
 def test_without_room_the_end_of_a_tenure_removes_the_record(tmp_path: Path) -> None:
-    def body(folder: Path) -> None:
-        journal = Journal(str(folder / "state"), CONSUL, identity=HERE)
-        assert keep(journal, RECORD) == ""
-        whole_bytes = len((folder / "state" / "app.journal").read_bytes().rstrip(b" "))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (whole_bytes, resource.RLIM_INFINITY))
+    def body(journal: Journal, path: Path) -> None:
+        limit_files(used_bytes(path))
         assert keep(journal, Record(Point.SESSION, "k", "s")) == ""
 
-    in_a_child_without_room(body, tmp_path)
+    in_a_child(body, tmp_path)
     assert again(tmp_path) is None
 
 
@@ -475,66 +469,57 @@ def test_a_new_record_replaces_a_pipe_or_a_link(
     assert state_of(again(tmp_path)) == RECORD
 
 
-def test_a_copy_of_another_elections_record_is_unreadable(tmp_path: Path) -> None:
-    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
-    journal.write(WriteRecord("app", RECORD, SETTINGS))
-    journal.close()
-    (tmp_path / "backup.journal").write_bytes((tmp_path / "app.journal").read_bytes())
-    found = dict(Journal(str(tmp_path), CONSUL, identity=HERE).recorded())
+def test_a_copy_of_another_elections_record_is_unreadable(journal: Journal, tmp_path: Path) -> None:
+    keep(journal, RECORD)
+    state = tmp_path / "state"
+    (state / "backup.journal").write_bytes((state / "app.journal").read_bytes())
+    found = dict(journal.recorded())
     assert isinstance(found["app"], Recorded)
-    assert isinstance(found["backup"], UnreadableRecord) and "copy of the record of app" in str(
-        found["backup"]
-    )
+    assert "copy of the record of app" in str(found["backup"])
 
 
-def test_a_record_that_was_removed_is_written_again_with_its_settings(tmp_path: Path) -> None:
-    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
-    journal.write(WriteRecord("app", RECORD, SETTINGS))
-    (tmp_path / "app.journal").unlink()
-    later = replace(RECORD, contact=13.5)
-    assert journal.write(WriteRecord("app", later, SETTINGS)) == ""
-    journal.close()
-    ((_, found),) = Journal(str(tmp_path), CONSUL, identity=HERE).recorded()
-    assert isinstance(found, Recorded) and found.state == later
-
-
-def test_a_file_that_was_replaced_by_another_one_is_written_again_with_its_settings(tmp_path: Path) -> None:
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+def test_a_file_that_was_removed_or_replaced_is_written_again_with_its_settings(
+    journal: Journal, tmp_path: Path, replaced: bool
+) -> None:
     """An operator may restore an old copy of the directory below a daemon that runs."""
-    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
-    journal.write(WriteRecord("app", RECORD, SETTINGS))
-    other = Journal(str(tmp_path / "other"), CONSUL, identity=HERE)
-    other.write(WriteRecord("app", RECORD, replace(SETTINGS, key="former/key")))
-    (tmp_path / "other" / "app.journal").replace(tmp_path / "app.journal")
+    keep(journal, RECORD)
+    (tmp_path / "state" / "app.journal").unlink()
+    if replaced:
+        other = Journal(str(tmp_path / "other"), CONSUL, identity=HERE)
+        keep(other, RECORD, replace(SETTINGS, key="former/key"))
+        (tmp_path / "other" / "app.journal").replace(tmp_path / "state" / "app.journal")
     later = replace(RECORD, contact=13.5)
-    assert journal.write(WriteRecord("app", later, SETTINGS)) == ""
+    assert keep(journal, later) == ""
     journal.close()
-    ((_, found),) = Journal(str(tmp_path), CONSUL, identity=HERE).recorded()
-    assert isinstance(found, Recorded) and (found.state, found.settings) == (later, SETTINGS)
+    found = whole_record(again(tmp_path))
+    assert (found.state, found.settings) == (later, SETTINGS)
 
 
 # --- a reload --------------------------------------------------------------------------------------
 
 
-def test_the_next_record_has_the_new_address_of_consul_and_the_new_withheld_variables(tmp_path: Path) -> None:
+def test_the_next_record_has_the_new_address_of_consul_and_the_new_withheld_variables(
+    journal: Journal, tmp_path: Path
+) -> None:
     """The token file that the new configuration no longer names may be gone at the next start."""
-    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
-    assert not journal.write(WriteRecord("app", RECORD, SETTINGS))
+    keep(journal, RECORD)
     moved = replace(CONSUL, token=None, http_auth=None, token_file="/elsewhere")
     journal.follow(moved, ["ANOTHER", "MY_TOKEN"])
-    assert not journal.write(WriteRecord("app", replace(RECORD, contact=13.0), SETTINGS))
+    keep(journal, replace(RECORD, contact=13.0))
     journal.close()
-    ((_, record),) = Journal(str(tmp_path), CONSUL, identity=HERE).recorded()
-    assert isinstance(record, Recorded)
+    record = whole_record(again(tmp_path))
     assert record.consul == moved and record.withheld == ("ANOTHER", "MY_TOKEN")
 
 
 @pytest.mark.parametrize("changes", [False, True])
-def test_a_day_of_reloads_keeps_the_record_within_its_bounds(tmp_path: Path, changes: bool) -> None:
+def test_a_day_of_reloads_keeps_the_record_within_its_bounds(
+    journal: Journal, tmp_path: Path, changes: bool
+) -> None:
     """Reloads without a change add no settings to it."""
-    journal = Journal(str(tmp_path), CONSUL, identity=HERE)
     for number in range(1440):
         journal.follow(CONSUL, (f"VARIABLE_{number * changes}",))
-        assert not journal.write(WriteRecord("app", replace(RECORD, contact=float(number)), SETTINGS))
+        assert keep(journal, replace(RECORD, contact=float(number))) == ""
     journal.close()
-    content = (tmp_path / "app.journal").read_bytes()
+    content = (tmp_path / "state" / "app.journal").read_bytes()
     assert len(content) < 2 * COMPACT_BYTES and (content.count(b'"record":"settings"') > 1) is changes
