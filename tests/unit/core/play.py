@@ -18,6 +18,7 @@ from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
+from supervisor.core.contenders import Contenders
 from supervisor.core.frozen import replace
 from supervisor.core.settings import Command, ElectionSettings, Hook, ItemSettings, Run, SessionSettings
 
@@ -353,3 +354,20 @@ def holding(**more: Any) -> Play:
     play.does(1.0, WATCH, OURS, "watch 7 consistently")
     assert play.role == "holding"
     return play
+
+
+def ended(node: Contenders, begun: list[a.Action], now: float) -> None:
+    """Answer everything that was begun with success, until nothing more begins within a second."""
+    todo = list(begun)
+    for at in (now, now + 1.0):
+        todo += node.step(e.Tick(), at)
+        while todo:
+            action, more = todo.pop(0), list[a.Action]()
+            match action:
+                case a.StartHook():
+                    more = node.step(e.HookEnded(action, ok=True), at)
+                case req.Release() | req.DestroySession():
+                    more = node.step(e.Answered(action, o.Done()), at)
+                case a.WriteRecord():
+                    more = node.step(e.RecordWritten(action), at)
+            todo += more or (node.step(e.Tick(), at) if not todo else [])

@@ -32,27 +32,20 @@ def test_after_a_loss_the_lock_delay_of_this_nodes_session_counts() -> None:
 
 
 def test_the_delay_after_losses_by_this_nodes_own_fault_has_a_maximum() -> None:
-    play = p.Play(p.contender(on_lose=()))
+    play = p.acquiring(on_lose=())
     play.contender = replace(play.contender, own_losses=5000)
-    play.happens(0.0, e.Tick())
-    play.on(0.1, p.CREATE, o.Created("s"))
-    play.on(0.2, p.WATCH, o.KeyView(5))
-    play.on(0.3, p.ACQUIRE, p.WON)
     play.ends(0.4, "losing, release s, waiting", ok=False)
     assert play.contender.rejoin_at == pytest.approx(0.4 + REJOIN_DELAY_MAX_S)
 
 
 def test_a_waiting_retry_of_on_change_sets_no_deadline_during_a_stop() -> None:
-    play = p.Play(p.contender(on_change=(p.hook("told", retries=9),)))
-    play.happens(0.0, e.Tick())
-    play.on(0.1, p.CREATE, o.Created("s"))
-    play.on(0.2, p.WATCH, o.KeyView(5))
+    play = p.waiting(on_change=(p.hook("told", retries=9),))
+    play.does(0.2, p.WATCH, p.FREE, "acquire s, start told#1: initial, watch 5")
+    initial = play.last(a.StartHook)
     play.on(0.3, p.ACQUIRE, p.WON)
     play.ends(0.4, "holding")
-    play.happens(0.5, e.HookEnded(_told(play), ok=True))
-    play.happens(
-        0.5, e.HookEnded(_told(play), ok=False)
-    )  # the hook ran for the newest state, so a retry waits
+    play.hears(0.5, e.HookEnded(initial, ok=True), "start told#1: leader-changed")
+    play.ends(0.5, "", ok=False)  # the hook ran for the newest state, so a retry waits
     play.happens(0.6, e.StopAsked())
     for second in range(1, 4):
         play.happens(0.6 + second, e.Tick())
@@ -64,9 +57,3 @@ def test_a_release_that_consul_refuses_for_good_is_followed_by_the_destroy() -> 
     play.happens(1.0, e.StopAsked())
     play.does(1.1, p.RELEASE, Refused("413"), "")
     play.does(1.4, "destroy s")
-
-
-def _told(play: p.Play) -> a.StartHook:
-    running = play.contender.change.hooks.running
-    assert running is not None
-    return running

@@ -12,7 +12,7 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contenders import Contenders, Successor
 from supervisor.core.machines.session import Stage
-from tests.unit.core.play import RIVAL, contender, hook
+from tests.unit.core.play import RIVAL, contender, ended, hook
 
 
 def node(*names: str, spread: float = 0.0, **more: Any) -> Contenders:
@@ -136,47 +136,9 @@ def test_spread_keeps_a_fleet_from_retrying_in_step() -> None:
     assert retries == [1.5, 1.75]
 
 
-def test_a_successor_begins_when_its_predecessor_has_wound_up() -> None:
-    """The key of this name has changed, so the former key is released first."""
-    record = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
-    before = depart(new_contender(contender(), spread=0.0, instance="i", record=record, now=1.0), 1.0)
-    after = new_contender(contender(), spread=0.5, instance="i")
-    node = Contenders([before], [Successor(after, frozenset({"n"}))])
-    begun = kept(node, node.step(e.Tick(), 1.0), 1.0)
-    assert not [action for action in begun if isinstance(action, req.CreateSession)]
-    start = next(action for action in begun if isinstance(action, a.StartHook))
-    begun = kept(node, node.step(e.HookEnded(start, ok=True), 1.1), 1.1)
-    release = next(action for action in begun if isinstance(action, req.Release))
-    kept(node, node.step(e.Answered(release, o.Done()), 1.2), 1.2)
-    (destroy,) = node.step(e.Tick(), 1.5)
-    assert isinstance(destroy, req.Request)
-    kept(node, node.step(e.Answered(destroy, o.Done()), 1.6), 1.6)
-    begun = node.step(e.Tick(), 1.7)
-    assert [action for action in begun if isinstance(action, req.CreateSession)]
-    assert node.by_name["n"].spread == 0.5
-
-
-def wound_up(node: Contenders, begun: list[a.Action], now: float) -> None:
-    """Answer everything that is begun with success until nothing is left, for at most 100 rounds."""
-    under_way = [action for action in begun if isinstance(action, req.Request | a.StartHook)]
-    for _ in range(100):
-        if not under_way:
-            return
-        action = under_way.pop(0)
-        if isinstance(action, a.StartHook):
-            event: e.Event = e.HookEnded(action, ok=True)
-        else:
-            event = e.Answered(action, o.Done())
-        begun = kept(node, node.step(event, now), now) + kept(node, node.step(e.Tick(), now + 0.3), now + 0.3)
-        under_way += [
-            each for each in begun if isinstance(each, req.Release | req.DestroySession | a.StartHook)
-        ]
-        now += 0.4
-
-
-def two_keys(*, paused: bool) -> Contenders:
+def two_keys() -> Contenders:
     """Return elections n and m of one key, which depart; "new" takes over the key, and n gets another one."""
-    record = a.Record(a.Point.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me", paused=paused)
+    record = a.Record(a.Point.LOSING, "k", "s", 7, 3, 1, 0.0, leader=b"me")
     before = [
         depart(
             new_contender(replace(contender(), name=name), spread=0.0, instance="i", record=record, now=1.0),
@@ -192,45 +154,28 @@ def two_keys(*, paused: bool) -> Contenders:
 
 
 def test_a_renamed_election_begins_when_all_elections_of_its_key_have_wound_up() -> None:
-    node = two_keys(paused=False)
+    node = two_keys()
     assert node.begins_after("new") == {"n", "m"}
-    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
+    winds_up(node, "n", 1.0)
     assert "new" not in node.by_name and node.begins_after("new") == {"m"}
-    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "m"), ok=True), 5.0), 5.0), 5.1)
+    winds_up(node, "m", 5.0)
     assert node.by_name["new"].spread == 0.5 and not node.begins_after("new")
     assert node.by_name["new"].session.stage is Stage.CREATING
 
 
-def test_a_successor_inherits_a_pause_of_its_departing_predecessor() -> None:
-    node = two_keys(paused=False)
+def test_successors_inherit_a_pause_of_any_departing_predecessor() -> None:
+    node = two_keys()
     node.step(e.PauseAsked("n"), 1.0)
-    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
+    winds_up(node, "n", 1.0)
     assert node.by_name["n"].paused and node.by_name["n"].role is not a.Role.STOPPED
     assert not node.by_name["m"].paused
-
-
-def test_a_pause_of_any_predecessor_is_kept() -> None:
-    node = two_keys(paused=False)
-    node.step(e.PauseAsked("n"), 1.0)
-    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "n"), ok=True), 1.0), 1.0), 1.1)
-    wound_up(node, kept(node, node.step(e.HookEnded(started(node, "m"), ok=True), 5.0), 5.0), 5.1)
+    winds_up(node, "m", 5.0)
     assert node.by_name["new"].paused
 
 
-def started(node: Contenders, name: str) -> a.StartHook:
-    """Return the start of this election's on_lose, which has just begun."""
-    node.step(e.Tick(), 1.0)
+def winds_up(node: Contenders, name: str, now: float) -> None:
+    """End this election's on_lose, and answer everything that follows with success."""
+    node.step(e.Tick(), now)
     tenure = node.by_name[name].tenure
     assert tenure is not None and tenure.hooks.running is not None
-    return tenure.hooks.running
-
-
-def kept(node: Contenders, begun: list[a.Action], now: float) -> list[a.Action]:
-    """Write every record at once, and return all that is begun."""
-    more = [
-        action
-        for write in begun
-        if isinstance(write, a.WriteRecord)
-        for action in kept(node, node.step(e.RecordWritten(write), now), now)
-    ]
-    return [*begun, *more]
+    ended(node, node.step(e.HookEnded(tenure.hooks.running, ok=True), now), now)

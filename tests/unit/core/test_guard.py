@@ -12,31 +12,13 @@ from supervisor.core import requests as req
 from supervisor.core.frozen import replace
 from supervisor.core.settings import Fence, Place
 from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord, in_whole_ms
-from tests.unit.core.play import (
-    ACQUIRE,
-    CREATE,
-    DESTROY,
-    FORBIDDEN,
-    FREE,
-    OURS,
-    READ,
-    RELEASE,
-    RIVAL,
-    SILENCE,
-    WATCH,
-    WON,
-    Play,
-    beginning,
-    contender,
-    hook,
-    waiting,
-)
+from tests.unit.core import play as p
 
 LOOK = req.WatchTenure
 REWRITE = req.Rewrite
 MARK = req.MarkTenure
-FENCE = Fence(hook("fence", 20.0, retries=1000), target="here", after_s=2.0)
-GUARDED = replace(FREE, has_record_flags=True)
+FENCE = Fence(p.hook("fence", 20.0, retries=1000), target="here", after_s=2.0)
+GUARDED = replace(p.FREE, has_record_flags=True)
 ELSEWHERE = Place("other machine", "db1", "b")
 RECORD = TenureRecord(
     "old", lock_delay_s=10.0, lose_time_s=3.0, target="db1", node="n1", place=ELSEWHERE, token=4
@@ -47,36 +29,36 @@ def shown(record: TenureRecord | None, index: int = 6) -> o.TenureShown:
     return o.TenureShown(index, index, record)
 
 
-def looking(**more: Any) -> Play:
+def looking(**more: Any) -> p.Play:
     """Play until the contender has looked, before its first try."""
-    play = beginning(**{"fence": FENCE, **more})
-    play.does(0.1, CREATE, o.Created("s"), "look")
+    play = p.beginning(**{"fence": FENCE, **more})
+    play.does(0.1, p.CREATE, o.Created("s"), "look")
     play.on(0.1, LOOK, shown(None))
     return play
 
 
-def guarding(record: TenureRecord | None = RECORD, **more: Any) -> Play:
+def guarding(record: TenureRecord | None = RECORD, **more: Any) -> p.Play:
     """Play until the node has acquired over a record: Consul's answer comes at 1.0, and the record at 1.1."""
-    play = looking(**more) if more.get("fence", FENCE) is not None else waiting(**more)
+    play = looking(**more) if more.get("fence", FENCE) is not None else p.waiting(**more)
     fenced = more.get("fence", FENCE) is not None
     # A node without a fence notes first that it owes the flags.
-    play.does(0.2, WATCH, GUARDED, "acquire s over, watch 5" if fenced else "watch 5, acquire s over")
-    play.does(1.0, ACQUIRE, WON, "look, acquiring")
+    play.does(0.2, p.WATCH, GUARDED, "acquire s over, watch 5" if fenced else "watch 5, acquire s over")
+    play.does(1.0, p.ACQUIRE, p.WON, "look, acquiring")
     play.on(1.1, LOOK, shown(record))
     return play
 
 
 def test_an_acquire_in_order_writes_the_record_and_the_release_takes_it_away() -> None:
     play = looking()
-    play.does(0.2, WATCH, FREE, "acquire s with record, watch 5")
-    claim = play.last(ACQUIRE).claim
+    play.does(0.2, p.WATCH, p.FREE, "acquire s with record, watch 5")
+    claim = play.last(p.ACQUIRE).claim
     assert (claim.session, claim.state, claim.target, claim.lock_delay_s) == ("s", State.ACTING, "here", 30.0)
-    play.does(0.3, ACQUIRE, WON, "start up#1: acquired, record 7, acquiring")
+    play.does(0.3, p.ACQUIRE, p.WON, "start up#1: acquired, record 7, acquiring")
     assert play.last(a.StartHook).context.previous == a.Previous("released")
     play.ends(0.4, "holding")
     play.hears(1.0, e.StepDownAsked("n", 60.0), "start down#1: step-down, losing")
     play.ends(1.1, "release s and record, resting")
-    play.does(1.2, RELEASE, o.Done(), "")
+    play.does(1.2, p.RELEASE, o.Done(), "")
     play.passes(1.3)
     assert play.contender.session.stage == "absent", "nothing is owed"
 
@@ -99,7 +81,7 @@ def test_the_fence_begins_when_the_holder_had_its_time_and_its_success_lets_this
     assert play.last(a.StartHook).hook.name == "fence"
     assert play.last(a.StartHook).context.previous == a.Previous("", "db1", "n1", "db1", 4)
     play.ends(3.5, "claim s, read")
-    play.on(5.0, REWRITE, SILENCE)  # the machine that was shot may have run Consul's leader
+    play.on(5.0, REWRITE, p.SILENCE)  # the machine that was shot may have run Consul's leader
     play.passes(6.0)  # Consul answers again
     assert play.last(a.StartHook).context.previous == a.Previous("fenced", "db1", "n1", "db1", 4)
 
@@ -185,21 +167,21 @@ def test_a_guard_ends_with_its_lease_and_leaves_the_record_and_the_flags() -> No
 
 def test_a_lost_holder_says_that_it_stops_and_later_that_it_has_ended() -> None:
     play = looking()
-    play.does(0.2, WATCH, FREE, "acquire s with record, watch 5")
-    play.on(0.3, ACQUIRE, WON)
+    play.does(0.2, p.WATCH, p.FREE, "acquire s with record, watch 5")
+    play.on(0.3, p.ACQUIRE, p.WON)
     play.ends(0.4, "holding")
-    play.does(1.0, WATCH, replace(OURS, has_record_flags=True), "watch 7 consistently")
-    taken = replace(OURS, session="rival", has_record_flags=True, index=9, modify_index=9, lock_index=3)
-    play.on(2.0, WATCH, taken)
+    play.does(1.0, p.WATCH, replace(p.OURS, has_record_flags=True), "watch 7 consistently")
+    taken = replace(p.OURS, session="rival", has_record_flags=True, index=9, modify_index=9, lock_index=3)
+    play.on(2.0, p.WATCH, taken)
     play.happens(2.3, e.Tick())
     tenure = play.contender.tenure
     assert tenure is not None and tenure.taken_at is None, "whoever has the key waits behind the record"
     assert play.says([play.last(MARK)]) == "mark s stopping"
     play.on(2.4, MARK, o.Done())
     play.ends(3.0, "release s and record, waiting")
-    play.on(3.1, RELEASE, o.Done(held=False))
+    play.on(3.1, p.RELEASE, o.Done(held=False))
     play.happens(3.3, e.Tick())
-    play.on(3.3, DESTROY, o.Done())
+    play.on(3.3, p.DESTROY, o.Done())
     play.on(3.4, LOOK, shown(replace(RECORD, session="s", state=State.STOPPING), 12))
     assert (play.says([play.last(MARK)]), play.last(MARK).index) == ("mark s ended", 12)
     play.on(3.5, MARK, o.LostRace())
@@ -210,18 +192,18 @@ def test_a_lost_holder_says_that_it_stops_and_later_that_it_has_ended() -> None:
 def test_a_waiter_puts_right_what_this_machine_left_before_its_boot() -> None:
     here = Place("m", "h", "now")
     left = TenureRecord("old", target="here", place=replace(here, boot="before"))
-    play = Play(contender(fence=FENCE))
+    play = p.Play(p.contender(fence=FENCE))
     play.contender = replace(play.contender, place=here)
     play.does(0.0, "create, watch 0 consistently")
-    play.on(0.1, CREATE, o.Created("s"))
+    play.on(0.1, p.CREATE, o.Created("s"))
     play.does(0.2, LOOK, shown(left, 4), "mark old ended")
-    play.does(0.3, WATCH, GUARDED, "watch 5")
+    play.does(0.3, p.WATCH, GUARDED, "watch 5")
     play.does(0.4, MARK, o.Done(), "acquire s over")
     other = replace(left, place=ELSEWHERE)
-    play = Play(contender(fence=FENCE))
+    play = p.Play(p.contender(fence=FENCE))
     play.contender = replace(play.contender, place=here)
     play.does(0.0, "create, watch 0 consistently")
-    play.on(0.1, CREATE, o.Created("s"))
+    play.on(0.1, p.CREATE, o.Created("s"))
     play.on(0.2, LOOK, shown(other, 4))
     assert play.last(MARK).record.target == "", "the name means this machine now"
 
@@ -232,52 +214,52 @@ def test_a_guard_takes_nothing_from_the_record_of_an_earlier_one() -> None:
     assert play.times(REWRITE) == [1.1]
     play.hears(1.2, e.StepDownAsked("n", 1.0), "resting")
     play.on(1.3, REWRITE, o.LostRace())
-    play.on(1.4, RELEASE, o.Done())
+    play.on(1.4, p.RELEASE, o.Done())
     play.passes(2.2)
     play.on(2.3, LOOK, shown(None))
-    play.on(2.4, CREATE, o.Created("t"))
+    play.on(2.4, p.CREATE, o.Created("t"))
     play.on(2.5, LOOK, shown(None))
     play.on(2.6, req.ReadKey, GUARDED)
-    play.on(2.7, ACQUIRE, WON)
-    play.on(2.8, LOOK, SILENCE)
+    play.on(2.7, p.ACQUIRE, p.WON)
+    play.on(2.8, LOOK, p.SILENCE)
     assert play.times(REWRITE) == [1.1] and play.contender.guard is not None
 
 
 def test_a_key_of_another_is_guarded_by_our_own_record_alone() -> None:
     play = looking()
-    play.on(0.2, WATCH, FREE)
-    play.on(0.3, ACQUIRE, WON)
+    play.on(0.2, p.WATCH, p.FREE)
+    play.on(0.3, p.ACQUIRE, p.WON)
     play.on(0.4, LOOK, shown(RECORD))
-    play.on(0.5, WATCH, replace(GUARDED, session="rival", modify_index=9, lock_index=9))
-    play.on(0.6, WATCH, replace(GUARDED, session="rival", modify_index=9, lock_index=9))
+    play.on(0.5, p.WATCH, replace(GUARDED, session="rival", modify_index=9, lock_index=9))
+    play.on(0.6, p.WATCH, replace(GUARDED, session="rival", modify_index=9, lock_index=9))
     assert play.contender.tenure is not None and play.contender.tenure.taken_at is not None
 
 
 def test_a_waiter_whose_record_may_be_there_learns_at_once_that_its_session_is_gone() -> None:
     """Otherwise the next holder would take it for one that was lost, and shoot it."""
     play = looking()
-    play.does(0.2, WATCH, FREE, "acquire s with record, watch 5")
-    play.on(0.3, ACQUIRE, SILENCE)  # it was applied, and then Consul has ended the session
-    play.does(0.4, WATCH, replace(RIVAL, has_record_flags=True), "renew s, watch 9, info rival")
+    play.does(0.2, p.WATCH, p.FREE, "acquire s with record, watch 5")
+    play.on(0.3, p.ACQUIRE, p.SILENCE)  # it was applied, and then Consul has ended the session
+    play.does(0.4, p.WATCH, replace(p.RIVAL, has_record_flags=True), "renew s, watch 9, info rival")
     play.on(0.5, req.RenewSession, o.SessionGone())
     play.passes(0.7)
-    assert play.times(DESTROY) and play.contender.session.stage == "settling"
+    assert play.times(p.DESTROY) and play.contender.session.stage == "settling"
 
 
 def test_a_win_that_only_a_read_shows_is_guarded_although_a_put_took_the_flags_away() -> None:
     play = looking()
-    play.does(0.2, WATCH, GUARDED, "acquire s over, watch 5")
-    play.on(0.3, ACQUIRE, SILENCE)
-    while not any(isinstance(each, READ) for each in play.under_way):
+    play.does(0.2, p.WATCH, GUARDED, "acquire s over, watch 5")
+    play.on(0.3, p.ACQUIRE, p.SILENCE)
+    while not any(isinstance(each, p.READ) for each in play.under_way):
         play.happens(play.deadline, e.Tick())
-    play.on(play.now, READ, OURS)
+    play.on(play.now, p.READ, p.OURS)
     assert play.contender.tenure is not None and play.contender.tenure.phase == "guarding"
 
 
 def test_a_node_that_may_not_write_the_record_gives_the_key_back() -> None:
     play = guarding(replace(RECORD, state=State.ENDED))
-    play.on(1.2, REWRITE, FORBIDDEN)
-    assert play.role != "acquiring" and play.says([play.last(RELEASE)]) == "release s only"
+    play.on(1.2, REWRITE, p.FORBIDDEN)
+    assert play.role != "acquiring" and play.says([play.last(p.RELEASE)]) == "release s only"
 
 
 @pytest.mark.parametrize("lose_time_s", [1.1 + 2.2, 44.44444, 0.1 + 0.2, 7.0])

@@ -133,12 +133,7 @@ def test_a_command_beside_the_maintenance_mode_must_succeed_as_well() -> None:
 
 
 def test_a_reload_that_adds_the_setting_sends_a_request_at_once_and_a_holder_goes_on() -> None:
-    play = p.Play(p.contender())
-    play.happens(0.0, e.Tick())
-    play.on(0.1, p.CREATE, o.Created("s"))
-    play.on(0.2, p.WATCH, p.FREE)
-    play.on(0.3, p.ACQUIRE, p.WON)
-    play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=True))
+    play = p.holding()
     play.happens(1.0, e.SettingsChanged("n", p.contender(candidate_check=MAINTENANCE)))
     assert play.times(ASK) == [1.0] and play.role == "holding"
 

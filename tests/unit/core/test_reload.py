@@ -16,7 +16,7 @@ from supervisor.core.machines.record import tenure_from
 from supervisor.core.reload import ReloadEffect, plan_reload
 from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings, Wanted
 from tests.unit.core import play as p
-from tests.unit.core.play import contender
+from tests.unit.core.play import contender, ended
 from tests.unit.core.slot_play import EMPTY, GONE, full, holding, in_line, lock, semaphore, view, waiting
 from tests.unit.core.slot_play import WATCH as WATCH_SLOTS
 
@@ -24,22 +24,10 @@ REWRITE = r.Rewrite
 NEW_DOWN = p.hook("new down", 2.0)
 
 
-def in_session(**more: Any) -> p.Play:
-    """Play until the session exists at 0.0; the first watch waits for its answer."""
-    play = p.Play(contender(**more))
-    play.happens(0.0, e.Tick())
-    play.on(0.0, p.CREATE, o.Created("s"))
-    return play
-
-
 def holder(**more: Any) -> p.Play:
-    """Play until the node has held since 0.1 and the time is 2.0."""
-    play = in_session(**more)
-    play.on(0.0, p.WATCH, replace(p.RIVAL, session="", index=5))
-    play.on(0.1, p.ACQUIRE, p.WON)
-    play.happens(0.2, e.HookEnded(play.last(a.StartHook), ok=True))
+    """Play until the time is 2.0, and the node holds."""
+    play = p.holding(**more)
     play.passes(2.0)
-    assert play.contender.role is a.Role.HOLDING
     return play
 
 
@@ -90,12 +78,10 @@ def test_a_loss_under_way_ends_with_the_settings_that_it_began_with() -> None:
 
 
 def test_an_on_acquire_under_way_ends_with_the_settings_that_it_began_with() -> None:
-    play = in_session(on_acquire=(p.hook("one"), p.hook("two")))
-    play.on(0.0, p.WATCH, replace(p.RIVAL, session="", index=5))
-    play.on(0.1, p.ACQUIRE, p.WON)
-    play.happens(0.2, changed(play, on_acquire=()))
-    assert "start two#1" in p.Play.says(play.happens(0.3, e.HookEnded(play.last(a.StartHook), ok=True)))
-    play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=True))
+    play = p.acquiring(on_acquire=(p.hook("one"), p.hook("two")))
+    play.happens(0.4, changed(play, on_acquire=()))
+    play.ends(0.5, "start two#1: acquired")
+    play.happens(0.6, e.HookEnded(play.last(a.StartHook), ok=True))
     play.passes(4.0)
     assert play.contender.settings.on_acquire == ()
 
@@ -185,15 +171,8 @@ def test_a_refused_rewrite_is_followed_by_a_read_that_shows_the_loss() -> None:
     assert play.role == "losing"
 
 
-def test_a_holder_does_not_overwrite_a_value_that_another_program_put() -> None:
-    play = holder()
-    play.on(4.0, p.WATCH, replace(p.OURS, index=50, value=b"put over", lock_index=0, modify_index=50))
-    play.passes(20.0)
-    assert not [x for _, x in play.log if isinstance(x, r.Rewrite)]
-
-
 def test_a_waiter_tries_with_the_new_value() -> None:
-    play = in_session()
+    play = p.waiting()
     play.on(0.1, p.WATCH, p.RIVAL)
     play.happens(1.0, changed(play, value=b"new"))
     play.on(2.0, p.WATCH, replace(p.RIVAL, session="", index=12))
@@ -201,10 +180,9 @@ def test_a_waiter_tries_with_the_new_value() -> None:
 
 
 def test_a_win_with_the_old_value_is_followed_by_a_write_of_the_new_one() -> None:
-    play = in_session()
-    play.on(0.0, p.WATCH, replace(p.RIVAL, session="", index=5))
-    play.happens(0.05, changed(play, value=b"new"))
-    assert "rewrite s" in p.Play.says(play.on(0.1, p.ACQUIRE, p.WON))
+    play = p.trying()
+    play.happens(0.25, changed(play, value=b"new"))
+    assert "rewrite s" in p.Play.says(play.on(0.3, p.ACQUIRE, p.WON))
 
 
 def test_a_waiter_for_a_slot_keeps_its_place_in_line_with_a_new_value() -> None:
@@ -322,6 +300,7 @@ def test_a_rest_that_a_resume_has_ended_does_not_follow_the_next_tenure() -> Non
     """The next tenure may end for another reason, and only a step-down is followed by a rest."""
     play = resting()
     play.hears(7.0, e.ResumeAsked("n"), "create, waiting")
+    play.on(7.1, p.WATCH, replace(p.FREE, index=9, modify_index=9))
     play.passes(20.0)
     assert play.role == "acquiring"
     assert play.contender.rest_s == 0.0 and play.contender.rests_until < 20.0
@@ -365,7 +344,7 @@ def test_an_unfit_node_that_rests_is_ineligible() -> None:
 
 
 def test_a_step_down_does_nothing_to_a_waiter() -> None:
-    play = in_session()
+    play = p.waiting()
     before = play.contender
     play.happens(1.0, e.StepDownAsked("n", 60.0, "target"))
     assert play.contender == before
@@ -373,7 +352,7 @@ def test_a_step_down_does_nothing_to_a_waiter() -> None:
 
 def test_new_settings_of_a_waiter_are_recorded_with_its_session() -> None:
     """After a crash the next process winds the session up with these settings."""
-    play = in_session()
+    play = p.waiting()
     _, begun = step(play.contender, changed(play, on_lose=(NEW_DOWN,)), 1.0)
     (write,) = (action for action in begun if isinstance(action, a.WriteRecord))
     assert write.record.session == "s" and write.settings.on_lose == (NEW_DOWN,)
@@ -431,32 +410,19 @@ def test_a_renamed_item_begins_when_the_former_one_has_ended() -> None:
     one = holder().contender
     made = Contenders([one])
     begun = made.step(loaded(replace(one.settings, name="m")), 3.0)
-    lose = next(action for action in begun if isinstance(action, a.StartHook))
+    assert any(isinstance(each, a.StartHook) for each in begun)
     assert list(made.by_name) == ["n"] and list(made.not_begun) == ["m"]
-    begun = made.step(e.HookEnded(lose, ok=True), 4.0)
-    while "n" in made.by_name:
-        outcomes = {r.Release: o.Done(), r.DestroySession: o.Done(), a.WriteRecord: None}
-        for action in begun:
-            if isinstance(action, a.WriteRecord):
-                begun = made.step(e.RecordWritten(action), 5.0)
-                break
-            if type(action) in outcomes:
-                assert isinstance(action, r.Request)
-                begun = made.step(e.Answered(action, o.Done()), 5.0)
-                break
-        else:
-            begun = made.step(e.Tick(), 6.0)
+    ended(made, begun, 4.0)
     assert list(made.by_name) == ["m"] and not made.not_begun
 
 
 def test_a_paused_item_stays_paused_under_another_key() -> None:
     made = Contenders([holder().contender])
     settings = made.by_name["n"].settings
-    ended(made, made.step(e.PauseAsked("n", 5000.0), 3.0), 3.0)
+    ended(made, made.step(e.PauseAsked("n", 5000.0), 2.0), 2.0)
     begun = made.step(loaded(replace(settings, key="other")), 3.5)
     assert made.by_name["n"].paused and not made.not_begun["n"].paused
     ended(made, begun, 4.0)
-    ended(made, made.step(e.Tick(), 5.0), 5.0)
     assert made.by_name["n"].settings.key == "other" and made.by_name["n"].paused_until == 5000.0
 
 
@@ -466,21 +432,6 @@ def test_a_change_of_key_role_or_session_restarts_an_item_without_a_session() ->
         wanted = replace(begins.settings, **change)
         assert plan_reload({"n": begins}, {}, {"n": wanted}) == {"n": ReloadEffect.RESTARTS}, change
     assert plan_reload({"n": begins}, {}, {"n": semaphore()}) == {"n": ReloadEffect.RESTARTS}
-
-
-def ended(made: Contenders, begun: list[a.Action], now: float) -> None:
-    """Answer everything that is begun with success, until nothing more begins at that time."""
-    todo = list(begun)
-    while todo:
-        action, more = todo.pop(0), list[a.Action]()
-        match action:
-            case a.StartHook():
-                more = made.step(e.HookEnded(action, ok=True), now)
-            case r.Release() | r.DestroySession():
-                more = made.step(e.Answered(action, o.Done()), now)
-            case a.WriteRecord():
-                more = made.step(e.RecordWritten(action), now)
-        todo += more or (made.step(e.Tick(), now) if not todo else [])
 
 
 @pytest.mark.parametrize("resumed", [True, False])
@@ -493,11 +444,9 @@ def test_a_rest_after_a_step_down_continues_under_another_session(stepping: bool
     begun = made.step(e.StepDownAsked("n", 60.0), 3.0)
     if not stepping:
         ended(made, begun, 4.0)
-        ended(made, made.step(e.Tick(), 5.0), 5.0)
         begun = []
     begun += made.step(loaded(another), 6.0)
     ended(made, begun, 7.0)
-    ended(made, made.step(e.Tick(), 8.0), 8.0)
     assert not made.not_begun and made.by_name["n"].settings == another
     assert not any(isinstance(each, r.CreateSession) for each in made.step(e.Tick(), 60.0))
     roles = [made.by_name["n"].role]
@@ -512,7 +461,6 @@ def test_the_delay_after_the_exit_of_the_run_child_continues_under_another_sessi
     ended(made, made.step(e.RunEnded(play.last(a.StartRun)), 3.0), 4.0)
     another = replace(settings, session=replace(settings.session, ttl_s=8.0))
     ended(made, made.step(loaded(another), 6.0), 7.0)
-    ended(made, made.step(e.Tick(), 8.0), 8.0)
     assert not made.not_begun and made.by_name["n"].settings == another
     assert not any(isinstance(each, r.CreateSession) for each in made.step(e.Tick(), 60.0))
     assert any(isinstance(each, r.CreateSession) for each in made.step(e.Tick(), 68.0))
@@ -560,7 +508,6 @@ def test_an_item_that_returns_while_it_is_wound_up_begins_anew_afterwards() -> N
     begun += made.step(loaded(settings), 3.1)
     assert list(made.not_begun) == ["n"]
     ended(made, begun, 4.0)
-    ended(made, made.step(e.Tick(), 5.0), 5.0)
     assert not made.not_begun and not made.by_name["n"].departing
 
 
@@ -569,7 +516,6 @@ def test_no_successor_begins_after_a_stop() -> None:
     begun = made.step(loaded(replace(made.by_name["n"].settings, name="m")), 3.0)
     begun += made.step(e.StopAsked(), 3.1)
     ended(made, begun, 4.0)
-    ended(made, made.step(e.Tick(), 5.0), 5.0)
     assert list(made.by_name) == ["n"] and made.stopped
 
 
