@@ -23,6 +23,7 @@ from tests.unit.core.play import contender as election
 
 DEVICE = Watchdog("/dev/watchdog")
 WISHED = replace(DEVICE, required=False)
+ABSENT = {"stat": errno.ENOENT}
 KINDS = (a.PrepareWrite, a.StartHook, a.KillHook, a.StartRun, a.StopRun, a.Finished)
 ROOM_S, RESET_S = 23.5, 29.25  # after the newest contact, with the figures of ``play``
 
@@ -137,6 +138,14 @@ class Node:
         return [told.device.state for told in self.told]
 
 
+def machine(**has: Any) -> FakeKernel:
+    """Return a kernel with these attributes."""
+    made = FakeKernel()
+    for name, value in has.items():
+        setattr(made, name, value)
+    return made
+
+
 def node(kernel: FakeKernel | None = None, watchdog: Watchdog = DEVICE, **more: Any) -> Node:
     return Node(kernel or FakeKernel(), election(watchdog=watchdog, **more))
 
@@ -206,8 +215,7 @@ def test_a_tenure_whose_device_fails_to_open_is_given_back_without_a_hook() -> N
 
 
 def test_without_its_device_a_node_never_contends_and_names_the_reason() -> None:
-    kernel = FakeKernel()
-    kernel.fails = {"stat": errno.ENOENT}
+    kernel = machine(fails=ABSENT)
     made = node(kernel)
     assert made.role == "ineligible"
     assert made.last(a.NoticeChanged).notice == (
@@ -218,25 +226,17 @@ def test_without_its_device_a_node_never_contends_and_names_the_reason() -> None
 
 
 def test_a_device_that_appears_is_found_within_ten_seconds() -> None:
-    kernel = FakeKernel()
-    kernel.fails = {"stat": errno.ENOENT}
+    kernel = machine(fails=ABSENT)
     made = node(kernel)
     kernel.fails = {}
     made.passes(11.0)
     assert made.role == "waiting" and made.last(a.NoticeChanged).notice == ""
 
 
-def test_a_device_that_is_not_required_only_causes_a_warning() -> None:
-    kernel = FakeKernel()
-    kernel.fails = {"stat": errno.ENOENT}
+def test_a_device_that_is_not_required_only_causes_a_warning_and_is_opened_once_it_appears() -> None:
+    kernel = machine(fails=ABSENT)
     made = holder(kernel, WISHED)
     assert made.last(a.NoticeChanged).notice.startswith("no watchdog: ")
-
-
-def test_a_device_that_is_not_required_is_opened_once_it_appears() -> None:
-    kernel = FakeKernel()
-    kernel.fails = {"stat": errno.ENOENT}
-    made = holder(kernel, WISHED)
     kernel.fails = {}
     made.passes(11.0)
     assert kernel.is_open and made.last(a.NoticeChanged).notice == ""
@@ -445,8 +445,7 @@ def test_two_tenures_that_begin_at_once_share_the_device() -> None:
 
 
 def test_a_new_item_learns_of_a_device_that_has_failed_before_it_contends() -> None:
-    kernel = FakeKernel()
-    kernel.fails = {"stat": errno.ENOENT}
+    kernel = machine(fails=ABSENT)
     made = node(kernel)
     another = replace(election(watchdog=DEVICE), name="b")
     made.driver.contenders.by_name["b"] = new_contender(another, spread=0.0, instance="i")
@@ -506,29 +505,21 @@ def test_a_device_opened_with_a_longer_timeout_is_fed_again_once_the_lock_is_con
     assert not made.kernel.has_reset and made.role == "holding"
 
 
-@pytest.mark.parametrize("remedy", [Watchdog("/dev/watchdog", 16.0), Watchdog("/dev/watchdog1")])
-def test_a_file_that_mends_the_watchdog_lets_the_node_contend_at_once(remedy: Watchdog) -> None:
-    kernel = FakeKernel()
-    kernel.rounds_to_s = 16
+@pytest.mark.parametrize("remedy", [Watchdog("/dev/watchdog", 16.0), Watchdog("/dev/watchdog1"), None])
+def test_a_file_that_mends_or_drops_the_watchdog_lets_the_node_contend_at_once(
+    remedy: Watchdog | None,
+) -> None:
+    kernel = machine(rounds_to_s=16)
     made = node(kernel)
     assert made.role == "ineligible"
-    kernel.rounds_to_s = 16 if remedy.timeout_s == 16.0 else 1
+    if remedy is not None and remedy.device != DEVICE.device:
+        kernel.rounds_to_s = 1
     reload(made, election(watchdog=remedy))
     assert made.role == "waiting" and not made.last(a.NoticeChanged).notice
 
 
-def test_a_file_without_the_watchdog_ends_the_complaint() -> None:
-    kernel = FakeKernel()
-    kernel.rounds_to_s = 16
-    made = node(kernel)
-    reload(made, election(watchdog=None))
-    assert made.role == "waiting" and not made.last(a.NoticeChanged).notice
-
-
 def test_a_file_that_does_not_mend_the_watchdog_keeps_the_node_ineligible() -> None:
-    kernel = FakeKernel()
-    kernel.rounds_to_s = 16
-    made = node(kernel)
+    made = node(machine(rounds_to_s=16))
     reload(made, election(watchdog=replace(DEVICE, timeout_s=9.0)))
     assert made.role == "ineligible" and "not the 9s" in made.last(a.NoticeChanged).notice
 
@@ -544,51 +535,46 @@ def refusal(kernel: FakeKernel) -> str:
 
 
 def test_a_device_that_cannot_be_stopped_is_never_opened() -> None:
-    kernel = FakeKernel()
-    kernel.nowayout = True
+    kernel = machine(nowayout=True)
     assert refusal(kernel).startswith("its driver has nowayout=1")
     assert kernel.did() == []
 
 
-def test_a_device_that_stops_when_its_process_dies_is_refused() -> None:
-    assert "has no magic close" in refusal(FakeKernel(CAN_SET_TIMEOUT))
+WRONG_TIMEOUT = "Fake Watchdog has a timeout of {}s, and not the 10s of the file"
+UNSUITABLE: dict[str, tuple[dict[str, Any], str]] = {
+    "stops when its process dies": (
+        {"options": CAN_SET_TIMEOUT},
+        "Fake Watchdog has no magic close, so it stops when this process dies",
+    ),
+    "another program has it": (
+        {"fails": {"open": errno.EBUSY}},
+        "another program has it, such as systemd with RuntimeWatchdogSec",
+    ),
+    "refuses the timeout": ({"fails": {"set": errno.EINVAL}}, "Invalid argument"),
+    "rounds the timeout up": ({"rounds_to_s": 16}, WRONG_TIMEOUT.format(16)),
+    "has a longer timeout": ({"options": CAN_STOP, "has_s": 60}, WRONG_TIMEOUT.format(60)),
+    "has a shorter timeout": ({"options": CAN_STOP, "has_s": 3}, WRONG_TIMEOUT.format(3)),
+}
 
 
-def test_a_device_that_another_program_has_is_refused() -> None:
-    kernel = FakeKernel()
-    kernel.fails = {"open": errno.EBUSY}
-    assert refusal(kernel).startswith("another program has it, such as systemd")
-
-
-def test_a_device_that_rounds_its_timeout_up_is_refused() -> None:
-    kernel = FakeKernel()
-    kernel.rounds_to_s = 16
-    assert refusal(kernel) == "Fake Watchdog has a timeout of 16s, and not the 10s of the file"
+@pytest.mark.parametrize(("has", "why"), UNSUITABLE.values(), ids=UNSUITABLE)
+def test_an_unsuitable_device_is_refused_and_stopped(has: dict[str, Any], why: str) -> None:
+    assert refusal(machine(**has)) == why
 
 
 def test_a_device_with_a_fixed_timeout_is_used_as_far_as_it_fits() -> None:
-    assert "has a timeout of 60s" in refusal(FakeKernel(CAN_STOP, has_s=60))
-    assert "has a timeout of 3s" in refusal(FakeKernel(CAN_STOP, has_s=3))
     made = holder(FakeKernel(CAN_STOP, has_s=7))
     assert made.driver.contenders.devices.by_path["/dev/watchdog"].timeout_s == 7.0
 
 
-def test_a_device_that_refuses_the_timeout_is_refused_and_stopped() -> None:
-    kernel = FakeKernel()
-    kernel.fails = {"set": errno.EINVAL}
-    assert refusal(kernel) == "Invalid argument"
-
-
 def test_a_pretimeout_is_set_to_none() -> None:
-    kernel = FakeKernel(CAN_STOP | CAN_SET_TIMEOUT | HAS_PRETIMEOUT)
-    kernel.pretimeout_s = 5
+    kernel = machine(options=CAN_STOP | CAN_SET_TIMEOUT | HAS_PRETIMEOUT, pretimeout_s=5)
     holder(kernel)
     assert kernel.pretimeout_s == 0
 
 
 def test_a_device_that_cannot_be_stopped_in_order_is_tried_again() -> None:
-    kernel = FakeKernel()
-    kernel.fails = {"stop": errno.EIO}
+    kernel = machine(fails={"stop": errno.EIO})
     made = node(kernel)
     assert kernel.fires_at is not None
     kernel.fails = {}
