@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import Config, load
+from supervisor.config import Config
 from supervisor.core.settings import Hook, ItemSettings, Webhook
+from tests.support.configured import loaded as configured
 
 DEFAULTS = """
 defaults:
@@ -20,18 +21,12 @@ defaults:
 ALL = {"on_acquire", "on_lose", "on_change", "on_lose_failure", "run", "candidate_check", "fence"}
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "c.yaml"
+def config(tmp_path: Path, text: str) -> Config:
+    return configured(tmp_path, text, {"X": "${Y}"})
 
 
-def config(file: Path, text: str) -> Config:
-    file.write_text(text)
-    return load(file, {"X": "${Y}"}, "node1")
-
-
-def item(file: Path, text: str, defaults: str = DEFAULTS) -> ItemSettings:
-    (only,) = config(file, f"{defaults}elections: {{app: {text}}}\n").items
+def item(tmp_path: Path, text: str, defaults: str = DEFAULTS) -> ItemSettings:
+    (only,) = config(tmp_path, f"{defaults}elections: {{app: {text}}}\n").items
     return only
 
 
@@ -58,46 +53,46 @@ def names(hooks: tuple[Hook, ...]) -> list[str]:
         ("{contend: false, on_change: []}", set()),
     ],
 )
-def test_an_item_takes_the_hooks_that_it_does_not_set(given: str, has: set[str], file: Path) -> None:
-    assert hooks_of(item(file, given)) == has
+def test_an_item_takes_the_hooks_that_it_does_not_set(given: str, has: set[str], tmp_path: Path) -> None:
+    assert hooks_of(item(tmp_path, given)) == has
 
 
-def test_own_hooks_replace_those_of_defaults_wholly(file: Path) -> None:
-    own = item(file, "{on_lose: [{shell: a, name: a}, {shell: b, name: b}], run: {exec: [own]}}")
+def test_own_hooks_replace_those_of_defaults_wholly(tmp_path: Path) -> None:
+    own = item(tmp_path, "{on_lose: [{shell: a, name: a}, {shell: b, name: b}], run: {exec: [own]}}")
     assert names(own.on_lose) == ["a", "b"] and names(own.on_acquire) == ["on_acquire[0]"]
     assert own.run is not None and own.run.command.argv == ("own",)
 
 
-def test_without_such_defaults_an_empty_run_is_none(file: Path) -> None:
-    assert item(file, "{run: {}, candidate_check: {}}", "") == item(file, "{}", "")
+def test_without_such_defaults_an_empty_run_is_none(tmp_path: Path) -> None:
+    assert item(tmp_path, "{run: {}, candidate_check: {}}", "") == item(tmp_path, "{}", "")
 
 
-def test_hooks_of_defaults_have_the_settings_of_all_other_hooks(file: Path) -> None:
+def test_hooks_of_defaults_have_the_settings_of_all_other_hooks(tmp_path: Path) -> None:
     text = f"{DEFAULTS}  hook: {{timeout: 7s}}\n  lose_hook: {{timeout: 3s}}\n"
-    app = item(file, "{}", text)
+    app = item(tmp_path, "{}", text)
     (acquire,), (lose,), (failure,) = app.on_acquire, app.on_lose, app.on_lose_failure
     assert (acquire.timeout_s, lose.timeout_s, failure.timeout_s) == (7.0, 3.0, 3.0)
 
 
-def test_variables_are_filled_in_once_for_each_item(file: Path) -> None:
+def test_variables_are_filled_in_once_for_each_item(tmp_path: Path) -> None:
     """With a hook that items share, the second item would fill in the first item's result."""
-    loaded = config(file, f"{DEFAULTS}elections: {{a: {{}}, b: {{}}}}\nsemaphores: {{c: {{limit: 1}}}}\n")
+    loaded = config(tmp_path, f"{DEFAULTS}elections: {{a: {{}}, b: {{}}}}\nsemaphores: {{c: {{limit: 1}}}}\n")
     for each in loaded.items:
         (hook,) = each.on_change
         assert isinstance(hook.call, Webhook) and hook.call.url == "http://h/${Y}/$"
     assert loaded.withheld == {"X"}
 
 
-def test_on_lose_of_an_item_has_the_on_lose_failure_of_defaults(file: Path) -> None:
+def test_on_lose_of_an_item_has_the_on_lose_failure_of_defaults(tmp_path: Path) -> None:
     defaults = "defaults: {on_lose_failure: [{shell: halt}]}\n"
-    assert hooks_of(item(file, "{}", defaults)) == set()
-    assert hooks_of(item(file, "{on_lose: [{shell: stop}]}", defaults)) == {"on_lose", "on_lose_failure"}
+    assert hooks_of(item(tmp_path, "{}", defaults)) == set()
+    assert hooks_of(item(tmp_path, "{on_lose: [{shell: stop}]}", defaults)) == {"on_lose", "on_lose_failure"}
 
 
-def test_a_warning_about_a_hook_of_defaults_is_one_warning_at_its_place(file: Path) -> None:
+def test_a_warning_about_a_hook_of_defaults_is_one_warning_at_its_place(tmp_path: Path) -> None:
     hook = "{webhook: 'https://h/', tls: {verify: false}}"
     text = f"defaults: {{on_change: [{hook}]}}\nelections: {{a: {{}}, b: {{}}, c: {{on_change: [{hook}]}}}}"
-    first, second = config(file, text).warnings
+    first, second = config(tmp_path, text).warnings
     assert (first.line, first.path) == (1, "defaults.on_change[0].tls.verify")
     assert first.message.endswith("can read all requests (in a and 1 more)")
     assert (second.line, second.path) == (2, "elections.c.on_change[0].tls.verify")

@@ -208,6 +208,3 @@ def test_a_reload_adds_and_removes_the_items_of_values_that_come_and_go(file: Pa
     }
     written_out = "elections: {a-d: {}, a-b: {}, a-c: {}}"
     assert set(effects(file, before, written_out).values()) == {ReloadEffect.UNCHANGED}
-
-
-# --- editors -----------------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from supervisor.commands.check.report import as_text
 from supervisor.config import Config, ConfigError, load
+from tests.support.examples import CONFIGS
 from tests.support.patience import PATIENCE_S
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "configs"
-COMPLETE = (EXAMPLES / "complete.yaml").read_bytes()
+COMPLETE = (CONFIGS / "complete.yaml").read_bytes()
 PARSED = yaml.safe_load(COMPLETE)
 ENVIRON = {"MY_TOKEN": "hunter2", "CONSUL_HTTP_ADDR": "consul:8500"}
 VALUES = b", ".join(b"v%d" % number for number in range(2000))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import load
+from tests.support.configured import loaded
 
 NONE = ""
 COMMENT = "YAML takes this for a comment"
@@ -55,15 +55,12 @@ BEHIND = "what runs on behind the last & is killed"
 def test_check_warns_of_what_no_shell_and_no_hook_understands(
     tmp_path: Path, hook: str, warning: str
 ) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(f"elections:\n  app:\n    on_change:\n      - {hook}\n")
-    warnings = load(file, {}, "node1").warnings
+    warnings = loaded(tmp_path, f"elections:\n  app:\n    on_change:\n      - {hook}\n").warnings
     assert (warnings == ()) is (warning == NONE), warnings
     assert all(warning in str(each) and each.remedy for each in warnings) and len(warnings) <= 1
 
 
 def test_a_warning_of_a_comment_names_its_place(tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text("elections:\n  app:\n    run: {exec: [a]}\n    on_change:\n      - shell: é a #b\n")
-    (warning,) = load(file, {}, "node1").warnings
-    assert str(warning).startswith(f"{file}:5:20: elections.app.on_change[0].shell: YAML takes this")
+    text = "elections:\n  app:\n    run: {exec: [a]}\n    on_change:\n      - shell: é a #b\n"
+    (warning,) = loaded(tmp_path, text).warnings
+    assert str(warning).startswith(f"{tmp_path}/c.yaml:5:20: elections.app.on_change[0].shell: {COMMENT}")

@@ -4,16 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import HttpSettings, load
+from supervisor.config import HttpSettings
 from tests.support.configured import loaded
 
 
 def read(listen: str, folder: Path) -> tuple[HttpSettings | None, tuple[str, ...]]:
     """Return the settings, and the warnings without their place."""
-    file = folder / "c.yaml"
-    file.write_text(f'http: {{listen: "{listen}"}}\nelections: {{app: {{}}}}\n')
-    config = load(file, {}, "vm")
-    return config.http, tuple(str(each).removeprefix(str(file)) for each in config.warnings)
+    config = loaded(folder, f'http: {{listen: "{listen}"}}\nelections: {{app: {{}}}}\n', node="vm")
+    return config.http, tuple(str(each).removeprefix(f"{folder}/c.yaml") for each in config.warnings)
 
 
 @pytest.mark.parametrize(

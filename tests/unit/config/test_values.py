@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import Config, ConfigError, load
+from supervisor.config import ConfigError, load
 from supervisor.core.settings import (
     CandidateCheck,
     Command,
@@ -17,28 +17,19 @@ from supervisor.core.settings import (
     Tls,
     Webhook,
 )
+from tests.support.configured import loaded
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "consul.yaml"
-
-
-def config(file: Path, text: str, environ: Mapping[str, str] | None = None) -> Config:
-    file.write_text(text)
-    return load(file, environ or {}, "node1")
-
-
-def election(file: Path, text: str, environ: Mapping[str, str] | None = None) -> ElectionSettings:
+def election(tmp_path: Path, text: str, environ: Mapping[str, str] | None = None) -> ElectionSettings:
     """Return the only election, app, of a mapping in flow style or of a whole file."""
     whole = text if text.startswith(("elections:", "defaults:")) else f"elections: {{app: {text}}}\n"
-    (only,) = config(file, whole, environ).items
+    (only,) = loaded(tmp_path, whole, environ).items
     assert isinstance(only, ElectionSettings)
     return only
 
 
-def test_an_empty_election_has_every_default(file: Path) -> None:
-    assert election(file, "{}") == ElectionSettings(
+def test_an_empty_election_has_every_default(tmp_path: Path) -> None:
+    assert election(tmp_path, "{}") == ElectionSettings(
         name="app",
         key="service/app/leader",
         value=b'{"Node":"node1"}',
@@ -63,9 +54,9 @@ def test_an_empty_election_has_every_default(file: Path) -> None:
     )
 
 
-def test_hooks_of_losing_have_their_own_default_timeout(file: Path) -> None:
+def test_hooks_of_losing_have_their_own_default_timeout(tmp_path: Path) -> None:
     app = election(
-        file,
+        tmp_path,
         "{on_acquire: [{shell: a}], on_lose: [{shell: b}],"
         " on_change: [{shell: c}], on_lose_failure: [{shell: d}]}",
     )
@@ -79,9 +70,9 @@ def test_hooks_of_losing_have_their_own_default_timeout(file: Path) -> None:
     ]
 
 
-def test_a_hook_may_set_everything_of_a_command(file: Path) -> None:
+def test_a_hook_may_set_everything_of_a_command(tmp_path: Path) -> None:
     app = election(
-        file,
+        tmp_path,
         """
 elections:
   app:
@@ -116,9 +107,9 @@ elections:
     )
 
 
-def test_a_hook_may_set_everything_of_a_webhook(file: Path) -> None:
+def test_a_hook_may_set_everything_of_a_webhook(tmp_path: Path) -> None:
     app = election(
-        file,
+        tmp_path,
         """
 elections:
   app:
@@ -143,7 +134,7 @@ elections:
     assert "hunter2" not in repr(app)
 
 
-def test_defaults_fill_in_missing_keys(file: Path) -> None:
+def test_defaults_fill_in_missing_keys(tmp_path: Path) -> None:
     text = """
 defaults:
   session:
@@ -157,7 +148,7 @@ elections:
     on_lose: [{shell: c}]
     on_change: [{webhook: "http://h/"}]
 """.lstrip()
-    app = election(file, text)
+    app = election(tmp_path, text)
     assert app.session == SessionSettings(
         "consul-supervisor:app", None, 50.0, "delete", ("serfHealth",), ("a",)
     )
@@ -168,16 +159,16 @@ elections:
     assert app.on_change[0] == Hook("on_change[0]", Webhook("http://h/"), 10.0, 1, 2.0)
 
 
-def test_run_and_the_policies_are_read(file: Path) -> None:
+def test_run_and_the_policies_are_read(tmp_path: Path) -> None:
     app = election(
-        file,
+        tmp_path,
         "{run: {exec: [/bin/app], stop_timeout: 2s, env: {A: b}, cwd: /srv, user: u, group: g},"
         " acquire_failure: keep, acquire_delay: 2s, rejoin_delay: 1m, accept_overlap: true}",
     )
     assert app.run == Run(Command(("/bin/app",), (("A", "b"),), "/srv", "u", "g"), 2.0)
     assert (app.acquire_failure, app.acquire_delay_s, app.rejoin_delay_s) == ("keep", 2.0, 60.0)
     assert app.accept_overlap
-    assert election(file, "{run: {shell: app}}").run == Run(Command(("/bin/sh", "-c", "app")), 5.0)
+    assert election(tmp_path, "{run: {shell: app}}").run == Run(Command(("/bin/sh", "-c", "app")), 5.0)
 
 
 @pytest.mark.parametrize(
@@ -197,17 +188,17 @@ def test_run_and_the_policies_are_read(file: Path) -> None:
         ("{on: 1, 022: 2, ~: 3}", b'{"on":1,"022":2,"~":3}'),
     ],
 )  # fmt: skip
-def test_values_are_text_or_compact_json_in_their_order(value: str, expected: bytes, file: Path) -> None:
-    assert election(file, f"{{value: {value}}}", {"N": "8"}).value == expected
+def test_values_are_text_or_compact_json_in_their_order(value: str, expected: bytes, tmp_path: Path) -> None:
+    assert election(tmp_path, f"{{value: {value}}}", {"N": "8"}).value == expected
 
 
 @pytest.mark.parametrize("content", ["{a: b}", "true", "[1]", "a: b", "${HOSTNAME}", "*x", "null", "'"])
-def test_the_content_of_a_variable_is_text_and_never_parsed(content: str, file: Path) -> None:
-    assert election(file, "{value: '${IT}'}", {"IT": content}).value == content.encode()
+def test_the_content_of_a_variable_is_text_and_never_parsed(content: str, tmp_path: Path) -> None:
+    assert election(tmp_path, "{value: '${IT}'}", {"IT": content}).value == content.encode()
 
 
-def test_hostname_is_the_hosts_own_and_not_the_environments(file: Path) -> None:
-    assert election(file, "{key: 'a/${HOSTNAME}'}", {"HOSTNAME": "other"}).key == "a/node1"
+def test_hostname_is_the_hosts_own_and_not_the_environments(tmp_path: Path) -> None:
+    assert election(tmp_path, "{key: 'a/${HOSTNAME}'}", {"HOSTNAME": "other"}).key == "a/node1"
 
 
 @pytest.mark.parametrize(
@@ -222,17 +213,17 @@ def test_hostname_is_the_hosts_own_and_not_the_environments(file: Path) -> None:
         ("24h", 86400),
     ],
 )
-def test_durations_are_read_as_go_reads_them(text: str, length_s: float, file: Path) -> None:
-    assert election(file, f"{{session: {{ttl: {text}}}}}").session.ttl_s == length_s
+def test_durations_are_read_as_go_reads_them(text: str, length_s: float, tmp_path: Path) -> None:
+    assert election(tmp_path, f"{{session: {{ttl: {text}}}}}").session.ttl_s == length_s
 
 
 @pytest.mark.parametrize("key", ["a", "a/b", "a/.lock", "..a/b..", "A,_-./x", "a/", "1"])
-def test_every_key_that_consul_takes_is_accepted(key: str, file: Path) -> None:
+def test_every_key_that_consul_takes_is_accepted(key: str, tmp_path: Path) -> None:
     quoted = f'"{key}"'
-    assert election(file, f"{{key: {quoted}}}").key == key
+    assert election(tmp_path, f"{{key: {quoted}}}").key == key
 
 
-def test_each_risky_setting_is_a_warning_with_its_place(file: Path) -> None:
+def test_each_risky_setting_is_a_warning_with_its_place(tmp_path: Path) -> None:
     text = """
 consul: {address: "https://consul:8501", tls: {verify: false}}
 elections:
@@ -249,7 +240,7 @@ elections:
     on_lose: [{shell: a, timeout: 6s}]
     service: {name: db, address: localhost}
 """.lstrip()
-    warnings = [str(warning).removeprefix(f"{file}:") for warning in config(file, text).warnings]
+    warnings = [str(each).removeprefix(f"{tmp_path}/c.yaml:") for each in loaded(tmp_path, text).warnings]
     assert warnings == [
         "1:56: consul.tls.verify: Consul's certificate is not verified:"
         " anyone on the network path can read and change everything",
@@ -268,50 +259,50 @@ elections:
 @pytest.mark.parametrize(
     "address", ["10.0.0.1", "::1:2", "db-1", "db.example.net.", "10.example", "xn--hrisson-bya"]
 )
-def test_an_address_or_host_name_of_a_service_is_taken(file: Path, address: str) -> None:
+def test_an_address_or_host_name_of_a_service_is_taken(tmp_path: Path, address: str) -> None:
     text = (
         f"elections: {{app: {{session: {{lock_delay: 45s}}, service: {{name: db, address: '{address}'}}}}}}"
     )
-    assert config(file, text).warnings == ()
+    assert loaded(tmp_path, text).warnings == ()
 
 
 @pytest.mark.parametrize("address", ["1.2.3", "1.2.3.4.", "db:5432", "-db", "db-", "a..b", ".a", "0.0.0.0"])
-def test_anything_else_is_no_address_of_a_service(file: Path, address: str) -> None:
+def test_anything_else_is_no_address_of_a_service(tmp_path: Path, address: str) -> None:
     with pytest.raises(ConfigError):
-        config(file, f"elections: {{app: {{service: {{name: db, address: '{address}'}}}}}}")
+        loaded(tmp_path, f"elections: {{app: {{service: {{name: db, address: '{address}'}}}}}}")
 
 
-def test_the_maintenance_mode_is_asked_for_with_a_command_or_alone(file: Path) -> None:
-    alone = election(file, "{candidate_check: {maintenance: true, interval: 7s}}").candidate_check
+def test_the_maintenance_mode_is_asked_for_with_a_command_or_alone(tmp_path: Path) -> None:
+    alone = election(tmp_path, "{candidate_check: {maintenance: true, interval: 7s}}").candidate_check
     assert alone == CandidateCheck(None, 7.0, maintenance=True)
-    both = election(file, "{candidate_check: {maintenance: true, exec: [/bin/check]}}").candidate_check
+    both = election(tmp_path, "{candidate_check: {maintenance: true, exec: [/bin/check]}}").candidate_check
     assert both is not None and both.hook is not None and both.maintenance
-    usual = election(file, "{candidate_check: {exec: [/bin/check]}}").candidate_check
+    usual = election(tmp_path, "{candidate_check: {exec: [/bin/check]}}").candidate_check
     assert usual is not None and not usual.maintenance
 
 
-def test_a_fence_is_a_hook_that_is_tried_again_and_has_its_own_settings(file: Path) -> None:
+def test_a_fence_is_a_hook_that_is_tried_again_and_has_its_own_settings(tmp_path: Path) -> None:
     text = (
         "{fence: {exec: [/bin/off], target: 'rack/${HOSTNAME}', after: 0s, exclusive: true, required: true}}"
     )
-    fence = election(file, text).fence
+    fence = election(tmp_path, text).fence
     hook = Hook("fence", Command(("/bin/off",)), 30.0, retries=1000)
     assert fence == Fence(hook, "rack/node1", after_s=0.0, exclusive=True, required=True)
-    assert election(file, "{fence: {shell: off}}").fence == Fence(
+    assert election(tmp_path, "{fence: {shell: off}}").fence == Fence(
         Hook("fence", Command(("/bin/sh", "-c", "off")), 30.0, retries=1000)
     )
 
 
-def test_the_webhook_of_a_fence_is_filled_in_and_its_variables_are_secret(file: Path) -> None:
+def test_the_webhook_of_a_fence_is_filled_in_and_its_variables_are_secret(tmp_path: Path) -> None:
     text = "elections: {app: {fence: {webhook: 'https://h/', headers: {K: '${CONTENT}'}}}}"
-    file.write_text(text)
-    loaded = load(file, {"CONTENT": "s3cr3t"}, "node1")
-    fence = loaded.items[0].fence
+    config = loaded(tmp_path, text, {"CONTENT": "s3cr3t"})
+    fence = config.items[0].fence
     assert fence is not None and isinstance(fence.hook.call, Webhook)
-    assert fence.hook.call.headers == (("K", "s3cr3t"),) and loaded.withheld == {"CONTENT"}
+    assert fence.hook.call.headers == (("K", "s3cr3t"),) and config.withheld == {"CONTENT"}
 
 
-def test_a_query_needs_no_variable_of_a_fence(file: Path) -> None:
+def test_a_query_needs_no_variable_of_a_fence(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
     file.write_text("elections: {app: {fence: {webhook: '${URL}', target: '${PLUG}'}}}")
     fence = load(file, {}, "node1", asked="app").items[0].fence
     assert fence is not None and fence.target is None
@@ -326,8 +317,8 @@ def test_a_query_needs_no_variable_of_a_fence(file: Path) -> None:
         ("after: 44s, exclusive: true", ""),
     ],
 )
-def test_a_fence_that_may_surprise_is_a_warning(fence: str, warning: str, file: Path) -> None:
+def test_a_fence_that_may_surprise_is_a_warning(fence: str, warning: str, tmp_path: Path) -> None:
     text = f"elections: {{app: {{session: {{lock_delay: 45s}}, fence: {{shell: off, {fence}}}}}}}"
-    assert [str(one).partition(".fence.")[2][: len(warning)] for one in config(file, text).warnings] == [
+    assert [str(one).partition(".fence.")[2][: len(warning)] for one in loaded(tmp_path, text).warnings] == [
         warning for _ in range(bool(warning))
     ]
