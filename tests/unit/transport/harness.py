@@ -14,6 +14,7 @@ import requests
 from supervisor.adapters.transport import Endpoint, ExchangeFailed, Transport
 from supervisor.core.settings import Tls
 from tests.support.patience import PATIENCE_S
+from tests.unit.transport.peer import Peer, Step
 
 STALL_SEEN_S = 0.25  # longer than a bare thread stands still: work that a peer must not cause takes a second
 ROUNDS = 3  # a stall of our code comes in each round, and one of the machine does not
@@ -29,6 +30,14 @@ async def transport(url: str, tls: Tls | None = None, **options: Any) -> AsyncIt
         yield made
     finally:
         await made.close()
+
+
+@asynccontextmanager
+async def served(*scripts: list[Step], **options: Any) -> AsyncIterator[tuple[Peer, Transport]]:
+    """Return a peer that follows these scripts, and a transport to it."""
+    with Peer(*scripts) as peer:
+        async with transport(peer.url, **options) as it:
+            yield peer, it
 
 
 def get(url: str) -> requests.PreparedRequest:

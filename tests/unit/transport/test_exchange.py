@@ -18,7 +18,7 @@ from supervisor.core.settings import Tls
 from tests.support.loop_time import skip
 from tests.support.patience import patient
 from tests.unit.transport import harness
-from tests.unit.transport.harness import PATIENT_S, failure_of, get, put, transport
+from tests.unit.transport.harness import PATIENT_S, failure_of, get, put, served, transport
 from tests.unit.transport.peer import AGAIN, CLOSE, HOLD, READ, RESET, Peer, Step, answer, send
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -123,71 +123,66 @@ def test_a_body_is_read_whole_with_every_framing(script: list[Step], lag_s: floa
 
 
 async def test_a_delay_beyond_the_deadline_is_a_timeout() -> None:
-    with Peer(SERVES) as peer:
-        async with transport(peer.url) as it:
-            late = it.exchange(get(peer.url), timeout_s=LAG_S, fresh=False, delay=lambda: PATIENT_S)
-            assert (await failure_of(late)).kind is FailureKind.TIMEOUT
+    async with served(SERVES) as (peer, it):
+        late = it.exchange(get(peer.url), timeout_s=LAG_S, fresh=False, delay=lambda: PATIENT_S)
+        assert (await failure_of(late)).kind is FailureKind.TIMEOUT
 
 
 async def test_the_callback_of_an_answer_runs_before_the_waiting_task() -> None:
     """The callback runs once, and never within the call that sends the request."""
     told: list[str] = []
-    with Peer(SERVES) as peer:
+    async with served(SERVES) as (peer, it):
         url = peer.url
-        async with transport(url) as it:
-            for _ in range(2):
-                under_way = it.exchange(
-                    get(url),
-                    timeout_s=PATIENT_S,
-                    fresh=False,
-                    on_response=lambda response: told.append("heard"),
-                )
-                told.append("sent")
-                await under_way
-                told.append("awaited")
+        for _ in range(2):
+            under_way = it.exchange(
+                get(url),
+                timeout_s=PATIENT_S,
+                fresh=False,
+                on_response=lambda response: told.append("heard"),
+            )
+            told.append("sent")
+            await under_way
+            told.append("awaited")
     assert told == ["sent", "heard", "awaited"] * 2
 
 
 async def test_an_answer_may_be_read_before_its_task_begins() -> None:
     """Another loop than asyncio's may read a socket before it begins a task."""
-    with Peer(SERVES) as peer:
+    async with served(SERVES) as (peer, it):
         url = peer.url
-        async with transport(url) as it:
-            await reads(url)(it)  # so that a connection is kept
-            answered = asyncio.Event()
-            early = it.exchange(
-                get(url), timeout_s=PATIENT_S, fresh=False, on_response=lambda response: answered.set()
-            )
-            await asyncio.wait_for(answered.wait(), PATIENT_S)
-            later = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)
-            got = (await early).content, (await later).content
+        await reads(url)(it)  # so that a connection is kept
+        answered = asyncio.Event()
+        early = it.exchange(
+            get(url), timeout_s=PATIENT_S, fresh=False, on_response=lambda response: answered.set()
+        )
+        await asyncio.wait_for(answered.wait(), PATIENT_S)
+        later = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False)
+        got = (await early).content, (await later).content
         assert got == (b"one", b"one")
 
 
 async def test_a_request_sent_by_the_callback_of_an_answer_uses_the_same_connection() -> None:
     """A watch is repeated at once, and must not open a connection each time."""
     asked: list[asyncio.Task[requests.Response]] = []
-    with Peer(SERVES) as peer:
-        async with transport(peer.url) as it:
+    async with served(SERVES) as (peer, it):
 
-            def ask(_: object = None) -> None:
-                if len(asked) < 5:
-                    exchange = it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False, on_response=ask)
-                    asked.append(asyncio.create_task(exchange))
+        def ask(_: object = None) -> None:
+            if len(asked) < 5:
+                exchange = it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False, on_response=ask)
+                asked.append(asyncio.create_task(exchange))
 
-            ask()
-            while not all(each.done() for each in asked):
-                await asyncio.gather(*asked)
+        ask()
+        while not all(each.done() for each in asked):
+            await asyncio.gather(*asked)
         assert peer.seen() == [(0, "GET /")] * 5
 
 
 async def test_an_exchange_without_an_answer_calls_no_callback() -> None:
     heard: list[requests.Response] = []
-    with Peer([READ, send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal"), CLOSE]) as peer:
+    async with served([READ, send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal"), CLOSE]) as (peer, it):
         url = peer.url
-        async with transport(url) as it:
-            cut_off = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard.append)
-            await failure_of(cut_off)
+        cut_off = it.exchange(get(url), timeout_s=PATIENT_S, fresh=False, on_response=heard.append)
+        await failure_of(cut_off)
     assert heard == []
 
 
@@ -214,14 +209,13 @@ async def test_an_answer_that_comes_as_its_task_is_cancelled_calls_no_callback()
 
 async def test_an_answer_that_comes_at_the_deadline_is_returned_once_its_callback_has_it() -> None:
     answers: list[requests.Response] = []
-    with Peer(SERVES) as peer:
-        async with transport(peer.url) as it:
-            await reads(peer.url)(it)
-            reading = it.exchange(get(peer.url), timeout_s=0.1, fresh=False, on_response=answers.append)
-            exchange = asyncio.create_task(reading)
-            await asyncio.sleep(0)
-            time.sleep(patient(0.3))  # both come while the loop stands still
-            assert [await exchange] == answers
+    async with served(SERVES) as (peer, it):
+        await reads(peer.url)(it)
+        reading = it.exchange(get(peer.url), timeout_s=0.1, fresh=False, on_response=answers.append)
+        exchange = asyncio.create_task(reading)
+        await asyncio.sleep(0)
+        time.sleep(patient(0.3))  # both come while the loop stands still
+        assert [await exchange] == answers
 
 
 async def test_a_bug_of_a_callback_is_reported_to_the_loop() -> None:
@@ -283,9 +277,8 @@ async def test_the_request_arrives_as_requests_prepared_it(body: bytes) -> None:
 async def test_a_header_that_http_forbids_is_reported_without_its_value() -> None:
     request = get("http://127.0.0.1:1/")
     request.headers["X-Consul-Token"] = "s3cret\r\nX-Injected: 1"
-    with Peer([HOLD]) as peer:
-        async with transport(peer.url) as it:
-            failure = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
+    async with served([HOLD]) as (peer, it):
+        failure = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
     assert failure.kind is FailureKind.LOCAL
     assert "s3cret" not in f"{failure!r} {failure.__cause__!r}"
 
@@ -308,11 +301,10 @@ def test_reads_share_a_kept_connection_and_each_write_has_its_own() -> None:
 
 async def test_concurrent_reads_have_a_connection_each_and_keep_them() -> None:
     """Many watches wait at the same time, and the next round opens no new connection."""
-    with Peer(SERVES) as peer:
-        async with transport(peer.url) as it:
-            for _ in range(2):
-                requests_ = (it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(5))
-                await asyncio.gather(*requests_)
+    async with served(SERVES) as (peer, it):
+        for _ in range(2):
+            requests_ = (it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(5))
+            await asyncio.gather(*requests_)
         assert {number for number, _ in peer.seen()} == {0, 1, 2, 3, 4}
 
 
@@ -353,13 +345,12 @@ def test_a_request_on_a_kept_connection_is_not_repeated(
 @pytest.mark.parametrize("method", ["PUT", "GET"])
 async def test_a_fresh_exchange_is_never_repeated(script: list[Step], prepared: bool, method: str) -> None:
     """The rule holds for a new connection, for one that was opened ahead, and for any method."""
-    with Peer(script, SERVES) as peer:
-        async with transport(peer.url) as it:
-            if prepared:
-                it.prepare()
-                await ready(it)
-            request = requests.Request(method, peer.url).prepare()
-            failure = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
+    async with served(script, SERVES) as (peer, it):
+        if prepared:
+            it.prepare()
+            await ready(it)
+        request = requests.Request(method, peer.url).prepare()
+        failure = await failure_of(it.exchange(request, timeout_s=PATIENT_S, fresh=True))
         assert failure.kind is FailureKind.RESET
         assert peer.seen() == [(0, f"{method} /")]
 
@@ -378,37 +369,26 @@ async def test_a_fresh_exchange_is_never_repeated(script: list[Step], prepared: 
 )
 async def test_a_connection_that_cannot_be_kept_is_not_used_again(script: list[Step]) -> None:
     """Bytes beyond an answer must never be taken for the next answer."""
-    with Peer(script, SERVES) as peer:
-        async with transport(peer.url) as it:
-            for _ in range(2):
-                await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
-                await asyncio.sleep(0.05)
+    async with served(script, SERVES) as (peer, it):
+        for _ in range(2):
+            await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
+            await asyncio.sleep(0.05)
         assert peer.seen() == [(0, "GET /"), (1, "GET /")]
 
 
-async def test_after_a_failure_no_kept_connection_is_used_again() -> None:
-    """The kept connections lead to the same peer, so the next exchange opens a new one."""
-    with Peer([READ, answer(b"one"), HOLD], [READ, answer(b"one"), READ, HOLD], SERVES) as peer:
-        async with transport(peer.url) as it:
-            await asyncio.gather(
-                *(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(2))
-            )
-            for timeout_s in (0.3, PATIENT_S):
-                with suppress(ExchangeFailed):
-                    await it.exchange(get(peer.url), timeout_s=timeout_s, fresh=False)
-        assert max(number for number, _ in peer.seen()) == 2
-
-
-async def test_a_failed_exchange_is_followed_by_one_on_a_new_connection() -> None:
-    """A late answer must never be taken for that of the next request."""
-    with Peer([READ, HOLD], SERVES) as peer:
-        async with transport(peer.url) as it:
-            timeout_s = patient(0.5)  # enough to send the request
-            late = await failure_of(it.exchange(get(peer.url + "/late"), timeout_s=timeout_s, fresh=False))
-            assert late.kind is FailureKind.TIMEOUT
-            got = await it.exchange(get(peer.url + "/next"), timeout_s=PATIENT_S, fresh=False)
+async def test_after_a_failure_the_next_exchange_has_a_new_connection() -> None:
+    """A late answer must never be taken for that of the next request, and all kept ones lead to one peer."""
+    first, second = [READ, answer(b"one"), HOLD], [READ, answer(b"one"), READ, HOLD]
+    async with served(first, second, SERVES) as (peer, it):
+        await asyncio.gather(
+            *(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False) for _ in range(2))
+        )
+        timeout_s = patient(0.5)  # enough to send the request
+        late = await failure_of(it.exchange(get(peer.url + "/late"), timeout_s=timeout_s, fresh=False))
+        assert late.kind is FailureKind.TIMEOUT
+        got = await it.exchange(get(peer.url + "/next"), timeout_s=PATIENT_S, fresh=False)
         assert got.content == b"one"
-        assert peer.seen() == [(0, "GET /late"), (1, "GET /next")]
+        assert peer.seen()[-1] == (2, "GET /next")
 
 
 # --- prepared ahead -------------------------------------------------------------------------------
@@ -427,16 +407,15 @@ async def until(holds: Callable[[], bool]) -> None:
 
 async def test_a_prepared_connection_serves_one_write_and_no_read() -> None:
     """Connections are numbered as they are opened, so the spare is the first although it is used second."""
-    with Peer(SERVES) as peer:
-        async with transport(peer.url) as it:
-            it.prepare()
-            it.prepare()
-            await ready(it)
-            it.prepare()
-            await reads(peer.url)(it)
-            await writes(peer.url)(it)
-            assert not harness.is_prepared(it)
-            await writes(peer.url)(it)
+    async with served(SERVES) as (peer, it):
+        it.prepare()
+        it.prepare()
+        await ready(it)
+        it.prepare()
+        await reads(peer.url)(it)
+        await writes(peer.url)(it)
+        assert not harness.is_prepared(it)
+        await writes(peer.url)(it)
         assert peer.seen() == [(1, "GET /read"), (0, "PUT /write"), (2, "PUT /write")]
 
 
@@ -450,11 +429,10 @@ async def test_a_prepared_connection_serves_one_write_and_no_read() -> None:
     ],
 )
 async def test_a_spare_connection_whose_peer_closed_or_sent_something_is_not_used(script: list[Step]) -> None:
-    with Peer(script, SERVES) as peer:
-        async with transport(peer.url) as it:
-            it.prepare()
-            await asyncio.sleep(patient(0.2))
-            assert (await writes(peer.url)(it)).content == b"one"
+    async with served(script, SERVES) as (peer, it):
+        it.prepare()
+        await asyncio.sleep(patient(0.2))
+        assert (await writes(peer.url)(it)).content == b"one"
         assert peer.seen() == [(1, "PUT /write")]
 
 
@@ -497,32 +475,30 @@ async def test_a_peer_that_answered_before_the_request_gets_no_request() -> None
 
 async def test_an_old_spare_connection_is_closed() -> None:
     """A firewall may have forgotten the connection, and Consul counts it against its limit."""
-    with Peer(SERVES) as peer:
-        async with transport(peer.url, idle_age_max_s=1000) as it:
-            before = harness.descriptors()
-            it.prepare()
-            await ready(it)
-            await reads(peer.url)(it)
-            assert harness.descriptors() == before + 2
-            skip(1000)
-            await until(lambda: harness.descriptors() == before)
-            assert not harness.is_prepared(it)
-            await writes(peer.url)(it)
+    async with served(SERVES, idle_age_max_s=1000) as (peer, it):
+        before = harness.descriptors()
+        it.prepare()
+        await ready(it)
+        await reads(peer.url)(it)
+        assert harness.descriptors() == before + 2
+        skip(1000)
+        await until(lambda: harness.descriptors() == before)
+        assert not harness.is_prepared(it)
+        await writes(peer.url)(it)
         assert peer.seen() == [(1, "GET /read"), (2, "PUT /write")]
 
 
 async def test_a_spare_connection_at_half_its_age_is_replaced() -> None:
     """A contender that prepares each half minute always has a spare connection."""
-    with Peer(SERVES) as peer:
-        async with transport(peer.url, idle_age_max_s=1000) as it:
-            before = harness.descriptors()
-            it.prepare()
-            await ready(it)
-            skip(550)
-            it.prepare()
-            await asyncio.sleep(patient(0.2))
-            assert harness.is_prepared(it) and harness.descriptors() == before + 1
-            await writes(peer.url)(it)
+    async with served(SERVES, idle_age_max_s=1000) as (peer, it):
+        before = harness.descriptors()
+        it.prepare()
+        await ready(it)
+        skip(550)
+        it.prepare()
+        await asyncio.sleep(patient(0.2))
+        assert harness.is_prepared(it) and harness.descriptors() == before + 1
+        await writes(peer.url)(it)
         assert peer.seen() == [(1, "PUT /write")]
 
 

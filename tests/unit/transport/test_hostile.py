@@ -14,7 +14,7 @@ from supervisor.core.settings import Tls
 from tests.support.patience import patient
 from tests.unit.transport import harness
 from tests.unit.transport.conftest import Pki
-from tests.unit.transport.harness import failure_of, get, transport
+from tests.unit.transport.harness import failure_of, get, served, transport
 from tests.unit.transport.peer import CLOSE, HOLD, READ, RESET, Peer, Step, answer, flood, send, trickle
 
 DEADLINE_S = 0.4
@@ -173,10 +173,9 @@ def test_an_endless_body_over_tls_is_refused(pki: Pki, script: list[Step]) -> No
 
 async def test_a_request_that_the_peer_never_reads_ends_at_the_deadline() -> None:
     """The deadline covers the sending of the body."""
-    with Peer([HOLD]) as peer:
-        async with transport(peer.url) as it:
-            request = harness.put(peer.url, b"x" * 20_000_000)
-            failure = await failure_of(it.exchange(request, timeout_s=DEADLINE_S, fresh=True))
+    async with served([HOLD]) as (peer, it):
+        request = harness.put(peer.url, b"x" * 20_000_000)
+        failure = await failure_of(it.exchange(request, timeout_s=DEADLINE_S, fresh=True))
         assert failure.kind is FailureKind.TIMEOUT
 
 
@@ -199,19 +198,18 @@ def test_no_failure_shows_bytes_of_the_request_or_the_answer() -> None:
 
 async def test_a_cancelled_exchange_closes_its_connection() -> None:
     """Consul would go on counting a connection that is left open."""
-    with Peer([READ, HOLD]) as peer:
-        async with transport(peer.url) as it:
-            before = harness.descriptors()
-            task = asyncio.create_task(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False))
-            async with asyncio.timeout(PATIENT_S):
-                while harness.descriptors() == before:
-                    await asyncio.sleep(0.01)
-            assert harness.descriptors() == before + 1
-            task.cancel()
-            await asyncio.wait([task])
-            await asyncio.sleep(0)
-            assert task.cancelled()
-            assert harness.descriptors() == before
+    async with served([READ, HOLD]) as (peer, it):
+        before = harness.descriptors()
+        task = asyncio.create_task(it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False))
+        async with asyncio.timeout(PATIENT_S):
+            while harness.descriptors() == before:
+                await asyncio.sleep(0.01)
+        assert harness.descriptors() == before + 1
+        task.cancel()
+        await asyncio.wait([task])
+        await asyncio.sleep(0)
+        assert task.cancelled()
+        assert harness.descriptors() == before
 
 
 @contextmanager

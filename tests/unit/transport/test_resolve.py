@@ -11,7 +11,7 @@ from supervisor.adapters.transport import ExchangeFailed, FailureKind, Transport
 from tests.support.loop_time import skip
 from tests.support.patience import patient
 from tests.unit.transport import harness
-from tests.unit.transport.harness import PATIENT_S, failure_of, get, put, transport
+from tests.unit.transport.harness import PATIENT_S, failure_of, get, put, served, transport
 from tests.unit.transport.peer import AGAIN, HOLD, READ, Peer, answer
 from tests.unit.transport.test_hostile import full_queue
 
@@ -66,9 +66,8 @@ async def test_localhost_is_looked_up_as_the_system_does() -> None:
 
 async def test_an_address_needs_no_look_up(getent: Getent, tmp_path: Path) -> None:
     getent("exit 2")
-    with Peer(SERVES) as peer:
-        async with transport(peer.url) as it:
-            await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
+    async with served(SERVES) as (peer, it):
+        await it.exchange(get(peer.url), timeout_s=PATIENT_S, fresh=False)
     assert not (tmp_path / "calls").exists()
 
 
