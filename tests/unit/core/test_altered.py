@@ -11,8 +11,9 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.machines.session import ALTERED_RETRY_S
-from supervisor.core.settings import SemaphoreSettings, SessionSettings
+from supervisor.core.settings import SessionSettings
 from tests.unit.core import play as p
+from tests.unit.core.slot_play import semaphore
 
 ALTERED = o.SessionAltered("lock-delay 15 s instead of 30 s")
 ASKED = SessionSettings("ours", 9.0, 30.0, node_checks=("one", "two"), service_checks=("three",))
@@ -104,10 +105,7 @@ def test_the_verification_of_a_session_does_not_move_the_next_renewal() -> None:
 
 
 def test_a_contender_for_a_slot_does_not_join_the_line_with_an_altered_session() -> None:
-    settings = SemaphoreSettings(
-        "n", "p/.lock", b"{}", SessionSettings("ours", 9.0, 30.0, "delete"), on_lose=(p.DOWN,), limit=1
-    )
-    play = p.Play(settings)
+    play = p.Play(semaphore(limit=1))
     play.verifies = False
     play.does(0.0, "create, watch 0 consistently")
     play.on(0.1, p.CREATE, o.Created("s"))

@@ -143,13 +143,6 @@ def test_news_of_a_free_key_waits_for_the_session() -> None:
     play.does(1.0, p.CREATE, o.Created("s"), "acquire s")
 
 
-def test_news_older_than_a_second_is_read_again_before_an_attempt() -> None:
-    play = p.beginning()
-    play.does(0.1, p.WATCH, p.FREE, "watch 5")
-    play.does(1.1, p.CREATE, o.Created("s"), "read")
-    play.does(1.2, p.READ, p.FREE, "acquire s")
-
-
 def test_the_age_of_a_read_counts_from_its_request() -> None:
     play = p.beginning()
     play.does(0.1, p.WATCH, p.FREE, "watch 5")

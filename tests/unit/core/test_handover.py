@@ -195,14 +195,6 @@ def test_the_target_tries_at_once() -> None:
     play.does(1.0, p.WATCH, handed_over("s"), "acquire s, watch 12")
 
 
-def test_a_hint_causes_no_try_of_a_node_that_may_not_try() -> None:
-    play = p.behind()
-    play.hears(0.5, e.PauseAsked("n"), "destroy s, paused")
-    play.does(1.0, p.WATCH, handed_over("s"), "watch 12")
-    play.passes(30.0)
-    assert play.times(p.ACQUIRE) == []
-
-
 # --- contend: manual ---------------------------------------------------------------------------------------
 
 

@@ -23,12 +23,6 @@ def lose_context(play: p.Play) -> a.HookContext:
 # --- the cadence of news ----------------------------------------------------------------------------
 
 
-def test_a_holder_reads_the_key_once_in_an_interval() -> None:
-    play = p.holding()
-    play.passes(10.0)
-    assert play.times(p.READ) == pytest.approx([3.2, 6.2, 9.2])
-
-
 @pytest.mark.parametrize("outcome", [p.SILENCE, p.FORBIDDEN], ids=["silence", "403"])
 def test_a_failed_read_is_repeated_soon(outcome: o.Outcome) -> None:
     play = p.holding()

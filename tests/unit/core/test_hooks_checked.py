@@ -37,27 +37,16 @@ def beside_a_free_key() -> p.Play:
     return play
 
 
-def test_a_free_key_is_taken_once_all_hooks_are_known_to_start() -> None:
-    play = beside_a_free_key()
-    play.hears(0.3, checked(), "acquire s")
-    assert play.role == "waiting"
-
-
 def test_a_node_whose_hook_cannot_start_is_ineligible_until_all_can() -> None:
     play = beside_a_free_key()
     play.hears(0.3, checked(MISSING, LOCKED), "destroy s, ineligible, cannot start down, up")
     play.hears(1.0, checked(MISSING), "cannot start down")
+    play.hears(1.1, checked(MISSING), "")
     play.passes(20.0)
     assert not play.times(p.ACQUIRE)
     play.hears(20.0, checked(), "create, waiting, all can start")
     play.does(20.1, p.CREATE, o.Created("t"), "read")
     play.does(20.2, p.READ, p.FREE, "acquire t")
-
-
-def test_a_fault_of_a_hook_is_reported_once() -> None:
-    play = beside_a_free_key()
-    play.hears(0.3, checked(MISSING), "destroy s, ineligible, cannot start down")
-    play.hears(0.4, checked(MISSING), "")
 
 
 def test_a_lock_won_before_a_fault_was_found_is_released_without_a_hook() -> None:

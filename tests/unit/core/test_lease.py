@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from supervisor.core.lease import ROOM_MIN_S, Lease, lease_of, lose_terms, margin_of, sufficient_lockout_s
+from supervisor.core.lease import ROOM_MIN_S, Lease, lease_of, lose_terms, sufficient_lockout_s
 from supervisor.core.settings import Command, ElectionSettings, Fence, Hook, Run, SessionSettings, Webhook
 
 
@@ -135,13 +135,6 @@ def test_a_node_that_is_cut_off_leads_for_its_sessions_ttl_at_most(
         "app", "k", b"", SessionSettings("app", ttl_s=ttl_s, lock_delay_s=lock_delay_s)
     )
     assert lease_of(settings).cut_off_s == pytest.approx(cut_off_s)
-
-
-@pytest.mark.parametrize(
-    ("lock_delay_s", "margin_s"), [(0, 0.5), (9, 0.5), (10, 0.5), (11, 0.55), (30, 1.5), (60, 3.0)]
-)
-def test_the_margin_is_a_twentieth_and_at_least_half_a_second(lock_delay_s: float, margin_s: float) -> None:
-    assert margin_of(lock_delay_s) == pytest.approx(margin_s)
 
 
 def test_the_terms_of_lose_time_are_named_in_their_order() -> None:

@@ -10,7 +10,6 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.settings import CandidateCheck
 from tests.unit.core import play as p
-from tests.unit.core import slot_play
 
 ASK = r.ReadMaintenance
 MAINTENANCE = CandidateCheck(None, interval_s=5.0, maintenance=True)
@@ -111,13 +110,6 @@ def test_the_request_is_repeated_after_an_interval_and_sooner_after_silence(
     assert late.contender.maintenance.read.deadline == 7.0 or late.times(ASK)[-1] == 7.0
 
 
-def test_without_the_setting_no_request_is_sent() -> None:
-    for settings in (p.contender(), p.contender(candidate_check=CandidateCheck(p.hook("check")))):
-        play = p.Play(settings)
-        play.happens(0.0, e.Tick())
-        assert play.times(ASK) == [] and play.contender.maintenance.is_fit
-
-
 def test_a_command_beside_the_maintenance_mode_must_succeed_as_well() -> None:
     check = CandidateCheck(p.hook("check"), rise=1, fall=1, maintenance=True)
     play = p.Play(p.contender(candidate_check=check))
@@ -173,15 +165,3 @@ def test_a_stop_sends_no_further_request() -> None:
     play.happens(6.0, e.HookEnded(play.last(a.StartHook), ok=True))
     play.passes(60.0)
     assert play.role == "stopped" and play.times(ASK) == [0.0]
-
-
-def test_a_contender_of_a_semaphore_leaves_the_line_in_maintenance() -> None:
-    play = p.Play(slot_play.semaphore(candidate_check=MAINTENANCE))
-    play.happens(0.0, e.Tick())
-    play.on(0.1, ASK, OFF)
-    play.on(0.1, p.CREATE, o.Created("s"))
-    full = slot_play.view("o1", "o2", "o3", at=slot_play.lock("o1", "o2", "o3"))
-    assert "enroll s" in p.Play.says(play.on(0.2, slot_play.WATCH, full))
-    play.on(0.3, slot_play.ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None))
-    play.happens(5.0, e.Tick())
-    assert "leave s" in p.Play.says(play.on(5.1, ASK, ON))

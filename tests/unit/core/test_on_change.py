@@ -54,6 +54,8 @@ def test_on_change_reports_another_leader_and_another_value() -> None:
     play.ends(0.4, "")
     play.does(0.5, p.WATCH, OTHER, "watch 11, start told#1: leader-changed")
     assert told(play) == ("leader-changed", b"other", b"new")
+    transitions = [start.context.transition for _, start in play.log if isinstance(start, a.StartHook)]
+    assert len(set(transitions)) == 3, "each change has a transition of its own"
 
 
 def test_the_previous_leader_is_kept_while_nobody_leads() -> None:
@@ -102,15 +104,6 @@ def test_a_failed_on_change_is_not_retried_once_there_is_a_newer_change() -> Non
     play.ends(0.3, "start one#1: leader-changed", ok=False)
 
 
-def test_each_change_has_a_transition_of_its_own() -> None:
-    play = observer()
-    play.on(0.1, p.WATCH, p.RIVAL)
-    play.ends(0.2, "")
-    play.on(0.3, p.WATCH, OTHER)
-    transitions = [start.context.transition for _, start in play.log if isinstance(start, a.StartHook)]
-    assert len(set(transitions)) == 2
-
-
 def test_silence_is_no_change() -> None:
     play = observer()
     play.on(0.1, p.WATCH, p.RIVAL)
@@ -118,15 +111,6 @@ def test_silence_is_no_change() -> None:
     play.does(0.3, p.WATCH, p.SILENCE, "")
     play.does(0.8, "watch 0 consistently")
     play.does(0.9, p.WATCH, p.RIVAL, "watch 9")
-
-
-def test_a_win_of_this_node_is_a_change_that_delays_nothing() -> None:
-    play = p.waiting(on_change=TOLD)
-    play.does(0.2, p.WATCH, p.FREE, "acquire s, start told#1: initial, watch 5")
-    play.does(0.3, p.ACQUIRE, p.WON, "start up#1: acquired, acquiring")
-    first = next(start for _, start in play.log if isinstance(start, a.StartHook))
-    play.hears(0.4, e.HookEnded(first, ok=True), "start told#1: leader-changed")
-    play.hears(0.5, e.StopAsked(), "kill up, losing")
 
 
 def test_each_attempt_is_told_the_role_in_which_it_begins() -> None:

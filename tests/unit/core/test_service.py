@@ -200,13 +200,6 @@ def test_a_reload_changes_the_instance() -> None:
     assert play.times(DEREGISTER) == [3.0] and play.role == "holding"
 
 
-def test_without_the_setting_no_request_is_sent() -> None:
-    play = p.Play(p.contender())
-    play.happens(0.0, e.Tick())
-    play.passes(60.0)
-    assert not any(isinstance(action, r.ServiceRequest) for _, action in play.log)
-
-
 def test_a_rate_limit_on_the_service_delays_nothing_else() -> None:
     play = p.Play(p.contender(service=SERVICE))
     play.happens(0.0, e.Tick())

@@ -44,18 +44,6 @@ def test_a_session_that_a_check_keeps_ending_is_created_once_a_second() -> None:
     play.does(5.8, p.CREATE, o.Created("s2"), "")
 
 
-def test_a_waiter_renews_twice_in_a_ttl() -> None:
-    play = p.behind()
-    play.passes(15.0)
-    assert play.times(p.RENEW) == pytest.approx([4.6, 9.1, 13.6])
-
-
-def test_a_holder_renews_three_times_in_a_ttl() -> None:
-    play = p.holding()
-    play.passes(10.0)
-    assert play.times(p.RENEW) == pytest.approx([3.3, 6.3, 9.3])
-
-
 def test_without_a_ttl_a_renewal_still_checks_that_the_session_lives() -> None:
     play = p.behind(ttl_s=None)
     play.passes(25.0)
@@ -138,14 +126,6 @@ def stopped_holder() -> p.Play:
     return play
 
 
-def test_a_released_session_is_destroyed_a_little_later() -> None:
-    """Waiters learn meanwhile that it was a release, and the destroy does not delay their attempts."""
-    play = stopped_holder()
-    play.does(2.6, p.RELEASE, o.Done(), "")
-    play.does(2.85, "destroy s")
-    play.does(2.9, p.DESTROY, o.Done(), "stopped, finished")
-
-
 @pytest.mark.parametrize("outcome", [p.SILENCE, p.FORBIDDEN], ids=["silence", "403"])
 def test_a_process_that_stops_sends_release_and_destroy_once(outcome: o.Outcome) -> None:
     play = stopped_holder()
@@ -167,13 +147,6 @@ def test_a_process_that_goes_on_repeats_each_write_until_consul_answers() -> Non
     play.does(14.35, p.DESTROY, p.SILENCE, "")
     play.does(14.85, "destroy s")
     play.does(14.9, p.DESTROY, o.Done(), "create")
-
-
-def test_a_session_that_never_tried_is_destroyed_without_a_release() -> None:
-    play = p.behind()
-    play.hears(1.0, e.StopAsked(), "destroy s")
-    play.does(1.1, p.DESTROY, o.Done(), "stopped, finished")
-    assert play.times(p.RELEASE) == []
 
 
 def test_a_session_whose_acquire_had_no_answer_is_released() -> None:

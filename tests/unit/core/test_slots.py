@@ -8,7 +8,7 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as req
 from supervisor.core.settings import CandidateCheck
 from tests.unit.core import slot_play as s
-from tests.unit.core.play import RENEW, SILENCE, UP, Play, hook
+from tests.unit.core.play import SILENCE, UP, Play, hook
 
 # --- in line, and a slot ----------------------------------------------------------------------------
 
@@ -28,19 +28,6 @@ def test_a_free_slot_that_nobody_waits_for_is_taken_with_one_request() -> None:
     play = s.waiting()
     play.does(0.2, s.WATCH, s.view("o1", at=s.lock("o1")), "enroll s as 3: o1 s, watch 60")
     assert play.last(s.ENROLL).index == 60
-
-
-def test_a_contender_joins_the_line_when_all_slots_are_taken() -> None:
-    play = s.waiting()
-    play.does(0.2, s.WATCH, s.view("o1", "o2", "o3", at=s.lock("o1", "o2", "o3")), "enroll s, watch 60")
-    play.does(0.3, s.ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None), "")
-    assert play.role == "waiting" and play.deadline > 4
-
-
-def test_the_first_waiter_in_line_takes_a_free_slot_at_once() -> None:
-    play = s.full()
-    play.does(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2")), "take s as 3: o1 o2 s, watch 60")
-    play.does(1.1, s.TAKE, s.TAKEN, "start up#1: acquired, acquiring")
 
 
 @pytest.mark.parametrize(("before", "pause_s"), [(1, 0.2), (3, 0.6), (40, 2.0)])
@@ -84,16 +71,7 @@ def test_a_holder_watches_without_delay_in_any_place_of_the_line() -> None:
     assert play.last(s.WATCH).lag_s == 0.0
 
 
-def test_a_waiter_reads_after_each_renewal_while_its_watch_is_from_before_a_silence() -> None:
-    play = s.full()
-    play.passes(8.0, silent=True)
-    play.passes(30.0, lost_before=8.0)
-    renewals = [at for at in play.times(RENEW) if at > 8.0]
-    assert play.times(s.READ) == renewals
-    assert len(renewals) > 2
-
-
-def test_a_waiter_does_not_wait_for_contenders_behind_it() -> None:
+def test_the_first_waiter_in_line_takes_a_free_slot_at_once() -> None:
     """o90 stands behind us, because its key was made after ours."""
     play = s.full()
     play.does(

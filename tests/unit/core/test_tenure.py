@@ -55,12 +55,6 @@ def test_no_hook_and_no_run_child_begins_on_old_news(begins: str) -> None:
     play.does(7.3, p.READ, p.OURS, then[begins])
 
 
-def test_a_hook_that_began_calls_for_on_lose_even_if_it_failed_at_once() -> None:
-    play = p.acquiring()
-    play.hears(0.4, e.StopAsked(), "kill up, losing")
-    play.ends(0.5, "start down#1: shutdown", ok=False)
-
-
 def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
     """The tenure was won on news too old to begin a hook with, and lost before newer news came."""
     play = p.trying()
