@@ -314,8 +314,7 @@ async def test_a_loop_sends_later_what_waits(journal: Journal) -> None:
         await asyncio.sleep(0.01)
         arrived += items(journal.received())
     writer.finish()
-    got = arrived
-    assert got == wanted
+    assert arrived == wanted
 
 
 def test_the_last_lines_go_to_standard_error_if_journald_stands_still(journal: Journal) -> None:

@@ -10,6 +10,8 @@ from supervisor.reporting.telemetry.replay import Replay
 
 N1, N2 = b'{"Node": "n1"}', b'{"Node": "n2"}'
 NOON = 1_800_000_000.0
+AT = "2027-01-15T07:00:00.000Z"
+CHANGED = {"event": "leader-changed", "time": AT, "item": "app", "key": "k", "to": "n1"}
 
 
 def view(session: str, value: bytes = b"") -> Answered:
@@ -60,35 +62,25 @@ def test_an_acquire_of_this_node_is_a_change() -> None:
 
 def test_what_changed_while_no_process_looked_is_reported_once_the_events_are_read() -> None:
     past, seen = Replay(), Seen()
-    event = {"event": "leader-changed", "time": "2027-01-15T07:00:00.000Z", "item": "app", "key": "k"}
-    past.event({**event, "to": "n1", "session": "s1"})
+    past.event({**CHANGED, "session": "s1"})
     seen.sees("s2", N2)
     assert seen.told == []
     seen.begin(past.history.leaders)
     seen.sees("s2", N2)
-    assert [(each["from"], each["since"], each["to"]) for each in seen.told] == [("n1", event["time"], "n2")]
+    assert [(each["from"], each["since"], each["to"]) for each in seen.told] == [("n1", AT, "n2")]
 
 
 def test_a_process_that_has_seen_nobody_yet_knows_the_leader_of_the_events() -> None:
     past, seen = Replay(), Seen()
     past.event({"event": "leader-changed", "time": "t", "item": "app"})  # it lacks fields
-    past.event(
-        {
-            "event": "leader-changed",
-            "time": "2027-01-15T07:00:00.000Z",
-            "item": "app",
-            "key": "k",
-            "to": "n1",
-            "session": "s",
-        }
-    )
+    past.event({**CHANGED, "session": "s"})
     seen.begin(past.history.leaders)
     led = seen.leaders.of("app", "k")
-    assert led is not None and (led.name, led.since) == ("n1", "2027-01-15T07:00:00.000Z")
+    assert led is not None and (led.name, led.since) == ("n1", AT)
     seen.sees("s", N1)
     assert seen.told == []
     led = seen.leaders.of("app", "k")
-    assert led is not None and led.since == "2027-01-15T07:00:00.000Z", "it has led since then"
+    assert led is not None and led.since == AT, "it has led since then"
 
 
 def test_what_flaps_is_told_once_a_second_and_in_the_end() -> None:

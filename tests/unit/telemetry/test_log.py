@@ -20,7 +20,7 @@ from supervisor.core.events import HookEnded, Tick
 from supervisor.core.settings import Command, Hook
 from supervisor.reporting.telemetry.log import Level, Log, Name
 from supervisor.reporting.telemetry.log.recurring import KINDS
-from tests.support.consul import free_ports
+from tests.support.consul import Agent
 from tests.support.log_lines import PAGE
 from tests.support.log_written import Written
 from tests.support.pages import ROOT, first_codes
@@ -193,16 +193,17 @@ def test_only_the_stream_that_systemd_names_is_the_journal(which: str, tmp_path:
 # --- a story ---------------------------------------------------------------------------------------
 
 
-def test_a_tenure_is_found_by_its_session_and_a_transition_by_its_id(tmp_path: Path) -> None:
-    """The embedded agent sees a whole tenure: a hook is retried, the run child starts, the node stops."""
-    port = free_ports(1)[0]
-    agent = subprocess.Popen([*COMMAND, "dev-agent", "--port", str(port)], cwd=ROOT)
+def test_a_tenure_is_found_by_its_session_and_a_transition_by_its_id(
+    shared_agent: Agent, unique: str, tmp_path: Path
+) -> None:
+    """A hook is retried, the run child starts, the node stops."""
     election = {
+        "key": f"{unique}/k",
         "on_acquire": [{"shell": "[ $CONSUL_SUPERVISOR_ATTEMPT = 2 ]", "retries": 1, "retry_delay": "100ms"}],
         "run": {"exec": ["sleep", "100"]},
         "on_lose": [{"shell": "echo bye; sleep 0.1"}],
     }
-    config = {"consul": {"address": f"http://127.0.0.1:{port}"}, "elections": {"app": election}}
+    config = {"consul": {"address": shared_agent.url}, "elections": {"app": election}}
     node = Supervisor(tmp_path / "node", config)
     try:
         node.start()
@@ -210,8 +211,6 @@ def test_a_tenure_is_found_by_its_session_and_a_transition_by_its_id(tmp_path: P
         assert node.stop() == 0
     finally:
         node.close()
-        agent.terminate()
-        agent.wait(PATIENCE_S)
     node.assert_no_fault()
     session, token = holding["session"], holding["token"]
     assert token > 0 and holding["transition"] == f"{session}-acquire"

@@ -262,9 +262,6 @@ def test_at_debug_every_failure_has_its_line() -> None:
     assert written.events().count("exchange-failed") == 20
 
 
-# --- real contenders ------------------------------------------------------------------------------------
-
-
 # --- output of hooks -----------------------------------------------------------------------------------
 
 

@@ -420,5 +420,4 @@ async def test_the_loop_goes_on_between_the_pieces_of_many_scrapes() -> None:
         turns += 1
         await asyncio.sleep(0)
     assert {(each.result().status, bool(each.result().body)) for each in scrapes} == {(200, True)}
-    got = turns
-    assert got >= 5 * pieces
+    assert turns >= 5 * pieces

@@ -1,15 +1,12 @@
 """The notifications of systemd, received by a socket that stands for it, and the decisions behind them."""
 
-import signal
 import socket
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from supervisor.core.actions import EMPTY_RECORD, Role, RoleChanged
@@ -286,24 +283,3 @@ def test_the_daemon_notifies_systemd_and_its_hooks_cannot(
             running.close()
     assert seen.read_text() == "0\n0\n"
     running.assert_no_fault()
-
-
-@pytest.mark.long
-def test_a_frozen_daemon_sends_no_watchdog_ping(shared_agent: Agent, unique: str, tmp_path: Path) -> None:
-    config = {"consul": {"address": shared_agent.url}, "elections": {"app": {"key": f"{unique}/k"}}}
-    systemd = Systemd(str(tmp_path / "notify"))
-    environ = {"NOTIFY_SOCKET": systemd.address, "WATCHDOG_USEC": "1000000"}
-    running = Supervisor(tmp_path / "node", config, environ)
-    with systemd.socket:
-        running.start()
-        try:
-            until(lambda: "READY=1" in systemd.received(), "the daemon is ready")
-            until(lambda: "WATCHDOG=1" in systemd.received(), "the daemon sends pings")
-            running.signal(signal.SIGSTOP)
-            frozen = psutil.Process(running.pid)
-            until(lambda: frozen.status() == psutil.STATUS_STOPPED, "the daemon is frozen")
-            systemd.received()
-            time.sleep(1.2)  # longer than WATCHDOG_USEC
-            assert not systemd.received()
-        finally:
-            running.close()
