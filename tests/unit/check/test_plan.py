@@ -151,10 +151,9 @@ def changed(wishes: Wishes, option: str, length_s: float) -> Wishes:
 
 
 def test_a_silence_that_costs_a_warning_is_printed_with_it() -> None:
-    done = command("plan", "--failover", "45s", "--on-lose", "5s", "--silence", "12s")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "  lock_delay: 25s\n" in done.stdout
-    assert "\n# warning: elections.NAME.session.lock_delay: tolerates 12.08s without an answer" in done.stdout
+    text = planned("--failover", "45s", "--on-lose", "5s", "--silence", "12s")
+    assert "  lock_delay: 25s\n" in text
+    assert "\n# warning: elections.NAME.session.lock_delay: tolerates 12.08s without an answer" in text
 
 
 def test_a_wished_silence_holds_for_a_node_that_is_cut_off_also() -> None:
@@ -173,15 +172,12 @@ def test_a_semaphore_with_the_block_has_the_same_figures(tmp_path: Path) -> None
 
 
 def test_serf_health_changes_no_figure_and_says_what_it_mostly_gains() -> None:
-    usual = command("plan", "--failover", "50s", "--on-lose", "5s").stdout
-    done = command("plan", "--failover", "50s", "--on-lose", "5s", "--checks", "serfHealth,memory")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert '\n  node_checks: ["serfHealth", "memory"]\n' in done.stdout
-    assert (
-        "# usually      34s to 37s after a crash of the machine: gossip notices it in 6s to 9s" in done.stdout
-    )
-    assert set(usual.splitlines()) <= set(done.stdout.splitlines())
-    assert yaml.safe_load(done.stdout)["session"]["node_checks"] == ["serfHealth", "memory"]
+    usual = planned("--failover", "50s", "--on-lose", "5s")
+    text = planned("--failover", "50s", "--on-lose", "5s", "--checks", "serfHealth,memory")
+    assert '\n  node_checks: ["serfHealth", "memory"]\n' in text
+    assert "# usually      34s to 37s after a crash of the machine: gossip notices it in 6s to 9s" in text
+    assert set(usual.splitlines()) <= set(text.splitlines())
+    assert yaml.safe_load(text)["session"]["node_checks"] == ["serfHealth", "memory"]
 
 
 QUICK = ("--on-lose", "500ms", "--leader-change", "3s")

@@ -70,18 +70,20 @@ def test_a_wait_for_other_locks_beyond_the_lock_delay_is_warned_of_once(tmp_path
     assert "each try in the first 30s: set 7.5s or less\n" in text
 
 
-def test_an_acquire_delay_beyond_the_lock_delay_is_warned_of(tmp_path: Path) -> None:
-    text = printed(tmp_path, "elections: {app: {acquire_delay: 47s, session: {lock_delay: 45s}}}")
+@pytest.mark.parametrize(
+    ("item", "left", "lock_delay", "length"),
+    [
+        ("acquire_delay: 47s, session: {lock_delay: 45s}", "2s", "lock_delay", "45s"),
+        ("acquire_delay: 2s, fence: {shell: off, exclusive: true}", "1s", "1s of exclusive: true", "1s"),
+    ],
+)
+def test_an_acquire_delay_beyond_the_lock_delay_in_consul_is_warned_of(
+    tmp_path: Path, item: str, left: str, lock_delay: str, length: str
+) -> None:
     assert (
-        "elections.app.acquire_delay: after a crash this node leaves the key to others for 2s only, because "
-        "its first try comes after the lock_delay: set less than 45s, or 45s plus the time to leave\n"
-    ) in text
-
-
-def test_an_observer_has_no_figures(tmp_path: Path) -> None:
-    assert printed(tmp_path, "elections: {app: {contend: false}}") == (
-        "app\n  key          service/app/leader\n  role         observes: no session, no lease\n"
-    )
+        f"this node leaves the key to others for {left} only, because its first try comes after the "
+        f"{lock_delay}: set less than {length}, or {length} plus the time to leave\n"
+    ) in printed(tmp_path, f"elections: {{app: {{{item}}}}}")
 
 
 def test_a_cut_off_node_tolerates_no_more_than_the_room_allows(tmp_path: Path) -> None:
@@ -385,11 +387,3 @@ def test_the_failover_with_a_fence_is_that_with_its_guard(
 ) -> None:
     item = f"{{session: {{lock_delay: 45s, {keys}}}, fence: {{shell: off, {fence}}}}}"
     assert shown in printed(tmp_path, f"elections: {{app: {item}}}")
-
-
-def test_an_acquire_delay_is_compared_with_the_lock_delay_in_consul(tmp_path: Path) -> None:
-    text = "elections: {app: {acquire_delay: 2s, fence: {shell: off, exclusive: true}}}"
-    assert (
-        "this node leaves the key to others for 1s only, because its first try comes after the 1s of "
-        "exclusive: true: set less than 1s, or 1s plus the time to leave\n"
-    ) in printed(tmp_path, text)

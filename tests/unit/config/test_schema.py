@@ -1,6 +1,7 @@
 """The schema as the one source: it is valid and described, and every default and every key is in use."""
 
 import copy
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,10 @@ CHANGED = {
     "behavior": "delete",
     "acquire_failure": "keep",
     "method": "PUT",
+    "address": "http://consul:8500",
+    "deregister_critical_service_after": "2m",
+    "level": "error",
+    "format": "json",
 }
 
 
@@ -130,26 +135,9 @@ def another(key: str, default: Any) -> Any:
         return {"Other": "x"}
     if isinstance(default, list):
         return {"service_checks": [{"id": "x"}], "node_checks": ["x"]}.get(key, [{"shell": "x"}])
-    if key == "address":
-        return "http://consul:8500"
-    durations = {
-        "timeout": "4s",
-        "interval": "4s",
-        "leader_change": "4s",
-        "retry_delay": "3s",
-        "kill_after": "2s",
-        "stop_timeout": "3s",
-        "acquire_delay": "3s",
-        "busy_delay": "3s",
-        "after": "3s",
-        "deregister_critical_service_after": "2m",
-        "rejoin_delay": "3s",
-    }
-    return (
-        {**CHANGED, **durations}.get(key)
-        or {"level": "error", "format": "json"}.get(key)
-        or f"{default}-other"
-    )
+    if key not in CHANGED and re.fullmatch(r"[\d.]+(ms|s)", default):
+        return "4s" if default != "4s" else "3s"
+    return CHANGED.get(key, f"{default}-other")
 
 
 def used(data: Any, rule: Rule, name: str) -> Iterator[tuple[str, str]]:

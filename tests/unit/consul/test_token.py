@@ -12,10 +12,6 @@ from tests.support.patience import PATIENCE_S
 from tests.support.supervisor import until
 
 
-class Warned(list[str]):
-    """The warnings, oldest first."""
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "token"
@@ -23,8 +19,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def token(path: Path, warned: Warned | None = None) -> Token:
-    warn = Warned() if warned is None else warned
+def token(path: Path, warned: list[str] | None = None) -> Token:
+    warn = list[str]() if warned is None else warned
     return Token(ConsulSettings("http://h", token_file=str(path)), warn.append)
 
 
@@ -56,7 +52,7 @@ def test_a_token_file_that_was_written_over_and_whose_time_was_set_back_is_read_
 
 
 def test_a_new_token_and_the_end_of_a_fault_are_logged_once(file: Path) -> None:
-    renewed = Warned()
+    renewed = list[str]()
     current = Token(ConsulSettings("http://h", token_file=str(file)), renewed=renewed.append)
     assert current.value() == "first" and not renewed
     replaced(file, "second")
@@ -99,7 +95,7 @@ def test_a_token_file_that_is_missing_or_a_folder_is_an_error_that_names_it(tmp_
 
 
 def test_a_later_fault_of_the_token_file_is_logged_once_and_the_last_token_stays(file: Path) -> None:
-    warned = Warned()
+    warned = list[str]()
     current = token(file, warned)
     file.unlink()
     assert [current.value() for _ in range(3)] == ["first"] * 3
@@ -121,7 +117,7 @@ def test_the_last_token_stays_while_its_file_system_does_not_answer(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon's loop goes on: that there is no answer is found later, and not waited for."""
-    warned = Warned()
+    warned = list[str]()
     current = token(file, warned)
     with hung(file.parent):
         with monkeypatch.context() as patched:
@@ -138,7 +134,7 @@ def test_the_last_token_stays_while_its_file_system_does_not_answer(
 @pytest.mark.long
 @needs_root
 def test_a_patient_start_goes_on_without_a_token_until_its_file_system_answers(file: Path) -> None:
-    warned, renewed = Warned(), Warned()
+    warned, renewed = list[str](), list[str]()
     settings = ConsulSettings("http://h", token_file=str(file))
     with hung(file.parent):
         current = Token(settings, warned.append, renewed.append, forgiven=TokenHangs)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +68,11 @@ async def served(limits: Limits = PATIENT) -> AsyncIterator[Trial]:
     await asyncio.sleep(0)
     assert not trial.server.clients
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
 
 
 def request(target: str, *headers: str, method: str = "GET", body: bytes = b"") -> bytes:
@@ -164,10 +169,8 @@ async def test_a_client_that_does_not_read_the_answer_is_disconnected() -> None:
         _, writer = await trial.connect()
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(request("/large"))
-        while not trial.server.clients:
-            await asyncio.sleep(0.01)
-        while trial.server.clients:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(trial.server.clients))
+        await until(lambda: not trial.server.clients)
         writer.transport.abort()
 
 
@@ -198,12 +201,10 @@ async def test_one_client_too_many_is_disconnected_while_all_others_await_answer
         streams = [await trial.connect() for _ in range(4)]
         for _, writer in streams:
             writer.write(request("/wait"))
-        while len(trial.handled) < 4:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(trial.handled) == 4)
         assert await closed(await trial.connect()) == b""
         streams[0][1].close()
-        while len(trial.server.clients) == 4:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(trial.server.clients) < 4)
         newcomer = await trial.connect()
         await exchanged(newcomer)
         for _, writer in (*streams, newcomer):
@@ -218,8 +219,7 @@ async def test_unread_answers_are_kept_for_a_bounded_number_of_clients() -> None
         for _, writer in streams:
             writer.transport.pause_reading()  # type: ignore[attr-defined]
             writer.write(request("/large"))
-        while len(trial.server.clients) > 2:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(trial.server.clients) <= 2)
         for _, writer in streams:
             writer.transport.resume_reading()  # type: ignore[attr-defined]
         got = [len(await closed(each)) if each is streams[0] else await answer(each[0]) for each in streams]
@@ -268,8 +268,7 @@ async def test_the_handler_of_a_client_that_has_gone_is_cancelled() -> None:
     async with served() as trial:
         _, writer = await trial.connect()
         writer.write(request("/wait"))
-        while not trial.handled:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(trial.handled))
         writer.close()
         await trial.cancelled.wait()
 
@@ -278,8 +277,7 @@ async def test_requests_sent_ahead_of_an_answer_are_bounded() -> None:
     async with served() as trial:
         _, writer = await trial.connect()
         writer.write(request("/wait"))
-        while not trial.handled:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(trial.handled))
         writer.write(request("/a") * 1_000_000)
         await asyncio.sleep(0.3)
         assert writer.transport.get_write_buffer_size() > 10_000_000

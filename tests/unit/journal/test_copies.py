@@ -53,6 +53,11 @@ class Node:
         self.crash()
         shutil.rmtree(self.run)
 
+    def starts_with(self, record: Record) -> None:
+        """Start a process that writes this record."""
+        self.start()
+        self.write(record)
+
     def write(self, record: Record) -> None:
         assert self._open[-1].write(WriteRecord("app", record, SETTINGS)) == ""
 
@@ -107,14 +112,12 @@ def waits_briefly(monkeypatch: pytest.MonkeyPatch, node: Node) -> Iterator[None]
 
 
 def test_a_record_survives_a_crash_before_it_is_copied(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     assert not node.copy.exists() and node.found() == RECORD
 
 
 def test_a_copy_is_what_is_left_after_a_boot(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     node.copied()
     node.write(LOSING)
     node.boot()
@@ -124,16 +127,14 @@ def test_a_copy_is_what_is_left_after_a_boot(node: Node) -> None:
 
 
 def test_a_copy_never_counts_beside_a_newer_record(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     node.copied()
     node.write(LOSING)
     assert node.found() == LOSING
 
 
 def test_a_copy_of_a_record_that_is_gone_never_counts_and_is_removed(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     node.copied()
     os.utime(node.memory / COMPLETE, ns=(0, 0))  # the start was long ago
     node.write(EMPTY_RECORD)
@@ -142,8 +143,7 @@ def test_a_copy_of_a_record_that_is_gone_never_counts_and_is_removed(node: Node)
 
 
 def test_a_record_that_is_gone_has_no_copy(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     node.copied()
     node.write(EMPTY_RECORD)
     node.copied()
@@ -175,8 +175,7 @@ def test_a_record_of_a_former_release_is_taken_over(node: Node) -> None:
 
 @pytest.mark.parametrize("before", [RECORD, EMPTY_RECORD])
 def test_what_a_former_release_has_written_meanwhile_counts(node: Node, before: Record) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     node.copied()
     node.write(before)
     node.copied()
@@ -188,8 +187,7 @@ def test_what_a_former_release_has_written_meanwhile_counts(node: Node, before: 
 
 
 def test_a_former_release_finds_every_record_after_an_orderly_stop(node: Node) -> None:
-    node.start()
-    node.write(replace(RECORD, step=Point.STUCK, contact=1.0))
+    node.starts_with(replace(RECORD, step=Point.STUCK, contact=1.0))
     node.copied()
     node.write(replace(RECORD, step=Point.STUCK, contact=2.0))  # no reason for a copy of its own
     node.finish()
@@ -200,8 +198,7 @@ def test_a_former_release_finds_every_record_after_an_orderly_stop(node: Node) -
 
 
 def test_what_an_operator_removes_from_state_dir_after_an_orderly_stop_is_gone(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     node.finish()
     node.crash()
     node.copy.unlink()
@@ -210,8 +207,7 @@ def test_what_an_operator_removes_from_state_dir_after_an_orderly_stop_is_gone(n
 
 def test_the_stop_is_complete_before_a_record_is_removed(node: Node) -> None:
     """A crash between the two leaves records that are no newer than their copies."""
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     node.finish()
     node.crash()
     node.memory.mkdir()  # as if the crash had come in the midst of the removal
@@ -237,8 +233,7 @@ def test_a_damaged_copy_is_damage(node: Node, make: Callable[[Path], None]) -> N
 
 
 def test_the_events_are_copied_with_each_record(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     for name in EVENTS:
         (node.memory / name).write_text(name)
     node.copied()
@@ -252,8 +247,7 @@ def test_a_copy_that_cannot_be_made_is_reported_and_tried_again(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("supervisor.adapters.journal.copies.RETRY_S", 0.1)
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     obstacle = node.disk / "copy"
     obstacle.touch()
 
@@ -297,8 +291,7 @@ def test_two_processes_never_share_a_state_dir_whatever_their_folders_in_memory(
 
 
 def test_a_record_that_a_former_release_has_ended_is_gone_and_a_wiped_disk_ends_none(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     (node.memory / "events").touch()
     node.copied()
     node.crash()
@@ -315,8 +308,7 @@ def test_a_record_that_a_former_release_has_ended_is_gone_and_a_wiped_disk_ends_
 
 
 def test_a_record_without_a_copy_survives_a_former_release(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     node.crash()
     node.start_former_release()
     (node.disk / "events").write_text("it has run")
@@ -340,8 +332,7 @@ async def test_what_cannot_be_written_leaves_nothing_outdated_and_is_written_lat
 
 
 def test_records_of_another_state_dir_are_left_alone(node: Node, tmp_path: Path) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     disk = str(tmp_path / "other")
     other = Journal(disk, CONSUL, identity=HERE, folder=folder_of(str(node.run), disk))
     assert not list(other.recorded())
@@ -349,8 +340,7 @@ def test_records_of_another_state_dir_are_left_alone(node: Node, tmp_path: Path)
 
 
 def test_a_disk_that_cannot_be_used_keeps_no_start_from_the_records_in_memory(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     node.crash()
     shutil.rmtree(node.disk)
     node.disk.touch()
@@ -365,8 +355,7 @@ def test_a_disk_that_cannot_be_used_keeps_no_start_from_the_records_in_memory(no
 def test_on_a_frozen_disk_a_start_goes_on_by_memory_and_waits_for_nothing(node: Node) -> None:
     node.disk.mkdir()
     with local_disk(node.disk):
-        node.start()
-        node.write(RECORD)
+        node.starts_with(RECORD)
         node.copied()
         with frozen(node.disk):
             node.write(LOSING)
@@ -384,8 +373,7 @@ def test_on_a_frozen_disk_a_start_goes_on_by_memory_and_waits_for_nothing(node: 
 @needs_root
 @pytest.mark.usefixtures("waits_briefly")
 def test_while_a_disk_does_not_answer_a_start_goes_on_by_the_records_in_memory(node: Node) -> None:
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     node.copied()
     node.write(LOSING)
     with hung(node.disk):
@@ -411,8 +399,7 @@ def test_a_first_start_waits_for_a_disk_that_hangs_for_a_bounded_time(
 
 def test_a_record_in_memory_is_never_older_than_its_copy(node: Node) -> None:
     """So no start takes a copy of ours for the word of another release."""
-    node.start()
-    node.write(RECORD)
+    node.starts_with(RECORD)
     for token in range(3):
         node.write(replace(RECORD, token=token))
         node.copied()
@@ -428,11 +415,9 @@ def test_a_clock_that_is_set_back_makes_no_copy_newer_than_its_record(node: Node
     os.utime(node.copy, ns=(ahead_ns, ahead_ns))
     assert node.found() == RECORD
     for record in (replace(RECORD, contact=9.0), LOSING):
-        node.start()
-        node.write(record)
+        node.starts_with(record)
         assert node.found() == record
-    node.start()
-    node.write(EMPTY_RECORD)
+    node.starts_with(EMPTY_RECORD)
     assert node.copy.exists() and node.found() is None
     assert not node.copy.exists()
 
