@@ -127,21 +127,6 @@ def test_a_record_that_shows_nothing_is_waited_for_as_long_as_any(record: Tenure
     assert play.times(REWRITE) == [61.0]
 
 
-def test_a_record_that_vanishes_ends_nothing() -> None:
-    play = guarding()
-    play.does(1.5, LOOK, shown(None, 9), "record 9")
-    assert not play.times(REWRITE)
-
-
-def test_a_holder_that_stops_has_the_time_to() -> None:
-    play = guarding(replace(RECORD, state=State.STOPPING))
-    play.passes(4.5)
-    assert not play.times(a.StartHook)
-    play.passes(4.6)  # it was seen to stop at 1.1, and takes 3 s and a margin of 0.5 s
-    play.on(4.6, LOOK, shown(replace(RECORD, state=State.STOPPING)))
-    assert play.times(a.StartHook) == [4.6]
-
-
 @pytest.mark.parametrize("change", [{"target": ""}, {"target": "here"}, {"place": Place("m", "h", "b")}])
 def test_nobody_is_shot_without_a_target_and_no_node_shoots_itself(change: dict[str, Any]) -> None:
     play = guarding(replace(RECORD, **change))
@@ -158,35 +143,6 @@ def test_required_waits_for_the_word_of_an_operator() -> None:
     play.passes(200.0)
     assert play.role == "acquiring" and not play.times(REWRITE)
     play.hears(200.1, e.ConfirmOffAsked("n"), "claim s")
-
-
-def test_a_guard_ends_with_its_lease_and_leaves_the_record_and_the_flags() -> None:
-    play = guarding(lock_delay_s=15.0)
-    play.hears(1.5, e.StepDownAsked("n", 60.0), "release s only, resting")
-
-
-def test_a_lost_holder_says_that_it_stops_and_later_that_it_has_ended() -> None:
-    play = looking()
-    play.does(0.2, p.WATCH, p.FREE, "acquire s with record, watch 5")
-    play.on(0.3, p.ACQUIRE, p.WON)
-    play.ends(0.4, "holding")
-    play.does(1.0, p.WATCH, replace(p.OURS, has_record_flags=True), "watch 7 consistently")
-    taken = replace(p.OURS, session="rival", has_record_flags=True, index=9, modify_index=9, lock_index=3)
-    play.on(2.0, p.WATCH, taken)
-    play.happens(2.3, e.Tick())
-    tenure = play.contender.tenure
-    assert tenure is not None and tenure.taken_at is None, "whoever has the key waits behind the record"
-    assert play.says([play.last(MARK)]) == "mark s stopping"
-    play.on(2.4, MARK, o.Done())
-    play.ends(3.0, "release s and record, waiting")
-    play.on(3.1, p.RELEASE, o.Done(held=False))
-    play.happens(3.3, e.Tick())
-    play.on(3.3, p.DESTROY, o.Done())
-    play.on(3.4, LOOK, shown(replace(RECORD, session="s", state=State.STOPPING), 12))
-    assert (play.says([play.last(MARK)]), play.last(MARK).index) == ("mark s ended", 12)
-    play.on(3.5, MARK, o.LostRace())
-    play.on(3.6, LOOK, shown(RECORD, 13))
-    assert play.contender.session.stage != "settling", "it names another session now"
 
 
 def test_a_waiter_puts_right_what_this_machine_left_before_its_boot() -> None:
