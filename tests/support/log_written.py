@@ -10,12 +10,12 @@ from supervisor.reporting.telemetry.log import Level, Log
 
 
 class Written:
-    """A log and all that was written to it. ``on_step`` takes note of a step."""
+    """A log and all that was written to it. ``on_step`` takes note of a step. Options: those of ``Log``."""
 
-    def __init__(self, level: Level = "debug", form: str = "json", *, journal: bool = False) -> None:
+    def __init__(self, level: Level = "debug", form: str = "json", **options: Any) -> None:
         self.now = 0.0
         self._file = os.fdopen(os.memfd_create("log"), "rb")
-        self.log = Log(level, form, lambda: self.now, NonBlockingWriter(self._file.fileno()), journal=journal)
+        self.log = Log(level, form, lambda: self.now, NonBlockingWriter(self._file.fileno()), **options)
         self.on_step = Facts(lambda: self.now, self.log.on_step).on_step
 
     def __del__(self) -> None:

@@ -167,12 +167,6 @@ def test_the_end_of_the_last_process_group_of_an_item_at_rest_removes_the_copy(n
     assert not node.copy.exists()
 
 
-def test_a_record_of_a_former_release_is_taken_over(node: Node) -> None:
-    node.start_former_release()
-    node.write(RECORD)
-    assert node.found() == RECORD
-
-
 @pytest.mark.parametrize("before", [RECORD, EMPTY_RECORD])
 def test_what_a_former_release_has_written_meanwhile_counts(node: Node, before: Record) -> None:
     node.starts_with(RECORD)

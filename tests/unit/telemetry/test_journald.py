@@ -17,11 +17,11 @@ from supervisor.adapters.filesystem.writing import WAITING_BYTES_MAX, NonBlockin
 from supervisor.adapters.hooks.output import HookLine
 from supervisor.core.actions import Reason, Role, RoleChanged
 from supervisor.core.events import Tick
-from supervisor.reporting.telemetry.facts import Facts
-from supervisor.reporting.telemetry.log import Log, Name
+from supervisor.reporting.telemetry.log import Name
 from supervisor.reporting.telemetry.log.journald import VALUE_BYTES_MAX, JournalWriter
 from supervisor.reporting.telemetry.names import SENTENCES, sentence
 from tests.support.log_lines import promises
+from tests.support.log_written import Written
 from tests.support.supervisor import PATIENCE_S
 
 DERIVED = {
@@ -34,16 +34,13 @@ DERIVED = {
 Fields = list[tuple[str, str]]
 
 
-class Journal:
+class Journal(Written):
     """A journald that the test plays, and a log for which standard error is the journal as well."""
 
     def __init__(self, path: Path, form: str = "auto", *, journal: bool = True) -> None:
         self.path = str(path)
         self.receiver: socket.socket | None = None
-        self._stderr = os.fdopen(os.memfd_create("stderr"), "rb")
-        outlet = NonBlockingWriter(self._stderr.fileno())
-        self.log = Log("debug", form, lambda: 0.0, outlet, journal=journal, journal_socket=self.path)
-        self.on_step = Facts(lambda: 0.0, self.log.on_step).on_step
+        super().__init__("debug", form, journal=journal, journal_socket=self.path)
 
     def starts(self, buffer_bytes: int = 1 << 20) -> None:
         """Listen on the path, with a new socket."""
@@ -62,13 +59,6 @@ class Journal:
     def close(self) -> None:
         self.log.finish()
         self.stops()
-        self._stderr.close()
-
-    @property
-    def stderr(self) -> str:
-        """The text on standard error."""
-        fd = self._stderr.fileno()
-        return os.pread(fd, os.fstat(fd).st_size, 0).decode()
 
     def received(self) -> list[Fields]:
         """Return the lines that have arrived since the last call, decoded as journald decodes them."""
@@ -128,7 +118,7 @@ def test_a_line_has_a_sentence_and_a_field_for_each_value(journal: Journal) -> N
         "CONSUL_SUPERVISOR_SESSION": "s",
         "CONSUL_SUPERVISOR_TOKEN": "7",
     }
-    assert journal.stderr == ""
+    assert journal.text == ""
 
 
 def test_a_value_with_newlines_arrives_whole_and_adds_no_field(journal: Journal) -> None:
@@ -238,14 +228,14 @@ def test_auto_uses_the_journal_where_standard_error_is_the_journal(
     played = Journal(tmp_path / "socket", form, journal=journal)
     played.starts()
     played.log.line("info", "started", items=1)
-    assert (len(played.received()) == 1, played.stderr == "") == (there, there)
+    assert (len(played.received()) == 1, played.text == "") == (there, there)
     played.close()
 
 
 def test_a_reload_may_change_to_json_and_back(journal: Journal) -> None:
     journal.log.adjust("info", "json")
     journal.log.line("info", "started", items=1)
-    assert journal.stderr.startswith('<6>{"time"') and journal.received() == []
+    assert journal.text.startswith('<6>{"time"') and journal.received() == []
     journal.log.adjust("info", "auto")
     journal.log.line("info", "started", items=1)
     assert journal.line()["CONSUL_SUPERVISOR_ITEMS"] == "1"
@@ -257,11 +247,11 @@ def test_a_reload_may_change_to_json_and_back(journal: Journal) -> None:
 def test_without_journald_lines_go_to_standard_error_as_text(tmp_path: Path) -> None:
     alone = Journal(tmp_path / "socket")
     alone.log.line("warning", "notice", item="app", why="one\ntwo")
-    assert alone.stderr == "<4>app: one\n<4>two\n"
+    assert alone.text == "<4>app: one\n<4>two\n"
     alone.close()
     beside = Journal(tmp_path / "socket", "journal", journal=False)
     beside.log.line("warning", "notice", item="app", why="so")
-    assert beside.stderr == "app: so\n"
+    assert beside.text == "app: so\n"
     beside.close()
 
 
@@ -270,7 +260,7 @@ def test_a_new_journald_on_the_path_gets_the_next_lines(journal: Journal) -> Non
     assert journal.line()["CONSUL_SUPERVISOR_ITEM"] == "a"
     journal.stops()
     journal.log.line("info", "notice-over", item="b")
-    assert journal.stderr == "<6>b: the notice is over\n"
+    assert journal.text == "<6>b: the notice is over\n"
     journal.starts()
     journal.log.line("info", "notice-over", item="c")
     assert journal.line()["CONSUL_SUPERVISOR_ITEM"] == "c"
@@ -325,4 +315,4 @@ def test_the_last_lines_go_to_standard_error_if_journald_stands_still(journal: J
     arrived = items(journal.received())
     assert 0 < len(arrived) < len(wanted)
     rest = "".join(f"<6>{number}: {'x' * 1000}\n" for number in wanted[len(arrived) :])
-    assert (arrived, journal.stderr) == (wanted[: len(arrived)], rest)
+    assert (arrived, journal.text) == (wanted[: len(arrived)], rest)
