@@ -156,12 +156,6 @@ def test_a_silence_that_costs_a_warning_is_printed_with_it() -> None:
     assert "\n# warning: elections.NAME.session.lock_delay: tolerates 12.08s without an answer" in text
 
 
-def test_a_wished_silence_holds_for_a_node_that_is_cut_off_also() -> None:
-    answer = plan(Wishes(95.0, 5.0, 30.0))
-    assert isinstance(answer, ElectionSettings)
-    assert (answer.session.ttl_s, lease_of(answer).cut_off_s >= 30.0) == (21.0, True)
-
-
 def test_a_semaphore_with_the_block_has_the_same_figures(tmp_path: Path) -> None:
     answer = plan(Wishes(50.0, 5.0))
     assert isinstance(answer, ElectionSettings)

@@ -77,12 +77,6 @@ def test_another_acquire_delay_of_the_file_counts_at_once(delay_s: float, tries_
     assert play.times(p.ACQUIRE) == [pytest.approx(tries_at)], done
 
 
-def test_a_change_while_another_holds_counts_for_the_next_free_key() -> None:
-    play = p.behind(acquire_delay_s=DELAY_S)
-    play.happens(0.5, e.SettingsChanged("n", p.contender(acquire_delay_s=0.0)))
-    play.does(1.0, p.WATCH, FREE_AGAIN, "acquire s, watch 12")
-
-
 def test_the_failover_time_counts_it() -> None:
     usual, delayed = p.contender(), p.contender(acquire_delay_s=DELAY_S)
     assert lease_of(usual).failover_s == 2 * 9.0 + 30.0

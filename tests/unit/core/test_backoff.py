@@ -78,12 +78,6 @@ def test_a_contender_that_never_lost_a_race_tries_at_once() -> None:
     play.does(1.0, WATCH, free, watched_by_us(free))
 
 
-def test_a_contender_whose_hash_is_below_its_attempt_probability_tries_at_once() -> None:
-    play = one_of_many(0.25, 0.2, 0.25)
-    free = freed(play)
-    play.does(1.0, WATCH, free, watched_by_us(free))
-
-
 def test_a_contender_whose_hash_is_above_its_attempt_probability_backs_off_for_milliseconds() -> None:
     play = one_of_many(0.25, 0.45, 0.55)
     free, lagged_s = freed(play), lag_s(play)
@@ -175,14 +169,6 @@ def test_a_release_that_was_not_seen_keeps_the_attempt_probability() -> None:
 
 def test_the_attempt_probability_has_a_minimum() -> None:
     assert backoff.decrease(backoff.ATTEMPT_PROBABILITY_MIN) == backoff.ATTEMPT_PROBABILITY_MIN
-
-
-def test_an_attempt_that_the_lock_delay_refuses_is_no_lost_race() -> None:
-    play = behind()
-    free = freed(play)
-    play.does(1.0, WATCH, free, watched_by_us(free))
-    play.does(1.01, ACQUIRE, o.LockDelayed(), "")
-    assert lock_of(play).attempt_probability == 1.0
 
 
 @pytest.mark.parametrize(("ok", "after"), [(True, 1.0), (False, 0.0625)], ids=["held", "failed"])

@@ -49,13 +49,6 @@ def test_a_key_of_another_program_is_left_alone_until_it_is_gone() -> None:
     assert play.contender.lock.opens_at == 6.0, "the back-off of every waiter begins now"
 
 
-def test_a_free_key_that_another_program_takes_before_the_session_exists_is_left_alone() -> None:
-    play = p.beginning()
-    play.does(0.1, p.WATCH, p.FREE, "watch 5")
-    play.does(0.2, p.WATCH, FOREIGN, f"watch 12, {NOTICE}")
-    play.does(0.3, p.CREATE, o.Created("s"), "")
-
-
 def test_a_read_that_shows_data_of_another_program_ends_the_attempts() -> None:
     play = p.beginning()
     play.does(0.1, p.WATCH, p.FREE, "watch 5")

@@ -109,33 +109,37 @@ def test_an_answer_to_an_older_request_does_not_move_the_contact_back() -> None:
     assert play.role == "holding"
 
 
-def test_after_the_silence_the_lock_is_released_and_tried_for_again() -> None:
-    play = p.holding()
-    play.passes(CONTACT + p.ROOM_S, silent=True)
-    play.ends(24.0, "release s, waiting")
-    play.passes(30.0)
-    assert play.times(p.DESTROY) and play.last(p.ACQUIRE).at > 24.0
-
-
 # --- Consul says that the key is not ours -------------------------------------------------------------
 
 
-def test_on_lose_waits_a_moment_for_the_reason_of_the_loss() -> None:
-    """The key is lost in any case, and the state of its session decides which reason the hook gets."""
-    play = p.holding()
-    play.does(2.0, p.WATCH, RELEASED, "renew s, watch 9 consistently")
-    play.does(2.1, p.RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
-    assert lose_context(play).rival_at == 2.0
+@pytest.mark.parametrize(
+    ("shown", "renewal", "reason", "rival_at"),
+    [
+        (RELEASED, o.SessionAlive(), "released-by-operator", 2.0),
+        (RELEASED, o.SessionGone(), "session-invalidated", CONTACT + 30.0),
+        (DELETED, o.SessionAlive(), "key-deleted", 2.0),
+        (p.RIVAL, o.SessionAlive(), "released-by-operator", 2.0),
+        (p.RIVAL, o.SessionGone(), "session-invalidated", 2.0),
+    ],
+    ids=["released", "destroyed", "deleted", "a rival's", "a rival's and destroyed"],
+)
+def test_on_lose_waits_a_moment_for_the_reason_of_the_loss(
+    shown: o.KeyView, renewal: o.Outcome, reason: str, rival_at: float
+) -> None:
+    """The key is lost in any case, and the state of its session decides which reason the hook gets.
 
-
-def test_the_lock_delay_of_a_destroyed_session_guards_the_lock() -> None:
-    """The role changes at once, and it is reported once, when its reason is known."""
+    The lock-delay of a session that has ended guards the key, unless a rival has it. The role changes at
+    once, and it is reported once, with its reason.
+    """
     play = p.holding()
-    play.does(2.0, p.WATCH, RELEASED, "renew s, watch 9 consistently")
+    begun = p.Play.says(play.on(2.0, p.WATCH, shown))
+    assert begun.removesuffix(", info rival") == "renew s, watch 9 consistently"
     assert (play.role, reported_reasons(play)) == ("losing", [])
-    play.does(2.1, p.RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
-    assert reported_reasons(play) == [("losing", "session-invalidated")]
-    assert lose_context(play).rival_at == CONTACT + 30.0
+    play.does(2.1, p.RENEW, renewal, f"start down#1: {reason}, losing")
+    assert reported_reasons(play) == [("losing", reason)]
+    context = lose_context(play)
+    assert context.rival_at == rival_at
+    assert (context.leader, context.previous_leader) == (shown.leader, b"me")
 
 
 def test_on_lose_waits_a_quarter_of_a_second_for_the_reason_at_most() -> None:
@@ -176,28 +180,6 @@ def test_a_loss_without_a_hook_reports_its_reason(hooks: dict[str, tuple[()]]) -
     play = p.holding(**hooks)
     play.passes(p.LOCK_DELAY_S, silent=True)
     assert reported_reasons(play) == [("losing", "lease-expired"), ("waiting", "")]
-
-
-def test_a_deleted_key_is_a_loss_and_a_rival_may_hold_at_once() -> None:
-    play = p.holding()
-    play.does(2.0, p.WATCH, DELETED, "renew s, watch 9 consistently")
-    play.does(2.1, p.RENEW, o.SessionAlive(), "start down#1: key-deleted, losing")
-    assert lose_context(play).rival_at == 2.0
-
-
-def test_a_rival_on_the_key_is_a_loss_and_on_lose_gets_its_value() -> None:
-    play = p.holding()
-    play.does(2.0, p.WATCH, p.RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, p.RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
-    context = lose_context(play)
-    assert (context.rival_at, context.leader, context.previous_leader) == (2.0, b"them", b"me")
-
-
-def test_a_rival_on_the_key_holds_at_once_although_our_session_has_ended() -> None:
-    play = p.holding()
-    play.does(2.0, p.WATCH, p.RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, p.RENEW, o.SessionGone(), "start down#1: session-invalidated, losing")
-    assert lose_context(play).rival_at == 2.0
 
 
 @pytest.mark.parametrize(
@@ -281,16 +263,6 @@ def test_a_dead_session_is_a_loss_once_the_key_shows_it() -> None:
     play.on(5.1, p.RELEASE, o.Done())
     play.does(5.4, "destroy s")
     play.does(5.5, p.DESTROY, o.Done(), "create")
-
-
-def test_a_renewal_without_a_usable_answer_is_no_loss() -> None:
-    play = p.holding()
-    for outcome in (p.SILENCE, p.FORBIDDEN):
-        play.passes(play.now + 2.0)
-        play.happens(max(play.deadline, play.now), e.Tick())
-        for request in [each for each in play.under_way if not isinstance(each, p.WATCH)]:
-            play.happens(play.now, e.Answered(request, outcome))
-    assert play.role == "holding"
 
 
 # --- the delay after a loss ------------------------------------------------------------------------------

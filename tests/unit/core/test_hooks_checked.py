@@ -49,14 +49,6 @@ def test_a_node_whose_hook_cannot_start_is_ineligible_until_all_can() -> None:
     play.does(20.2, p.READ, p.FREE, "acquire t")
 
 
-def test_a_lock_won_before_a_fault_was_found_is_released_without_a_hook() -> None:
-    play = beside_a_free_key()
-    play.hears(0.3, checked(), "acquire s")
-    play.hears(0.35, checked(MISSING), "ineligible, cannot start down")
-    play.does(0.4, p.ACQUIRE, p.WON, "release s")
-    assert play.contender.tenure is None
-
-
 def test_a_holder_whose_hook_cannot_start_goes_on_leading_and_reports_the_fault() -> None:
     play = p.holding()
     play.hears(2.0, checked(MISSING), "cannot start down as holder")

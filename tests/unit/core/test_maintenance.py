@@ -45,13 +45,6 @@ def leading() -> p.Play:
     return play
 
 
-def test_a_node_is_unfit_until_the_first_answer() -> None:
-    play = started()
-    assert play.times(p.CREATE) == [] and play.role == "ineligible"
-    fit_again(play, 0.3)
-    assert play.times(p.ACQUIRE) == [0.35] and play.role == "waiting"
-
-
 def test_a_node_in_maintenance_does_not_contend_and_says_why() -> None:
     play = started()
     assert play.on(0.3, ASK, ON) == [a.NoticeChanged("n", WHY)]

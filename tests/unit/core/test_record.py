@@ -298,14 +298,6 @@ def test_a_process_that_goes_on_repeats_release_and_destroy_until_consul_answers
     assert play.role == "stopped" and play.times(p.DESTROY)
 
 
-def test_a_process_that_stops_does_not_repeat_release_and_destroy() -> None:
-    play = departing(Point.SESSION)
-    play.passes(30.0, silent=True)
-    play.happens(30.0, e.StopAsked())
-    play.passes(40.0, silent=True)
-    assert play.role == "stopped" and play.records[-1].session == "s"
-
-
 def test_a_session_that_cannot_be_released_is_over_after_its_ttl_and_lock_delay() -> None:
     """A token may lack the right to release, and a successor of this name must not wait for ever."""
     play = departing(Point.SESSION)
@@ -374,11 +366,6 @@ def test_silence_after_a_start_ends_belief_one_room_after_the_recorded_contact()
     assert play.role == "acquiring"
     play.passes(23.6, silent=True)
     assert play.says([play.last(a.StartHook)]) == "start down#1: crashed"
-    assert play.times(a.StartHook) == [23.5]
-
-
-def test_a_record_whose_room_is_over_means_on_lose_at_once() -> None:
-    play = started(Point.HOLDING, at=23.5)
     assert play.times(a.StartHook) == [23.5]
 
 

@@ -200,13 +200,6 @@ def test_a_reload_changes_the_instance() -> None:
     assert play.times(DEREGISTER) == [3.0] and play.role == "holding"
 
 
-def test_a_rate_limit_on_the_service_delays_nothing_else() -> None:
-    play = p.Play(p.contender(service=SERVICE))
-    play.happens(0.0, e.Tick())
-    play.on(0.1, LOOK, o.Throttled("429"))
-    assert play.contender.throttle.pause_s(0.5) == 0.0
-
-
 def test_the_stop_waits_for_no_answer_about_the_service() -> None:
     play = named()
     play.happens(2.0, e.StopAsked())

@@ -118,17 +118,11 @@ def test_a_holder_whose_watch_is_from_before_its_tenure_reads_at_its_own_pace() 
     play.does(4.9, p.RENEW, o.SessionAlive(), "")
 
 
-def stopped_holder() -> p.Play:
-    """Play until a stopped holder has run on_lose and has sent the release."""
+@pytest.mark.parametrize("outcome", [p.SILENCE, p.FORBIDDEN], ids=["silence", "403"])
+def test_a_process_that_stops_sends_release_and_destroy_once(outcome: o.Outcome) -> None:
     play = p.holding()
     play.happens(2.0, e.StopAsked())
     play.ends(2.5, "release s, waiting")
-    return play
-
-
-@pytest.mark.parametrize("outcome", [p.SILENCE, p.FORBIDDEN], ids=["silence", "403"])
-def test_a_process_that_stops_sends_release_and_destroy_once(outcome: o.Outcome) -> None:
-    play = stopped_holder()
     play.does(5.5, p.RELEASE, outcome, "destroy s")
     play.does(8.5, p.DESTROY, outcome, "stopped, finished")
     assert len(play.times(p.RELEASE)) == len(play.times(p.DESTROY)) == 1
@@ -166,17 +160,12 @@ def test_a_lock_that_is_won_after_the_stop_is_released() -> None:
 
 
 def test_a_session_that_is_created_after_the_stop_is_destroyed() -> None:
-    play = p.beginning()
-    assert play.happens(1.0, e.StopAsked()) == []
-    play.does(1.1, p.CREATE, o.Created("s"), "destroy s")
+    """Without an answer, a session that was created all the same is left to its TTL."""
+    for outcome, follows in ((p.SILENCE, "stopped, finished"), (o.Created("s"), "destroy s")):
+        play = p.beginning()
+        play.hears(1.0, e.StopAsked(), "")
+        play.does(1.1, p.CREATE, outcome, follows)
     play.does(4.1, p.DESTROY, p.SILENCE, "stopped, finished")
-
-
-def test_a_create_without_an_answer_ends_with_the_stop() -> None:
-    """A session that was created all the same is left to its TTL."""
-    play = p.beginning()
-    play.happens(1.0, e.StopAsked())
-    play.does(3.0, p.CREATE, p.SILENCE, "stopped, finished")
 
 
 def test_a_lock_won_by_a_session_that_was_reported_dead_is_released() -> None:

@@ -10,15 +10,6 @@ from supervisor.core.machines.record import tenure_from
 from tests.unit.core import slot_play as s
 
 
-def taken_beside(numbers: dict[str, int | None], **more: int) -> int | None:
-    """Return the number that a waiter writes for its own slot, where o1 and o2 hold by these numbers."""
-    play = s.full()
-    play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2", numbers=numbers, **more)))
-    written: dict[str, int | None] = dict(play.last(s.TAKE).slot_record.numbers)
-    assert written.items() >= numbers.items()
-    return written["s"]
-
-
 @pytest.mark.parametrize(
     ("numbers", "ours"),
     [
@@ -33,7 +24,10 @@ def taken_beside(numbers: dict[str, int | None], **more: int) -> int | None:
 def test_a_slot_gets_the_smallest_number_that_no_holder_has_or_may_have(
     numbers: dict[str, int | None], ours: int | None
 ) -> None:
-    assert taken_beside(numbers) == ours
+    play = s.full()
+    play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2", numbers=numbers)))
+    written: dict[str, int | None] = dict(play.last(s.TAKE).slot_record.numbers)
+    assert written.items() >= numbers.items() and written["s"] == ours
 
 
 def test_the_number_of_a_vanished_holder_stays_with_its_slot_for_the_prune_delay() -> None:

@@ -122,13 +122,6 @@ def test_a_slot_that_a_late_write_takes_is_ours_once_a_read_shows_it() -> None:
     assert play.last(a.StartHook).context.slot == 1
 
 
-def test_a_contender_key_that_is_gone_is_written_again() -> None:
-    play = s.full()
-    assert "enroll s" in Play.says(
-        play.on(1.0, s.WATCH, s.view("o1", "o2", "o3", at=s.lock("o1", "o2", "o3")))
-    )
-
-
 # --- limits -----------------------------------------------------------------------------------------
 
 

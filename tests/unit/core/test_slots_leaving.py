@@ -45,15 +45,6 @@ def test_a_stop_sends_one_leave_without_the_record_to_a_silent_consul() -> None:
     assert play.role == "stopped"
 
 
-def test_a_waiter_that_stops_leaves_the_line() -> None:
-    play = full()
-    play.happens(1.0, e.StopAsked())
-    assert play.last(LEAVE).slot_record is None
-    play.on(1.1, LEAVE, o.Done())
-    play.happens(1.4, e.Tick())
-    play.does(1.5, DESTROY, o.Done(), "stopped, finished")
-
-
 def test_a_waiter_that_is_paused_leaves_the_line() -> None:
     play = full()
     assert "leave s" in Play.says(play.happens(1.0, e.PauseAsked("n")))

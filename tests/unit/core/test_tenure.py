@@ -66,24 +66,18 @@ def test_a_tenure_whose_hooks_never_began_has_no_on_lose() -> None:
 # --- what cannot be started -----------------------------------------------------------------------------
 
 
-def test_a_tenure_whose_on_acquire_could_not_be_started_is_released_without_on_lose() -> None:
-    play = p.acquiring()
-    play.ends(1.0, "losing, release s, waiting", began=False)
-    assert play.records[-1].step is a.Point.SESSION
-
-
-def test_retries_that_could_not_be_started_do_not_call_for_on_lose() -> None:
+@pytest.mark.parametrize(
+    ("began", "says"),
+    [(False, "losing, release s, waiting"), (True, "start down#1: acquire-failed, losing")],
+)
+def test_on_acquire_that_could_not_be_started_calls_for_on_lose_if_an_earlier_attempt_began(
+    began: bool, says: str
+) -> None:
     play = p.acquiring(on_acquire=(p.hook("up", retries=1),))
-    play.ends(1.0, "", began=False)
+    play.ends(1.0, "", ok=False, began=began)
     play.does(2.0, "start up#2: acquired")
-    play.ends(2.5, "losing, release s, waiting", began=False)
-
-
-def test_on_lose_runs_when_an_earlier_attempt_of_on_acquire_began() -> None:
-    play = p.acquiring(on_acquire=(p.hook("up", retries=1),))
-    play.ends(1.0, "", ok=False)
-    play.does(2.0, "start up#2: acquired")
-    play.ends(2.5, "start down#1: acquire-failed, losing", began=False)
+    play.ends(2.5, says, began=False)
+    assert play.records[-1].step is (a.Point.LOSING if began else a.Point.SESSION)
 
 
 def test_on_lose_runs_when_an_earlier_hook_of_on_acquire_began() -> None:
@@ -162,13 +156,6 @@ def test_a_retry_of_on_lose_leaves_time_for_all_hooks_that_follow(failed_at: flo
     play.ends(failed_at, "" if again else "start down 2#1: lease-expired", ok=False)
     play.passes(failed_at + 1.0, silent=True)
     assert play.last(a.StartHook).attempt == 1 + again
-
-
-def test_on_lose_is_not_retried_beside_a_rival() -> None:
-    play = p.holding(on_lose=(p.hook("down", retries=3),))
-    play.does(2.0, p.WATCH, p.RIVAL, "renew s, watch 9 consistently, info rival")
-    play.does(2.1, p.RENEW, o.SessionAlive(), "start down#1: released-by-operator, losing")
-    play.ends(2.2, "stuck", ok=False)
 
 
 def test_a_retry_that_waits_is_given_up_when_a_rival_appears() -> None:
