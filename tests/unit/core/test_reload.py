@@ -291,17 +291,6 @@ def test_a_rest_that_a_resume_has_ended_does_not_follow_the_next_tenure() -> Non
     assert play.contender.rest_s == 0.0 and play.contender.rests_until < 20.0
 
 
-def test_a_resume_ends_pause_and_rest() -> None:
-    """A drain has this order: pause, step down, resume."""
-    play = holder()
-    play.happens(2.9, e.PauseAsked("n"))
-    play.happens(3.0, e.StepDownAsked("n", 60.0))
-    play.ends(5.0, "release s, paused")
-    play.on(5.1, p.RELEASE, o.Done())
-    play.passes(7.0)
-    assert play.says(play.happens(7.0, e.ResumeAsked("n"))) == "create, waiting"
-
-
 def test_a_pause_hides_the_rest_and_does_not_end_it() -> None:
     play = resting()
     play.hears(7.0, e.PauseAsked("n"), "paused")

@@ -143,13 +143,6 @@ def test_a_registration_that_is_refused_was_not_made(outcome: o.Outcome) -> None
     assert "read service" in p.Play.says(contact(play))
 
 
-def test_an_instance_that_the_agent_has_lost_is_registered_again() -> None:
-    play = named()
-    contact(play)
-    assert p.Play.says(play.on(play.now, PASS, o.Instance.UNKNOWN)) == "read service"
-    assert p.Play.says(play.on(play.now, LOOK, o.Instance.ABSENT)) == "register service"
-
-
 def test_an_instance_of_another_program_is_left_alone_and_reported() -> None:
     play = holding()
     (notice,) = play.on(1.1, LOOK, o.Instance.FOREIGN)

@@ -24,12 +24,6 @@ def test_below_an_empty_prefix_one_request_writes_contender_key_and_record() -> 
     assert play.last(a.StartHook).context.kind == "semaphore"
 
 
-def test_a_free_slot_that_nobody_waits_for_is_taken_with_one_request() -> None:
-    play = s.waiting()
-    play.does(0.2, s.WATCH, s.view("o1", at=s.lock("o1")), "enroll s as 3: o1 s, watch 60")
-    assert play.last(s.ENROLL).index == 60
-
-
 @pytest.mark.parametrize(("before", "pause_s"), [(1, 0.2), (3, 0.6), (40, 2.0)])
 def test_a_waiter_lets_the_waiters_before_it_in_line_try_first(before: int, pause_s: float) -> None:
     play = s.full()

@@ -126,13 +126,6 @@ def test_losing_stops_the_run_child_before_on_lose() -> None:
     play.ends(3.1, "release s, waiting")
 
 
-def test_all_hooks_of_on_lose_run_though_one_fails() -> None:
-    play = p.holding(on_lose=TWO_DOWN)
-    play.happens(2.0, e.StopAsked())
-    play.ends(2.1, "start down 2#1: shutdown", ok=False)
-    play.ends(2.2, "stopped, finished, not clean")
-
-
 def test_on_lose_gets_the_time_from_which_a_rival_may_hold() -> None:
     play = p.holding(on_lose=TWO_DOWN)
     play.happens(2.0, e.StopAsked())

@@ -7,7 +7,7 @@ import signal
 import socket
 import termios
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -58,19 +58,15 @@ def write_after_poll(fd: int) -> None:
     assert os.get_blocking(fd)
 
 
-def test_a_pipe_that_is_filled_after_the_poll_is_not_waited_for() -> None:
-    reader, writer = os.pipe()
+@pytest.mark.parametrize("make", [os.pipe, lambda: [each.detach() for each in socket.socketpair()]])
+def test_a_pipe_or_socket_that_is_filled_after_the_poll_is_not_waited_for(
+    make: Callable[[], Sequence[int]],
+) -> None:
+    reader, writer = make()
     fill(writer)
     write_after_poll(writer)
     os.close(reader)
     os.close(writer)
-
-
-def test_a_socket_that_is_filled_after_the_poll_is_not_waited_for() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        fill(ours.fileno())
-        write_after_poll(ours.fileno())
 
 
 def test_a_stopped_terminal_is_not_waited_for_and_shows_the_line_later() -> None:
