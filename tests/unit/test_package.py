@@ -159,17 +159,13 @@ def dotted(module: Path) -> str:
 
 
 @pytest.mark.parametrize("module", sorted((PACKAGE / "core").rglob("*.py")), ids=name)
-def test_the_core_imports_only_the_standard_library_and_itself(module: Path) -> None:
+def test_the_core_is_pure_python_without_clock_input_and_output(module: Path) -> None:
     outside = {
         imported
         for imported in imports(module)
         if imported.split(".")[0] not in sys.stdlib_module_names and not within(imported, "supervisor.core")
     }
     assert outside == set()
-
-
-@pytest.mark.parametrize("module", sorted((PACKAGE / "core").rglob("*.py")), ids=name)
-def test_the_core_has_no_clock_no_input_and_no_output(module: Path) -> None:
     world = {"asyncio", "logging", "os", "pathlib", "random", "select", "socket", "subprocess", "sys", "time"}
     assert {imported.split(".")[0] for imported in imports(module)} & world == set()
     assert calls(module) & {"open", "print", "input"} == set()

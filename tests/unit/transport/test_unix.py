@@ -31,20 +31,17 @@ async def test_exchanges_go_over_a_unix_socket(tmp_path: Path) -> None:
         assert [request for _, request in peer.seen()] == ["GET /v1/kv/a", "GET /v1/kv/a", "PUT /v1/kv/a"]
 
 
-def test_a_missing_unix_socket_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("left_behind", "why"), [(False, "no such file or directory"), (True, "connection refused")]
+)
+def test_a_unix_socket_without_a_listener_is_named(tmp_path: Path, left_behind: bool, why: str) -> None:
     path = tmp_path / "http.sock"
+    if left_behind:
+        with socket.socket(socket.AF_UNIX) as closed:
+            closed.bind(str(path))
     failure = asyncio.run(failure_at(path))
     assert failure.kind is FailureKind.REFUSED
-    assert str(failure) == f"cannot reach {path}: no such file or directory"
-
-
-def test_a_unix_socket_without_a_listener_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "http.sock"
-    with socket.socket(socket.AF_UNIX) as left_behind:
-        left_behind.bind(str(path))
-    failure = asyncio.run(failure_at(path))
-    assert failure.kind is FailureKind.REFUSED
-    assert str(failure) == f"cannot reach {path}: connection refused"
+    assert str(failure) == f"cannot reach {path}: {why}"
 
 
 def test_a_full_queue_of_a_unix_socket_is_reported_at_once(tmp_path: Path) -> None:
