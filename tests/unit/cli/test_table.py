@@ -129,7 +129,6 @@ def test_a_leader_that_nobody_can_tell_is_unknown() -> None:
     ],
 )
 def test_an_error_that_is_over_is_marked_so_and_soon_left_out(over_at: str | None, shown: str) -> None:
-    """The rule is that of the page."""
     error = {"at": "2026-11-21T14:51:40.000Z", "text": shown.split(": ")[-1]}
     told = item("a", last_error={**error, "over_at": over_at and f"2026-11-21T{over_at}.000Z"})
     assert lines(status(told), None, colours=False)[3].endswith(f"  {shown}")

@@ -19,7 +19,6 @@ def test_items_begin_one_after_the_other() -> None:
 
 
 def test_a_new_item_does_not_wait_for_items_that_go_on() -> None:
-    """A reload that adds one item to many begins it at once."""
     wanted = wanted_of(config(4), going_on=["e000", "e001", "e002"])
     assert [each.delay_s for each in wanted] == [0.0] * 4
 

@@ -256,7 +256,6 @@ def test_the_status_line_is_bounded() -> None:
 def test_the_daemon_notifies_systemd_and_its_hooks_cannot(
     shared_agent: Agent, unique: str, tmp_path: Path
 ) -> None:
-    """The lines come in order from start to stop, and hooks see neither the socket nor the watchdog."""
     seen = tmp_path / "seen"
     hook = {"shell": f"env | grep -cE '^(NOTIFY_SOCKET|WATCHDOG_)' >>{seen}; true"}
     election = {"key": f"{unique}/k", "session": {"name": unique}, "on_acquire": [hook], "on_lose": [hook]}

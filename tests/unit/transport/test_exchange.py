@@ -515,7 +515,6 @@ async def test_a_failure_of_prepare_is_reported_by_the_exchange() -> None:
 
 
 async def test_close_ends_exchanges_connections_and_connects() -> None:
-    """Exchanges fail, kept and spare connections close, and a connect under way is given up."""
     with Peer([READ, HOLD], SERVES) as peer:
         before = harness.descriptors()
         async with transport(peer.url) as it:

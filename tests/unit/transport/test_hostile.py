@@ -112,7 +112,6 @@ async def failing_exchange(url: str, request: requests.PreparedRequest) -> Excha
 def test_a_malformed_answer_fails_the_exchange_with_its_kind(
     kind: FailureKind, timeout_s: float, script: list[Step]
 ) -> None:
-    """The kind of the failure says what was wrong, and its text names the peer."""
     with Peer(script) as peer:
         failure = fails(peer.url, timeout_s)
         assert failure.kind is kind, str(failure)

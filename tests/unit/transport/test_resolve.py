@@ -142,7 +142,6 @@ async def test_an_unknown_name_is_not_looked_up_for_every_retry(
 
 
 async def test_closing_the_transport_kills_a_look_up(getent: Getent, tmp_path: Path) -> None:
-    """No child is left when close returns."""
     getent("exec sleep 60")
     before = len(harness.children())
     async with transport("http://consul.test:1") as it:
