@@ -61,14 +61,6 @@ def test_the_check_lasts_for_three_intervals() -> None:
     assert (request.service, request.ttl_s, request.passing) == (SERVICE, TTL_S, True)
 
 
-def test_each_contact_lets_the_check_pass() -> None:
-    play = named()
-    for _ in range(3):
-        assert "pass service" in p.Play.says(contact(play))
-        play.on(play.now, PASS, o.Done())
-    assert len(play.times(REGISTER)) == 1
-
-
 def test_the_check_passes_without_a_contact_as_long_as_the_node_believes() -> None:
     play = named()
     while not play.times(PASS):

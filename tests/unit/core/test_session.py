@@ -26,13 +26,8 @@ def test_a_session_that_was_not_created_is_requested_again(
     assert play.role == role
     assert play.deadline == pytest.approx(again_at)
     play.does(play.deadline, "create")
-
-
-def test_a_node_is_eligible_again_when_a_session_is_created() -> None:
-    play = p.beginning()
-    play.does(0.1, p.CREATE, o.Ineligible("Check 'x' is in critical state"), "ineligible")
-    play.does(1.1, "create")
-    play.does(1.2, p.CREATE, o.Created("s"), "waiting")
+    play.on(play.now + 0.1, p.CREATE, o.Created("s"))
+    assert play.role == "waiting"
 
 
 def test_a_session_that_a_check_keeps_ending_is_created_once_a_second() -> None:
