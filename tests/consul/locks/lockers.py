@@ -4,6 +4,7 @@ A command is a text for the shell. It writes a line when it begins, when TERM ar
 itself, each with the time, so that a test can compare when two commands acted.
 """
 
+import os
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tests.support.consul import BINARY, Agent
+from tests.support.forks import ForkedProcess
 from tests.support.supervisor import (
     COMMAND,
     ENVIRON,
@@ -46,19 +48,20 @@ class Line:
     pid: int
 
 
+@dataclass(frozen=True, slots=True)
 class Locker:
-    """One process of ``lock`` or of ``consul lock``."""
+    """One process of ``lock`` or of ``consul lock``, and the files of its output."""
 
-    def __init__(self, process: "subprocess.Popen[str]", name: str) -> None:
-        self.process = process
-        self.name = name
+    process: subprocess.Popen[bytes] | ForkedProcess
+    out: Path
+    error: Path
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
     def signal(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
+        os.kill(self.pid, number)
 
     def wait(self, within_s: float = PATIENCE_S) -> int:
         """Return the exit code, once the process has ended."""
@@ -66,8 +69,7 @@ class Locker:
 
     def end(self) -> tuple[int, str, str]:
         """Return exit code, standard output and standard error, once the process has ended."""
-        out, error = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, out, error
+        return self.wait(), self.out.read_text(), self.error.read_text()
 
 
 class Lockers:
@@ -94,18 +96,20 @@ class Lockers:
         key: str = "",
         argv: Sequence[str] = (),
         before: Sequence[str] = (),
-        stdin: int | IO[Any] = subprocess.DEVNULL,
-        stderr: int | IO[Any] = subprocess.PIPE,
+        stderr: IO[bytes] | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> Locker:
-        """Start ``lock``.
+        """Start ``lock``, as a fork unless ``before`` or ``stderr`` is given.
 
         body: what the recording command does. argv: another command, which records nothing.
         before: a program that starts ``lock``, such as ``nohup``.
         """
         command = list(argv) or ["/bin/sh", "-c", _SCRIPT % body]
-        lock = [*before, *COMMAND, "lock", *options, key or self.key, "--", *command]
-        return self._spawn(lock, name, stdin, stderr, {"CONSUL_HTTP_ADDR": self.agent.url, **(environ or {})})
+        lock = ["lock", *options, key or self.key, "--", *command]
+        environ = {"CONSUL_HTTP_ADDR": self.agent.url, **(environ or {})}
+        if before or stderr:
+            return self._start([*before, *COMMAND, *lock], name, environ, stderr)
+        return self._start(lock, name, environ, forks=True)
 
     def consul_lock(self, *options: str, prefix: str, name: str = "theirs", body: str = ":") -> Locker:
         """Start ``consul lock`` with the same kind of command."""
@@ -121,29 +125,34 @@ class Lockers:
             "-c",
             _SCRIPT % body,
         ]
-        return self._spawn(lock, name, subprocess.DEVNULL, subprocess.PIPE, {})
+        return self._start(lock, name, {})
 
-    def _spawn(
+    def _start(
         self,
         argv: list[str],
         name: str,
-        stdin: int | IO[Any],
-        stderr: int | IO[Any],
         environ: Mapping[str, str],
+        stderr: IO[bytes] | None = None,
+        forks: bool = False,
     ) -> Locker:
-        process = subprocess.Popen(
-            argv,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-            cwd=ROOT,
-            env={**ENVIRON, "RECORDS": str(self.records), "NAME": name, **environ},
-            start_new_session=True,
-        )
-        locker = Locker(process, name)
-        self._started.append(locker)
-        return locker
+        out, error = (self.records.with_name(f"{what}-{len(self._started)}") for what in ("out", "error"))
+        environ = {**ENVIRON, "RECORDS": str(self.records), "NAME": name, **environ}
+        process: subprocess.Popen[bytes] | ForkedProcess
+        with out.open("wb") as to_out, error.open("wb") as to_error:
+            if forks:
+                process = ForkedProcess(argv, environ, to_out.fileno(), to_error.fileno())
+            else:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=to_out,
+                    stderr=stderr or to_error,
+                    cwd=ROOT,
+                    env=environ,
+                    start_new_session=True,
+                )
+        self._started.append(Locker(process, out, error))
+        return self._started[-1]
 
     def holder(self, *options: str, name: str = "a", body: str = SLEEP, **how: Any) -> Locker:
         """Start ``lock``, and return when its command has begun."""
@@ -155,15 +164,11 @@ class Lockers:
         """Leave no process behind, and check that none has an exception of ours on standard error."""
         for locker in self._started:
             locker.process.kill()
-            locker.process.wait(PATIENCE_S)
+            locker.wait()
         kill_all(self.left())  # the command of a killed `consul lock` goes on
         for locker in self._started:
-            for stream in (locker.process.stdout, locker.process.stderr):
-                if stream is None:  # a test has opened it itself
-                    continue
-                text = "" if stream.closed else stream.read()
-                stream.close()
-                assert "Traceback" not in text, text
+            _, out, error = locker.end()
+            assert "Traceback" not in out + error, out + error
 
     def left(self) -> list[Any]:
         """Return all processes that this test has started and that still run."""

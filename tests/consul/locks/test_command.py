@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -56,9 +55,9 @@ def test_too_few_open_files_do_not_keep_systemd_from_another_start(tmp_path: Pat
 
 
 def test_the_standard_streams_are_those_of_lock(lockers: Lockers) -> None:
-    locker = lockers.start(argv=["/bin/sh", "-c", "tr a-z A-Z; echo problem >&2"], stdin=subprocess.PIPE)
-    out, error = locker.process.communicate("some text", timeout=PATIENCE_S)
-    assert (locker.process.returncode, out, error) == (0, "SOME TEXT", "problem\n")
+    piped = ["sh", "-c", 'printf "some text" | "$@"', "sh"]
+    locker = lockers.start(before=piped, argv=["/bin/sh", "-c", "tr a-z A-Z; echo problem >&2"])
+    assert locker.end() == (0, "SOME TEXT", "problem\n")
 
 
 def done(lockers: Lockers, *words: str, **environ: str) -> tuple[int, str, str]:

@@ -9,7 +9,7 @@ from typing import IO
 
 import pytest
 
-from tests.consul.locks.lockers import SHORT, SLEEP, Locker, Lockers
+from tests.consul.locks.lockers import SHORT, SLEEP, Lockers
 from tests.support.supervisor import until
 
 FILL = "yes >&2 &"  # it goes on until standard error takes no more, and then it waits
@@ -17,11 +17,18 @@ UNTIL_GO = 'until [ -e "$RECORDS.go" ]; do sleep 0.02; done'
 NODE = "\x1b]0;pwned\x07\nbad\u202e"
 
 
-def wait_full(locker: Locker) -> None:
+@pytest.fixture
+def unread() -> Iterator[IO[bytes]]:
+    """Return a standard error that nobody reads."""
+    reader, writer = os.pipe()
+    with closing(os.fdopen(writer, "wb")) as pipe:
+        yield pipe
+    os.close(reader)
+
+
+def wait_full(pipe: IO[bytes]) -> None:
     """Return when the command has filled the pipe to which ``lock`` writes its notices."""
-    writer = os.open(f"/proc/{locker.pid}/fd/2", os.O_WRONLY | os.O_NONBLOCK)
-    until(lambda: not select.select([], [writer], [], 0)[1], "standard error is full")
-    os.close(writer)
+    until(lambda: not select.select([], [pipe], [], 0)[1], "standard error is full")
 
 
 def go(lockers: Lockers) -> None:
@@ -42,21 +49,21 @@ def unwritable(request: pytest.FixtureRequest) -> Iterator[IO[bytes]]:
         yield broken
 
 
-def test_a_full_standard_error_does_not_keep_the_lock(lockers: Lockers) -> None:
+def test_a_full_standard_error_does_not_keep_the_lock(lockers: Lockers, unread: IO[bytes]) -> None:
     """The end of the command is explained on a pipe that takes nothing, and then the lock is released."""
-    holder = lockers.holder("--verbose", body=f"{FILL}\n{UNTIL_GO}; exit 4")
-    wait_full(holder)
+    holder = lockers.holder("--verbose", body=f"{FILL}\n{UNTIL_GO}; exit 4", stderr=unread)
+    wait_full(unread)
     go(lockers)
     assert holder.wait() == 4
     assert lockers.session() == "" and lockers.is_waiting(0)
 
 
 @pytest.mark.long
-def test_a_notice_on_a_full_standard_error_lets_no_rival_hold(lockers: Lockers) -> None:
+def test_a_notice_on_a_full_standard_error_lets_no_rival_hold(lockers: Lockers, unread: IO[bytes]) -> None:
     """The rival waits for longer than a session that nobody renews lives, and its prune delay."""
     options = (*SHORT, "-n", "2")
-    holder = lockers.holder(*options, key=lockers.prefix, body=f"{FILL}\n{SLEEP}")
-    wait_full(holder)
+    holder = lockers.holder(*options, key=lockers.prefix, body=f"{FILL}\n{SLEEP}", stderr=unread)
+    wait_full(unread)
     record = lockers.agent.kv_get(f"{lockers.prefix}/.lock")
     assert record is not None
     lowered = json.dumps({**json.loads(record["Value"]), "Limit": 1}).encode()
