@@ -9,8 +9,9 @@ import pytest
 from supervisor.adapters.filesystem import reading
 from supervisor.adapters.filesystem.children import HUNG_MAX, NoAnswer
 from supervisor.adapters.filesystem.reading import await_answer, read, read_within
-from tests.support.hung import needs_root, stuck
-from tests.support.supervisor import name_of, until
+from supervisor.commands.cli.exit_codes import NEGATIVE
+from tests.support.hung import hung, needs_root, stuck
+from tests.support.supervisor import command, name_of, until
 
 pytestmark = needs_root
 
@@ -63,3 +64,15 @@ def test_reading_children_that_outlive_sigkill_are_bounded(tmp_path: Path) -> No
 def test_an_error_of_a_file_system_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "is_local", lambda path: False)
     await_answer(str(tmp_path / "none"), 10.0)
+
+
+def test_a_start_ends_in_time_if_the_former_state_dir_does_not_answer(tmp_path: Path) -> None:
+    """systemd starts the daemon again, and the file system may be back by then."""
+    far, file = tmp_path / "far", tmp_path / "supervisor.yaml"
+    far.mkdir()
+    (tmp_path / "state_dir").write_text(str(far))
+    file.write_text(f"state_dir: {tmp_path / 'state'}\nelections: {{app: {{}}}}\n")
+    with hung(far):
+        done = command("run", str(file), environ={"RUNTIME_DIRECTORY": str(tmp_path)})
+    assert done.returncode == NEGATIVE, done.stderr
+    assert f"cannot use state_dir {far}: its file system did not answer within 3 s" in done.stderr

@@ -42,7 +42,6 @@ def no_descriptors() -> Iterator[None]:
 
 
 async def delayed(one: Trial) -> None:
-    """Return when a start has been delayed."""
     await one.until(lambda: one.delayed or None)
 
 

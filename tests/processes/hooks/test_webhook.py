@@ -231,18 +231,23 @@ async def test_a_webhook_without_an_answer_is_not_sent_again() -> None:
 # --- TLS ----------------------------------------------------------------------------------------
 
 
-async def test_a_receiver_is_verified_with_the_hooks_own_ca(tmp_path: Path) -> None:
+async def test_a_receiver_is_verified_with_the_hooks_own_ca_and_gets_its_certificate(tmp_path: Path) -> None:
     ca, stranger = trustme.CA(), trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     stranger.cert_pem.write_to_path(str(tmp_path / "stranger.pem"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("127.0.0.1").configure_cert(context)
+    ca.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    own = str(tmp_path / "own.pem")
+    ca.issue_cert("client.example").private_key_and_cert_chain_pem.write_to_path(own)
     async with receiver(tls=context) as peer, trial() as one:
-        trusted = Webhook(peer.origin, tls=Tls(ca_file=str(tmp_path / "ca.pem")))
+        trusted = Webhook(peer.origin, tls=Tls(str(tmp_path / "ca.pem"), cert_file=own, key_file=own))
         assert await one.run(trusted) == (True, "204 No Content")
         untrusted = Webhook(peer.origin, tls=Tls(ca_file=str(tmp_path / "stranger.pem")))
         ok, detail = await one.run(untrusted)
         assert not ok and "not trusted" in detail
+        assert f"ca_file {tmp_path}/stranger.pem must have the authority" in detail
         assert len(peer.received) == 1
 
 

@@ -117,7 +117,6 @@ class Trial:
         return seen
 
     def text(self, stream: str = "stdout") -> list[str]:
-        """Return the lines of one stream."""
         return [line.text for line in self.lines if line.stream == stream]
 
     def _call(self, call: Callable[[], None]) -> None:

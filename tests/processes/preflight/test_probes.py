@@ -70,24 +70,13 @@ def test_each_reason_why_a_hook_cannot_start_is_reported(program: Path, tmp_path
         "unknown user 'no-such-user'",
         f"no such program: {missing}",
     ]
+    program.write_text("#!/no/such/python\n")
+    assert found(program=str(program)) == [
+        f"{program} is run by /no/such/python, which cannot be executed here"
+    ]
     program.chmod(0o644)
     assert found(program=str(program)) == [f"{us} cannot execute {program}"]
     assert found(program="program", path=f"{PATH}:{tmp_path}") == [f"{us} cannot execute {program}"]
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("#!/no/such/python", "is run by /no/such/python, which cannot be executed here"),
-        ("#! /usr/bin/env nosuchpython", f"is run by nosuchpython, which is in no folder of PATH, {PATH}"),
-        ("#!/usr/bin/env sh", ""),
-        ("#!", "does not begin with #! and the program that runs it"),
-        ("\x7fELF", "is damaged, or a program for another kind of machine"),
-    ],
-)
-def test_a_script_without_its_interpreter_cannot_start(program: Path, line: str, why: str) -> None:
-    program.write_text(f"{line}\n")
-    assert found(program=str(program)) == ([f"{program} {why}"] if why else [])
 
 
 @as_root
