@@ -22,7 +22,6 @@ MakeScene = Callable[[Agent], AbstractContextManager[S]]
 
 @pytest.fixture
 def scene_class() -> type[Scene]:
-    """Return the class of which scenes are made."""
     return Scene
 
 

@@ -540,7 +540,6 @@ def test_a_prepared_write_is_sent_as_it_is_unless_the_token_changed(tmp_path: Pa
 
 # --- responses without a meaning --------------------------------------------------------------
 
-_SESSION = [{"ID": NOBODY, "LockDelay": 0}]
 _ENTRY = {"Key": "key", "Value": None, "CreateIndex": 1, "ModifyIndex": 1, "LockIndex": 0, "Flags": 0}
 
 

@@ -96,12 +96,7 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def token(agent: Guarded, rules: str) -> str:
-    node = agent.call("GET", "/agent/self").json()["Config"]["NodeName"]
-    name = f"test-{len(agent.call('GET', '/acl/policies').json())}"
-    policy = {"Name": name, "Rules": rules.replace("NODE", node)}
-    assert agent.call("PUT", "/acl/policy", policy).status == 200
-    made = agent.call("PUT", "/acl/token", {"Policies": [{"Name": name}]})
-    return str(made.json()["SecretID"])
+    return agent.token_of(rules.replace("NODE", agent.node_name)).secret
 
 
 def test_a_token_with_the_needed_rights_has_no_finding(guarded: Guarded, tmp_path: Path) -> None:
@@ -291,11 +286,6 @@ def test_an_unknown_datacenter_is_not_reported_as_a_missing_leader(
     assert check.levels() == {("reachable", "", "ok"), ("datacenter", "", "error")}
     assert "No path to datacenter" in check.of("datacenter")["text"]
     assert "correct consul.datacenter, the agent is in dc1" in check.of("datacenter")["remedy"]
-
-
-def test_the_agents_own_datacenter_may_be_named(shared_agent: Agent, tmp_path: Path) -> None:
-    check = Check(tmp_path, f"address: '{shared_agent.url}', datacenter: dc1")
-    assert check.code == OK and not [one for one in check.found if one["what"] == "datacenter"]
 
 
 def test_a_contender_in_another_datacenter_is_refused_and_an_observer_is_not() -> None:

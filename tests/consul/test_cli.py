@@ -92,14 +92,6 @@ def test_a_missing_tls_file_is_one_line_that_names_it(tmp_path: Path, tls: str) 
     assert one_line(done.stderr) and f"{tmp_path}/none" in done.stderr
 
 
-def test_check_prints_the_figures(tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text("elections: {app: {session: {lock_delay: 45s}, on_lose: [{shell: a}]}}")
-    done = command("check", str(file))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "  room         36.75s = lock_delay 45s - margin 2.25s - lose_time 6s\n" in done.stdout
-
-
 @pytest.mark.parametrize("example", first_now(CONFIGURATIONS), ids=lambda path: path.stem)
 def test_every_example_is_valid_and_has_only_expected_warnings(example: Path) -> None:
     """Programs and secrets of an example are absent on this machine, so those warnings do not count."""

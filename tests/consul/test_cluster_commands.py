@@ -17,7 +17,6 @@ import pytest
 
 from supervisor.adapters.consul.endpoints import READS_SESSIONS
 from supervisor.commands.cli.cluster_commands import HIDDEN
-from tests.support.captured import captured
 from tests.support.consul import Agent, free_ports
 from tests.support.guarded import Guarded, below
 from tests.support.proxy import Proxy
@@ -245,21 +244,6 @@ def test_destroy_leaves_other_programs_sessions_alone(file: File) -> None:
     done = file.run("sessions", "destroy", foreign, "--yes")
     assert done.returncode == NEGATIVE and "another program made it" in done.stderr
     assert foreign in {one["ID"] for one in file.agent.sessions()}
-
-
-@pytest.mark.parametrize(
-    ("typed", "code"), [("y\n", DONE), ("\n", NEGATIVE), ("no\n", NEGATIVE), ("", NEGATIVE)]
-)
-def test_destroy_asks_on_a_terminal(file: File, typed: str, code: int) -> None:
-    made = file.session()
-    ours, theirs = pty.openpty()
-    os.write(ours, typed.encode() or b"\x04")
-    argv = [*COMMAND, "sessions", "destroy", made, "--config", str(file.path)]
-    done = captured(argv, stdin=theirs, cwd=ROOT, env=ENVIRON, timeout=PATIENCE_S)
-    os.close(ours)
-    os.close(theirs)
-    assert done.returncode == code and "[y/N]" in done.stderr, done
-    assert (made in {one["ID"] for one in file.agent.sessions()}) is (code != DONE)
 
 
 def test_destroy_does_nothing_when_the_session_has_changed_while_it_asks(file: File) -> None:

@@ -1,7 +1,6 @@
 """The process itself: one thread, bounded resources, and an end in every case."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -34,27 +33,13 @@ def node(shared_agent: Agent, unique: str, tmp_path: Path) -> Iterator[Superviso
     elections = {f"e{n}": {**election, "key": f"{unique}/{n}"} for n in range(ELECTIONS)}
     config = {"consul": {"address": shared_agent.url}, "log": {"format": "json"}, "elections": elections}
     running = Supervisor(tmp_path / "node", config)
-    running.start()
-    try:
+    with running:
         yield running
-    finally:
-        running.close()
 
 
 def holding(node: Supervisor) -> int:
     assert node.running, node.log_tail()
     return len(node.lines("role", role="holding"))
-
-
-def test_many_elections_lead_and_stop_in_one_thread(
-    node: Supervisor, shared_agent: Agent, unique: str
-) -> None:
-    until(lambda: holding(node) == ELECTIONS, "all lead")
-    assert psutil.Process(node.pid).num_threads() == 1
-    assert node.stop() == 0
-    assert len(node.lines("role", role="stopped")) == ELECTIONS
-    assert not [one for one in shared_agent.sessions() if one["Name"] == unique]
-    node.assert_no_fault()
 
 
 def test_descriptors_and_processes_do_not_grow_with_changes(
@@ -69,6 +54,7 @@ def test_descriptors_and_processes_do_not_grow_with_changes(
 
     until(lambda: not process.children(), "the first hooks are over")
     before = descriptors()
+    assert process.num_threads() == 1
     for number in range(5):
         for election in range(ELECTIONS):
             shared_agent.kv_put(f"{unique}/{election}", b"%d" % number)
@@ -76,31 +62,9 @@ def test_descriptors_and_processes_do_not_grow_with_changes(
     until(lambda: not process.children() and descriptors() <= before, f"{before} descriptors again")
     assert holding(node) == ELECTIONS
     assert node.stop() == 0
+    assert len(node.lines("role", role="stopped")) == ELECTIONS
+    assert not [one for one in shared_agent.sessions() if one["Name"] == unique]
     node.assert_no_fault()
-
-
-@pytest.mark.long
-def test_a_signal_at_any_moment_of_the_start_ends_it_and_leaves_no_session(
-    shared_agent: Agent, unique: str, tmp_path: Path
-) -> None:
-    """The signal ends the process before the handler is set; afterwards the stop is in order."""
-    config = {
-        "consul": {"address": shared_agent.url},
-        "log": {"format": "json"},
-        "elections": {"app": {"key": f"{unique}/k", "session": {"name": unique, "lock_delay": "20s"}}},
-    }
-    for number in range(8):
-        node = Supervisor(tmp_path / f"node{number}", config)
-        node.start()
-        try:
-            if number:
-                node.wait_line("started")
-            node.signal(signal.SIGTERM)
-            assert node.wait() in ((0, -signal.SIGTERM) if number == 0 else (0,))
-        finally:
-            node.close()
-        node.assert_no_fault()
-        assert not [one for one in shared_agent.sessions() if one["Name"] == unique]
 
 
 DEAF = """
@@ -135,8 +99,7 @@ def test_signals_that_our_parent_ignored_reach_the_daemon_its_hooks_and_run(
     }
     config = {"consul": {"address": shared_agent.url}, "log": {"format": "json"}, "elections": {"app": app}}
     node = StartedDeaf(tmp_path / "node", config)
-    node.start()
-    try:
+    with node:
         until(lambda: (tmp_path / "run").exists() or not node.running, "it runs")
         assert node.running, node.log_tail()
         for file in ("hook", "in-folder", "run"):
@@ -146,47 +109,6 @@ def test_signals_that_our_parent_ignored_reach_the_daemon_its_hooks_and_run(
         node.wait_line("reloaded")
         node.signal(stop)
         assert node.wait() == 0
-    finally:
-        node.close()
-    node.assert_no_fault()
-
-
-class OnASlowDisk(Supervisor):
-    """A supervisor in a mount namespace where ``sync`` is the program ``slow`` of its folder."""
-
-    def by_way_of(self) -> list[str]:
-        slow = self.folder / "slow"
-        slow.write_text(f"#!/bin/sh\necho $$ >>'{self.folder}/syncing'\nexec sleep 600\n")
-        slow.chmod(0o755)
-        sync = os.path.realpath(shutil.which("sync", path=os.defpath) or "/bin/sync")
-        root = [] if os.geteuid() == 0 else ["--map-root-user"]
-        script = 'mount --bind "$0" "$1" && shift && exec "$@"'
-        return ["unshare", "--mount", *root, "sh", "-c", script, str(slow), sync]
-
-
-def test_a_disk_that_hangs_delays_neither_hooks_nor_the_end(
-    shared_agent: Agent, unique: str, tmp_path: Path
-) -> None:
-    app = {
-        "key": unique,
-        "session": {"lock_delay": "20s"},
-        "on_lose": [{"shell": f"echo >'{tmp_path}/lost'"}],
-    }
-    config = {"consul": {"address": shared_agent.url}, "log": {"format": "json"}, "elections": {"app": app}}
-    node = OnASlowDisk(tmp_path / "node", config)
-    syncing = tmp_path / "node" / "syncing"
-    node.start()
-    try:
-        node.wait_line("role", role="holding")
-        until(lambda: syncing.exists() and syncing.read_text().endswith("\n"), "a record is being synced")
-        assert node.stop() == 0
-        assert (tmp_path / "lost").exists()
-        (pid,) = map(int, syncing.read_text().split())
-        assert psutil.pid_exists(pid), "one child, and nobody waits for it"
-    finally:
-        node.close()
-        for pid in map(int, syncing.read_text().split()):
-            os.kill(pid, signal.SIGKILL)
     node.assert_no_fault()
 
 
@@ -247,18 +169,6 @@ def test_a_log_that_nobody_reads_delays_neither_renewals_nor_on_lose(
     os.close(reader)
 
 
-def test_the_variable_that_holds_consuls_token_is_not_inherited_by_hooks(
-    shared_agent: Agent, unique: str, tmp_path: Path
-) -> None:
-    """An agent without access control accepts any token."""
-    told = tmp_path / "told"
-    consul = f'address: "{shared_agent.url}", token: "${{MY_TOKEN}}"'
-    file = write_file(tmp_path, consul, unique, on_acquire=f"env >{told}.new && mv {told}.new {told}")
-    with runs(file, MY_TOKEN="7b0f0e2c-secret", MY_OTHER="x"):
-        until(told.exists, "on_acquire is done")
-    assert "MY_OTHER=x" in told.read_text() and "secret" not in told.read_text()
-
-
 @pytest.mark.long
 def test_a_variable_that_a_former_file_withheld_is_not_inherited_after_a_reload(
     shared_agent: Agent, unique: str, tmp_path: Path
@@ -281,6 +191,5 @@ def test_a_variable_that_a_former_file_withheld_is_not_inherited_after_a_reload(
 
 
 def is_held(agent: Agent, key: str) -> bool:
-    """Return whether some session holds the key."""
     entry = agent.kv_get(key)
     return entry is not None and "Session" in entry

@@ -191,8 +191,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         Agent(tmp_path_factory.mktemp("guarded") / "consul", config=guard) as guarded,
     ):
         supervisor = Supervisor(folder, config_of(folder, agent))
-        try:
-            supervisor.start()
+        with supervisor:
             for name in ("held", "slots", "broken"):
                 supervisor.wait_line("role", item=name, role="holding")
             agent.session_destroy(agent.kv_get("codes/broken")["Session"])  # type: ignore[index]
@@ -200,8 +199,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             until(lambda: agent.kv_get("codes/history/held"), "its tenure is told")
             yield world_of(folder, supervisor, agent, guarded)
             assert supervisor.running
-        finally:
-            supervisor.close()
             shutil.rmtree(folder)
 
 

@@ -87,15 +87,12 @@ def life(
     def attempt(secret: str) -> str:
         config = {"consul": {"address": guarded.url, "token": secret}, section: {"app": item}}
         one = Supervisor(folder / secret, config)
-        one.start()
-        try:
+        with one:
             done = {"hook": "on_change[0]"} if told else {"role": "holding"}
             event = "hook-succeeded" if told else "role"
             until(lambda: one.lines(event, **done) or one.lines("consul-denied"), "it works, or is denied")
             assert one.stop() == 0
             return " ".join(line["why"] for line in one.lines("consul-denied"))
-        finally:
-            one.close()
 
     return attempt
 
@@ -195,12 +192,9 @@ def test_the_rules_for_observing_a_semaphore_are_enough_and_needed(
     secret = guarded.token_of(policy(guarded, tmp_path, "semaphores", item)).secret
     config = {"consul": {"address": guarded.url, "token": secret}, "semaphores": {"app": item}}
     one = Supervisor(tmp_path, config)
-    one.start()
-    try:
+    with one:
         assert held in one.wait_line("hook-output")["text"]
         assert one.stop() == 0 and not one.lines("consul-denied")
-    finally:
-        one.close()
 
 
 @pytest.mark.long
@@ -281,8 +275,7 @@ def test_a_daemon_with_everything_has_exactly_what_it_needs(
             if each["level"] == "error"
         ]
         leave_lost_machine(guarded, key)
-        one.start()
-        try:
+        with one:
             if missing.startswith(("key", "session", "service ")):
                 denied = one.wait_line("consul-denied")["why"]
                 assert missing.partition(" {")[0].replace(guarded.node_name, NODE) in denied
@@ -296,8 +289,6 @@ def test_a_daemon_with_everything_has_exactly_what_it_needs(
                 assert checked.returncode == 78 and missing.strip() in " ".join(remedies)
             assert one.stop() == 0 and len(one.lines("role", role="losing")) <= 1
             assert not (guarded.kv_get(key) or {}).get("Session"), missing
-        finally:
-            one.close()
 
 
 @pytest.mark.long
@@ -384,12 +375,6 @@ def test_a_token_that_consul_does_not_know_is_reported_as_unknown(
     assert done.returncode == 69
     assert f"Consul does not know the token in {file}: it was deleted or mistyped" in done.stderr
     assert secret not in done.stderr
-
-
-def test_a_missing_token_is_reported_as_missing(guarded: Guarded, unique: str) -> None:
-    done = command("leader", "--key", f"{unique}/leader", environ={"CONSUL_HTTP_ADDR": guarded.url})
-    assert done.returncode == 69
-    assert f'the anonymous token, because none is set, needs key "{unique}/leader"' in done.stderr
 
 
 def test_the_page_of_rights_is_one_of_the_docs() -> None:

@@ -1,7 +1,6 @@
 """``status`` and ``holds``, run as operators and cron do, beside a real daemon and beside other servers."""
 
 import json
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,7 +21,6 @@ class Daemon(Supervisor):
     """A daemon that leads ``held``, waits for ``other``, led by a hostile value, and observes ``seen``."""
 
     def __init__(self, folder: Path, agent: Agent) -> None:
-        self.socket = folder / "c.sock"
         keys = {name: {"key": f"{UNIQUE}/{name}"} for name in ("held", "other", "seen")}
         items = {
             "held": {**keys["held"], "on_acquire": [{"exec": ["true"]}]},
@@ -31,15 +29,10 @@ class Daemon(Supervisor):
         }
         config = {
             "consul": {"address": agent.url},
-            "control_socket": str(self.socket),
             "elections": items,
             "semaphores": {"slots": {"limit": 2, "prefix": f"{UNIQUE}/slots"}},
         }
         super().__init__(folder, config)
-
-    def ask(self, *arguments: str, columns: int | None = None) -> subprocess.CompletedProcess[str]:
-        environ = {} if columns is None else {"COLUMNS": str(columns)}
-        return command(*arguments, "--socket", str(self.socket), environ=environ)
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +42,13 @@ def daemon(shared_agent: Agent) -> Iterator[Daemon]:
     assert shared_agent.acquire(f"{UNIQUE}/other", rival, EVIL.encode())
     with tempfile.TemporaryDirectory(prefix="status-") as folder:
         made = Daemon(Path(folder), shared_agent)
-        try:
-            made.start()
+        with made:
             for name in ("held", "slots"):
                 made.wait_line("role", item=name, role="holding")
             until(lambda: made.ask("holds", "held").returncode == DONE, "on_acquire has finished")
             yield made
             assert made.stop() == 0
             made.assert_no_fault()
-        finally:
-            made.close()
             shared_agent.session_destroy(rival)
 
 
@@ -79,13 +69,6 @@ def test_status_is_a_table_of_the_daemons_items(daemon: Daemon) -> None:
     assert r"\x1b[2J\x1b]0;owned\x07 日本" in rows["other"]
     assert rows["seen"].split()[1:3] == ["election", "observer"]
     assert "\x1b" not in done.stdout and "\x07" not in done.stdout
-
-
-@pytest.mark.long
-def test_status_fits_the_columns_of_the_terminal(daemon: Daemon) -> None:
-    narrow = daemon.ask("status", columns=70).stdout.splitlines()
-    assert max(map(len, narrow)) <= 70 and "…" in "".join(narrow)
-    assert "…" not in daemon.ask("status", columns=250).stdout
 
 
 def test_json_is_that_of_the_daemon_and_one_item_has_the_form_of_all(daemon: Daemon) -> None:
@@ -112,16 +95,6 @@ def test_a_name_that_nearly_exists_is_refused_with_the_one_that_was_meant(daemon
     for verb in ("status", "holds", "pause", "step-down"):
         done = daemon.ask(verb, "othr")
         assert (done.returncode, done.stdout) == (USAGE, "") and done.stderr.endswith(meant)
-
-
-@pytest.mark.long
-def test_a_daemon_that_is_gone_is_69_and_neither_yes_nor_no(daemon: Daemon) -> None:
-    daemon.kill()
-    done = daemon.ask("holds", "held")
-    assert (done.returncode, done.stdout) == (UNREACHABLE, "")
-    assert done.stderr.startswith("consul-supervisor: cannot ask the daemon: cannot reach ")
-    daemon.start()
-    until(lambda: daemon.ask("holds", "held").returncode == DONE, "it is back")
 
 
 # --- another server in place of the daemon --------------------------------------------------------

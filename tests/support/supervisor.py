@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import psutil
 import yaml
@@ -85,6 +85,13 @@ class Supervisor:
         unshared = json.loads(json.dumps(config))  # a value that occurs twice would become a YAML alias
         self.config_path.write_text(yaml.safe_dump(unshared, sort_keys=False))
 
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
     def start(self) -> None:
         """Start the supervisor, at first or again; its log goes on in the same file."""
         assert not self.running, "the supervisor is running"
@@ -151,6 +158,23 @@ class Supervisor:
         if self._process is not None:
             self._process.kill()  # no effect if the process has ended
             self.wait()
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command on its control socket."""
+        return command(*words, "--socket", str(self.folder / "control.sock"))
+
+    def operate(self, *words: str) -> tuple[int, str]:
+        """Run a command on its control socket, and return exit code and standard error."""
+        done = self.ask(*words)
+        return done.returncode, done.stderr.strip()
+
+    def status(self) -> dict[str, Any]:
+        return dict(json.loads(self.ask("status", "--json").stdout))
+
+    def item(self) -> dict[str, Any]:
+        """Return the only item of its status."""
+        (only,) = self.status()["items"]
+        return dict(only)
 
     @property
     def log_text(self) -> str:

@@ -124,5 +124,4 @@ def against(
 
 
 def node_of(agent: Agent) -> str:
-    """Return the name of the agent's node."""
     return str(agent.call("GET", "/agent/self").json()["Config"]["NodeName"])

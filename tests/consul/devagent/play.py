@@ -39,16 +39,13 @@ class Run:
 
     @property
     def lines(self) -> int:
-        """Return the number of lines."""
         return len(self.told[0])
 
     @property
     def next(self) -> Step | None:
-        """Return the next step; None at the end."""
         return self.sequence.steps[self.position] if self.position < len(self.sequence.steps) else None
 
     def tell(self, model: str, real: str) -> None:
-        """Add a line of each side."""
         self.told[0].append(model)
         self.told[1].append(real)
 

@@ -56,12 +56,10 @@ class Sequence:
 
     @property
     def timed(self) -> bool:
-        """Whether time must pass in the sequence."""
         return any(step.at_s for step in self.steps)
 
 
 def recorded() -> list[Sequence]:
-    """Return the sequences of the files."""
     found: list[Sequence] = []
     for line in (line for path in RECORDED for line in path.read_text().splitlines()):
         if line.startswith("== "):

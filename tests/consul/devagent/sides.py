@@ -80,7 +80,6 @@ class RealSide:
         return answer
 
     def close(self) -> None:
-        """Close all connections."""
         for connection in self.opened:
             connection.close()
 
@@ -93,7 +92,6 @@ class RealSide:
 
 
 def now() -> float:
-    """Return the time of the clock of both sides."""
     return time.monotonic()
 
 

@@ -44,11 +44,6 @@ def renamed(file: Path, content: str) -> None:
     new.rename(file)
 
 
-def written_over(file: Path, content: str) -> None:
-    """Write over the file, as ``cp`` does: the inode stays, and for a moment the file is empty."""
-    file.write_text(content)
-
-
 def linked(file: Path, content: str) -> None:
     """Switch a symlink over, as tools that keep versions do."""
     version = file.with_name(f"{file.name}-{len(list(file.parent.iterdir()))}")
@@ -66,7 +61,7 @@ def assert_kept(a: Supervisor, scene: Scene, session: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("replace", [renamed, written_over, linked])
+@pytest.mark.parametrize("replace", [renamed, linked])
 def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
     scene: Scene, guarded: Guarded, file: Path, replace: Callable[[Path, str], None]
 ) -> None:

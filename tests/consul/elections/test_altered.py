@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.consul.elections.scene import Scene
-from tests.support.supervisor import Supervisor, command, until
+from tests.support.supervisor import until
 
 NO_BODY = "lock-delay 15 s instead of 45 s, TTL none instead of 3 s"
 SESSION = {"ttl": "3s", "lock_delay": "45s"}  # longer than the 15 s of a session without a body
@@ -23,12 +23,6 @@ def changed(**fields: object) -> Callable[[bytes], bytes]:
 def no_body(body: bytes) -> bytes:
     """Remove the body, so that Consul makes a session by its defaults."""
     return b""
-
-
-def warned(supervisor: Supervisor) -> str:
-    """List the warnings of status."""
-    told = command("status", "--json", "--socket", str(supervisor.folder / "control.sock"))
-    return "\n".join(json.loads(told.stdout)["items"][0]["warnings"])
 
 
 @pytest.mark.long
@@ -49,7 +43,7 @@ def test_nothing_is_held_with_a_session_that_differs_from_the_request(
     a = scene.node("a", consul={"address": scene.proxy.url}, session=SESSION)
     line = a.wait_line("session-altered", item=scene.name)
     assert line["why"].startswith(said) and "consul.address" in line["why"]
-    until(lambda: said in warned(a), "a warning in status")
+    until(lambda: said in str(a.item()["warnings"]), "a warning in status")
     rule.wait_caught(2)
     assert not a.lines("role", role="acquiring") and not a.lines("request", kind="acquire")
     assert not scene.calls("a")

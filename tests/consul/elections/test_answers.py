@@ -1,6 +1,5 @@
 """Error responses of Consul are reported by their kind: a fault of the file, a rate limit, an error."""
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_reload import reload
 from tests.support.consul import WAYS, Agent
 from tests.support.guarded import EACH_WAY
-from tests.support.supervisor import Supervisor, command
+from tests.support.supervisor import Supervisor
 
 LIMIT = {"rpc_rate": 0.2, "rpc_max_burst": 20}  # of the requests of a client agent to its servers
 
@@ -41,14 +40,9 @@ def test_an_error_that_consul_repeats_is_reported_in_its_own_words(tmp_path: Pat
     with Agent(tmp_path / "server") as server, Agent(tmp_path / "client", servers=server) as client:
         items = {"app": {"session": {"ttl": "2s", "lock_delay": "20s"}}}
         a = Supervisor(tmp_path / "a", {"consul": {"address": client.url}, "elections": items})
-        a.start()
-        try:
+        with a:
             a.wait_line("role", role="holding")
             server.kill()
             line = a.wait_line("consul-fails")
             assert line["why"].startswith("500 ") and line["level"] == "warning"
-            done = command("status", "--socket", str(a.folder / "control.sock"), "--json")
-            (item,) = json.loads(done.stdout)["items"]
-            assert item["last_error"]["text"].startswith("Consul answers 500 ")
-        finally:
-            a.close()
+            assert a.item()["last_error"]["text"].startswith("Consul answers 500 ")

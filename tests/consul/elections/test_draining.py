@@ -5,23 +5,11 @@ from typing import Any
 
 import pytest
 
-from supervisor.reporting.control import fetch
 from tests.consul.elections.scene import Scene
+from tests.consul.elections.test_events import operate, place
 from tests.support.candidates import candidate_elsewhere
 from tests.support.captured import captured
-from tests.support.supervisor import COMMAND, Supervisor, command, until
-
-
-def operate(node: Supervisor, *words: str) -> tuple[int, str, str]:
-    place = ("--socket", str(node.folder / "control.sock"), "--config", str(node.config_path))
-    done = command(*words, *place)
-    return done.returncode, done.stdout, done.stderr
-
-
-def own(node: Supervisor) -> dict[str, Any]:
-    """Return the one item of this node's status."""
-    [item] = fetch.status(str(node.folder / "control.sock"))[1]["items"]
-    return dict(item)
+from tests.support.supervisor import COMMAND, Supervisor, until
 
 
 def shared(scene: Scene) -> dict[str, str]:
@@ -109,16 +97,16 @@ def test_a_pause_with_an_end_outlasts_a_restart_and_ends_by_itself(scene: Scene)
     waiter(scene)
     code, out, _ = operate(a, "pause", scene.name, "--for", "4s")
     assert code == 0 and "paused until 20" in out and "; it holds until step-down or a loss" in out
-    item = own(a)
+    item = a.item()
     assert item["paused_until"] and " or resume" in " ".join(item["warnings"])
     assert a.stop() == 0
     a.start()
     a.wait_line("role", role="paused")
     assert a.wait_line("pause-over")["item"] == scene.name
     a.wait_line("role", role="waiting", former_role="paused")
-    assert not own(a)["paused_until"]
+    assert not a.item()["paused_until"]
     assert operate(a, "pause", scene.name)[0] == operate(a, "drain", "--for", "1s", "--quiet")[0] == 0
-    assert own(a)["paused_until"] is None, "a drain does not shorten the pause of another"
+    assert a.item()["paused_until"] is None, "a drain does not shorten the pause of another"
 
 
 @pytest.mark.long
@@ -137,8 +125,7 @@ def test_a_candidate_is_waited_for(scene: Scene) -> None:
     wait = ("wait", scene.name, "--for", "candidate")
     code, _, error = operate(a, *wait, "--timeout", "0s")
     assert code == 1 and f"{scene.name}: no node waits for it, also after 0 s" in error
-    place = ("--socket", str(a.folder / "control.sock"), "--config", str(a.config_path))
-    with subprocess.Popen([*COMMAND, *wait, "--timeout", "60s", *place]) as waits:
+    with subprocess.Popen([*COMMAND, *wait, "--timeout", "60s", *place(a)]) as waits:
         waiter(scene)
         assert waits.wait(60) == 0
 
@@ -149,10 +136,10 @@ def test_a_manual_node_leads_by_an_operators_word_alone(scene: Scene) -> None:
     a = scene.leader("a", session=shared(scene))
     b = waiter(scene, contend="manual")
     b.wait_line("leader-changed")
-    assert f"resume {scene.name}` lets it" in " ".join(own(b)["warnings"])
+    assert f"resume {scene.name}` lets it" in " ".join(b.item()["warnings"])
     assert a.stop() == 0
     b.wait_line("request", kind="read session")
-    assert own(b)["session"] and held_by(scene) == "", "nobody leads, and b waits for a word"
+    assert b.item()["session"] and held_by(scene) == "", "nobody leads, and b waits for a word"
     code, out, _ = operate(b, "resume", scene.name)
     assert code == 0 and "it tries until the end of its next tenure" in out
     scene.wait_leader(but="a")
@@ -161,9 +148,11 @@ def test_a_manual_node_leads_by_an_operators_word_alone(scene: Scene) -> None:
     former = held_by(scene)
     assert operate(b, "step-down", scene.name, "--for", "0s")[0] == 0
     b.wait_line("role", role="waiting", former_role="losing")
-    to = until(lambda: own(b)["session"] not in (former, None, "") and own(b)["session"], "its next session")
+    to = until(
+        lambda: b.item()["session"] not in (former, None, "") and b.item()["session"], "its next session"
+    )
     until(lambda: to in {each["ID"] for each in scene.sessions()}, "that session")
-    until(lambda: own(a)["role"] == "holding", "a holds")
+    until(lambda: a.item()["role"] == "holding", "a holds")
     assert operate(a, "step-down", scene.name, "--to", str(to))[:3:2] == (0, "")
     scene.wait_leader(but="a")
 

@@ -43,12 +43,6 @@ def told(found: list[dict[str, Any]]) -> list[str]:
     return [f"{each['event']} {each.get(by_event.get(each['event'], ''), '')}".strip() for each in found]
 
 
-def status(node: Supervisor) -> dict[str, Any]:
-    done = command("status", "--json", *place(node))
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
 def without_changes(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kinds = ("change", "leader-changed")
     return [each for each in found if each.get("event_kind") not in kinds and each["event"] not in kinds]
@@ -74,7 +68,7 @@ def test_a_survivor_says_who_led_before_also_after_its_restart(scene: Scene) -> 
     until(lambda: len(b.lines("started")) == 2, "b runs again")
     until(lambda: len(leaders(b)) == 3, "b has acquired anew")
     assert leaders(b)[-1] == ("n2", "n2")
-    assert status(b)["items"][0]["last_leader"]["node"] == "n2"
+    assert b.status()["items"][0]["last_leader"]["node"] == "n2"
 
 
 def test_a_step_down_is_told_with_its_reason_and_its_giver(scene: Scene) -> None:
@@ -90,7 +84,7 @@ def test_a_step_down_is_told_with_its_reason_and_its_giver(scene: Scene) -> None
     for name in ("command-received", "command"):
         assert a.wait_line(name, verb="step-down", item=scene.name, **user)
     assert a.wait_line("role", role="losing")["note"] == WHY
-    (item,) = status(a)["items"]
+    (item,) = a.status()["items"]
     assert item["command"].items() >= {**user, "verb": "step-down"}.items()
     assert any(f"({WHY})" in warning for warning in item["warnings"])
     found = without_changes(events(a, scene.name, "--since", "1h"))
@@ -118,9 +112,9 @@ def test_events_and_transitions_are_there_after_a_stop_and_after_a_kill(scene: S
     assert "these events are those that it left" in operate(a, "events")[2]
     a.start()
     until(lambda: len(a.lines("started")) == 2, "it runs again")
-    until(lambda: status(a)["items"][0]["transitions"], "the former transitions")
+    until(lambda: a.status()["items"][0]["transitions"], "the former transitions")
     assert events(a)[: len(before)] == before
-    (item,) = status(a)["items"]
+    (item,) = a.status()["items"]
     assert [(each["event"], each["reason"]) for each in item["transitions"] if each["event"] != "change"] == [
         ("lose", "shutdown"),
         ("acquire", "acquired"),

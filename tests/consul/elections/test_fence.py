@@ -2,7 +2,6 @@
 
 import base64
 import json
-import subprocess
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from tests.consul.elections.scene import LOCK_DELAY_S, Scene, boottime
 from tests.consul.elections.test_foreign_data import LOCK_FLAGS, consul_lock
 from tests.support.captured import captured
-from tests.support.supervisor import Supervisor, command, until
+from tests.support.supervisor import Supervisor, until
 from tests.support.turns import first_now
 
 GUARDED_FLAGS = LOCK_FLAGS + 1
@@ -90,7 +89,7 @@ def test_a_fence_that_does_not_work_costs_the_lease_and_no_less(scene: Scene, bo
 def test_a_holder_that_lives_says_that_it_has_ended_and_is_not_shot(scene: Scene) -> None:
     scene.leader("a", **with_fence(scene, "a"), on_lose=[scene.hook("a", "lose", "sleep 0.5")])
     scene.waiter("b", **with_fence(scene, "b"))
-    assert ask(scene.nodes["a"], "pause", scene.name).returncode == 0
+    assert scene.nodes["a"].ask("pause", scene.name).returncode == 0
     scene.agent.session_destroy(scene.session_of("a"))
     ended = scene.wait(node="a", event="lose", stage="end")
     began = scene.wait(node="b", event="acquire", stage="begin")
@@ -134,12 +133,12 @@ def test_an_operator_ends_a_guard_that_time_does_not(scene: Scene) -> None:
     a = scene.node("a", **with_fence(scene, "a", "exit 1", required=True))
     until(lambda: len(shots(scene)) > 1, "the fence is tried again")
     assert not scene.calls("a")
-    ran = ask(a, "confirm-off", scene.name, "--reason", "unplugged")
+    ran = a.ask("confirm-off", scene.name, "--reason", "unplugged")
     assert ran.returncode == 0, ran.stderr
     assert end_told(scene, "a") == "confirmed"
     given = a.wait_line("command", verb="confirm-off")
     assert given["note"] == "unplugged"
-    ran = ask(a, "confirm-off", scene.name)
+    ran = a.ask("confirm-off", scene.name)
     assert ran.returncode == 1 and "it waits for no machine to be off" in ran.stderr
 
 
@@ -161,11 +160,7 @@ def test_a_fleet_is_changed_over_and_back_while_one_holds(scene: Scene) -> None:
     assert scene.wait_leader() in "bc" and record(scene) is None and shots(scene) == []
 
 
-def ask(supervisor: Supervisor, *words: str) -> subprocess.CompletedProcess[str]:
-    return command(*words, "--socket", str(supervisor.folder / "control.sock"))
-
-
 def reload(scene: Scene, supervisor: Supervisor, item: dict[str, object]) -> None:
     supervisor.rewrite(scene.config({scene.name: item}))
-    ran = ask(supervisor, "reload")
+    ran = supervisor.ask("reload")
     assert ran.returncode == 0, ran.stderr

@@ -4,8 +4,6 @@ import json
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.consul.elections.scene import Scene
 from tests.support.consul import BINARY
 from tests.support.supervisor import PATIENCE_S, until
@@ -41,6 +39,9 @@ def test_a_semaphore_that_is_in_use_is_left_alone(scene: Scene, tmp_path: Path) 
             assert json.loads(released["Value"])["Holders"] == {}
             scene.agent.kv_delete(scene.key)
         assert scene.wait_leader() == "a"
+        a.wait_line("notice-over", item=scene.name)
+        entry = scene.agent.kv_get(scene.key)
+        assert entry is not None and entry["Flags"] == LOCK_FLAGS
     finally:
         process.kill()
         process.wait()
@@ -52,24 +53,3 @@ def test_a_value_in_a_key_that_was_never_locked_is_taken_with_a_notice_without_i
     a = scene.leader("a")
     assert "a value of 7 bytes, and was never locked" in a.wait_line("notice", item=scene.name)["why"]
     assert "max=500" not in a.log_tail()
-
-
-@pytest.mark.long
-def test_data_of_another_program_is_left_alone_until_it_is_gone(scene: Scene) -> None:
-    scene.agent.kv_put(scene.key, b"precious", flags=42)
-    before = scene.agent.kv_get(scene.key)
-    a = scene.node("a")
-    a.wait_line("notice", item=scene.name)
-    until(lambda: scene.session_of("a"), "it would contend")
-    assert scene.agent.kv_get(scene.key) == before and scene.calls("a") == []
-    scene.agent.kv_delete(scene.key)
-    assert scene.wait_leader() == "a"
-    a.wait_line("notice-over", item=scene.name)
-
-
-@pytest.mark.parametrize("flags", [0, LOCK_FLAGS])
-def test_a_key_with_the_flags_of_a_lock_or_none_is_taken(scene: Scene, flags: int) -> None:
-    scene.agent.kv_put(scene.key, b"left by the last one", flags=flags)
-    scene.leader("a")
-    entry = scene.agent.kv_get(scene.key)
-    assert entry is not None and entry["Flags"] == LOCK_FLAGS

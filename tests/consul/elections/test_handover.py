@@ -10,8 +10,6 @@ import pytest
 from supervisor.core.lock.handover import hinted_session
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_foreign_data import consul_lock
-from tests.consul.elections.test_operator import operate
-from tests.consul.elections.test_reload import item
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until
 
 
@@ -27,7 +25,7 @@ def started(scene: Scene, *names: str) -> list[Supervisor]:
             node.wait_line("role", role="holding")
         scene.wait(node=name, stage="end", event="change")
         nodes.append(node)
-        until(lambda: item(nodes[-1])["session"], f"{name} has a session")
+        until(lambda: nodes[-1].item()["session"], f"{name} has a session")
     return nodes
 
 
@@ -38,14 +36,14 @@ def candidate(scene: Scene, **fields: object) -> str:
 
 def step_down(scene: Scene, node: Supervisor, *words: str) -> tuple[int, str]:
     """Run the command, and return its exit code and the one line with its result."""
-    done = command("step-down", scene.name, *words, "--socket", str(node.folder / "control.sock"))
+    done = node.ask("step-down", scene.name, *words)
     (line,) = (done.stdout + done.stderr).splitlines()
     return done.returncode, line
 
 
 def test_the_named_node_takes_over(scene: Scene) -> None:
     a, _, c = started(scene, "a", "b", "c")
-    target = str(item(c)["session"])
+    target = str(c.item()["session"])
     code, line = step_down(scene, a, "--to", target)
     took_over = rf"{scene.name}: c holds it, \d\.\d s after this node released it"
     assert code == 0 and re.fullmatch(took_over, line)
@@ -53,22 +51,6 @@ def test_the_named_node_takes_over(scene: Scene) -> None:
     assert scene.calls("b") == [] and scene.calls("a") == ["acquire acquired", "lose step-down"]
     entry = scene.agent.kv_get(scene.key)
     assert entry is not None and entry["Value"] == b"c", "the next value replaces the hint"
-
-
-@pytest.mark.long
-def test_a_node_with_two_candidates_is_refused_and_nothing_changes(scene: Scene) -> None:
-    a, b = started(scene, "a", "b")
-    other = candidate(scene)
-    node = next(each["Node"] for each in scene.sessions())
-    code, line = step_down(scene, a, "--to", node)
-    assert code == 1 and f"cannot step-down {scene.name}: {node} has 2 candidates" in line
-    assert other in line and item(b)["session"] in line
-    code, line = step_down(scene, a, "--to", "no-such-node")
-    assert code == 1 and f"no-such-node is no candidate; there are {node} (" in line
-    code, line = step_down(scene, b, "--to", other)
-    assert code == 1 and "this node does not hold it" in line
-    assert scene.wait_leader() == "a" and scene.calls("a") == ["acquire acquired"]
-    scene.agent.session_destroy(other)
 
 
 @pytest.mark.long
@@ -101,7 +83,7 @@ def test_a_target_is_named_as_its_node_in_consul_and_the_hint_has_no_session(sce
         output, _ = handing.communicate(timeout=PATIENCE_S)
         assert handing.returncode == 0
         assert output.startswith(f"{scene.name}: the target holds it, ")
-        assert item(b)["leader"] == "the target"
+        assert b.item()["leader"] == "the target"
     finally:
         handing.kill()
         handing.wait()
@@ -137,7 +119,7 @@ def test_a_preferred_node_is_first_and_another_takes_over_when_it_is_alone(scene
     a = scene.leader("a", acquire_delay="2s", session={"lock_delay": "4s"})
     scene.waiter("b", acquire_delay="2s")
     c = scene.waiter("c")
-    assert operate(a, "step-down", scene.name)[0] == 0
+    assert a.operate("step-down", scene.name)[0] == 0
     assert scene.wait_leader(but="a") == "c"
     began_at = time.monotonic()
     assert c.stop() == 0

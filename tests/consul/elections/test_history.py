@@ -11,11 +11,8 @@ import pytest
 from supervisor.daemon.fleet.history import EVERY_S
 from supervisor.reporting.control import OperatorCommand, Result, Verb
 from supervisor.reporting.control.fetch import ask
-from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_events import operate, status
 from tests.consul.elections.test_fence import lost_machine, with_fence
-from tests.support.guarded import Guarded, below, write
 from tests.support.supervisor import Supervisor, command, until
 
 WHY = "disk swap: ä"
@@ -75,13 +72,12 @@ def test_a_node_that_never_led_tells_who_led_and_why_it_changed(scene: Fleet) ->
     scene.awaited_by("b")
     c = scene.observer()
     until(lambda: scene.ends(c) == [("a", None)], "a is told")
-    socket = ("--socket", str(a.folder / "control.sock"))
-    assert command("step-down", scene.name, "--reason", WHY, "--for", "5m", *socket).returncode == 0
+    assert a.ask("step-down", scene.name, "--reason", WHY, "--for", "5m").returncode == 0
     until(lambda: scene.ends(c) == [("b", None), ("a", "step-down")], "the step-down is told")
     first = scene.history(c)[1]
     assert (first["note"], first["guard"]) == (WHY, None) and first["by"]
     assert first["from"] < first["to"] and first["session"] != scene.history(c)[0]["session"]
-    assert command("resume", scene.name, *socket).returncode == 0
+    assert a.ask("resume", scene.name).returncode == 0
     scene.kill("b")
     until(lambda: scene.ends(c)[0] == ("a", None), "the second successor is told")
     silent = scene.history(c)[1]
@@ -166,34 +162,6 @@ def test_what_flaps_is_told_whole_by_two_writers_in_few_writes(scene: Fleet) -> 
 
 
 @pytest.mark.long
-def test_without_the_right_elections_go_on_and_status_says_what_is_missing(
-    guarded: Guarded, make_scene: MakeScene[Fleet]
-) -> None:
-    with make_scene(guarded) as scene:
-        own = write(scene.key) + guarded.sessions_rule() + 'service "consul-supervisor" { policy = "write" }'
-        made = guarded.token_of(own)
-        a = scene.led_by("a", consul={"token": made.secret})
-        rule = f'key_prefix "{scene.name}-fleet/history/" {{ policy = "write" }}'
-        assert rule in a.wait_line("history-failed", item=scene.name)["why"]
-        own += f'key_prefix "{scene.name}-fleet/orders/" {{ policy = "read" }}'
-        guarded.change(made, own)
-        a.wait_line("orders-recovered")
-        (warning,) = status(a)["warnings"]
-        assert warning.startswith(f"cannot write the history of {scene.name}: ") and rule in warning
-        assert status(a)["healthy"] and status(a)["items"][0]["holds"]
-        code, _, error = scene.asked(a)
-        assert code == 69 and f'key "{scene.history_key}"' in error
-        check = ("check", str(a.config_path), "--connect", "--json")
-        found = [one for one in json.loads(command(*check).stdout)["connect"] if one["what"] == "history"]
-        assert [(one["level"], one["remedy"]) for one in found] == [("warning", f"give the token: {rule}")]
-        guarded.change(made, own + below(f"{scene.name}-fleet/history"))
-        a.wait_line("history-recovered")
-        assert scene.ends(a) == [("a", None)] and status(a)["warnings"] == []
-        found = [one for one in json.loads(command(*check).stdout)["connect"] if one["what"] == "history"]
-        assert [one["level"] for one in found] == ["ok"]
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(("value", "flags"), [(b"precious", 0), (EMPTY, 42)])
 def test_what_another_program_has_written_is_left_alone_until_it_is_gone(
     scene: Fleet, value: bytes, flags: int
@@ -201,7 +169,7 @@ def test_what_another_program_has_written_is_left_alone_until_it_is_gone(
     assert scene.agent.kv_put(scene.history_key, value, flags=flags)
     a = scene.led_by("a")
     assert f"{scene.history_key} is left alone: " in a.wait_line("history-failed")["why"]
-    assert scene.stored()["Value"] == value and len(status(a)["warnings"]) == 1
+    assert scene.stored()["Value"] == value and len(a.status()["warnings"]) == 1
     assert scene.asked(a)[0] == 1
     scene.agent.kv_delete(scene.history_key)
     a.wait_line("history-recovered")
@@ -217,12 +185,12 @@ def test_a_reload_moves_the_history_of_the_present_tenure(scene: Fleet) -> None:
     first = scene.stored()["Value"]
     config = scene.config({scene.name: scene.item("a", value='{"Node": "a"}')})
     a.rewrite({**config, "fleet": {"prefix": f"{scene.name}-other"}})
-    assert operate(a, "reload")[0] == 0
+    assert a.operate("reload")[0] == 0
     until(lambda: scene.ends(a) == [("a", None)], "it is told anew")
     assert scene.stored()["Value"] == first
     del config["fleet"]
     a.rewrite(config)
-    assert operate(a, "reload")[0] == 0
+    assert a.operate("reload")[0] == 0
     code, _, error = scene.asked(a)
     assert code == 78 and "add `fleet: {}`" in error
     assert a.stop() == 0

@@ -1,14 +1,17 @@
 """The effects of hooks: failures, retries, the run child, and the order of it all."""
 
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
 from tests.consul.elections.scene import TTL, Scene
-from tests.support.supervisor import command, until
+from tests.support.hung import needs_root
+from tests.support.supervisor import until
 from tests.support.turns import first_now
 
+TRUE = shutil.which("true")
 SLOW_TO_STOP = "trap 'sleep 0.3; exit 0' TERM; sleep 600 & wait"
 ROOM_FOR_RUN = {"lock_delay": "6s"}
 
@@ -61,29 +64,6 @@ def test_a_failed_on_lose_goes_to_the_last_resort_and_the_lock_is_free_after_it(
     scene.leader("b")
 
 
-@pytest.mark.long
-def test_stuck_keeps_the_lock_while_the_process_lives_and_exits_1(scene: Scene) -> None:
-    """on_lose has failed and no on_lose_failure is set, so only the end of the session frees the lock."""
-    a = scene.node(
-        "a",
-        on_acquire=[scene.hook("a", "acquire", "exit 1")],
-        on_lose=[scene.hook("a", "lose", "exit 1")],
-        session={"ttl": "1s"},
-    )
-    a.wait_line("role", role="stuck")
-    session = scene.session_of("a")
-    b = scene.waiter("b")
-    until(lambda: len(a.lines("request", kind="renew session")) > 8, "longer than the TTL has passed")
-    assert scene.session_of("a") == session
-    a.signal(signal.SIGTERM)
-    assert a.wait() == 1
-    assert scene.calls("b") == []
-    scene.excuse("a")
-    assert a.lines("finished-stuck")
-    assert scene.wait_leader() == "b"
-    assert b.running
-
-
 def test_an_observer_has_no_session_and_runs_on_change_for_every_leader(scene: Scene) -> None:
     observer = {"key": scene.key, "contend": False, "on_change": [scene.hook("o", "change")]}
     scene.node("o", items={scene.name: observer})
@@ -103,18 +83,6 @@ def test_unusual_sessions_lead_and_hand_over(scene: Scene, session: dict[str, st
     scene.waiter("b", **how)
     assert a.stop() == 0
     assert scene.wait_leader() == "b"
-
-
-def test_a_lock_that_no_fit_node_takes_is_a_warning_with_the_cause(scene: Scene) -> None:
-    failing = {"shell": "echo replica is 40 s behind; exit 3", "interval": "1s", "rise": 1, "fall": 1}
-    a = scene.node("a", candidate_check=failing)
-    cause = "candidate_check failed: exit 3: replica is 40 s behind"
-    wanted = {
-        f"warning: {scene.name}: nobody leads",
-        f"warning: {scene.name}: not fit, so this node does not contend: {cause}",
-    }
-    status = ("status", "--socket", str(a.folder / "control.sock"))
-    until(lambda: wanted <= set(command(*status).stdout.splitlines()), "the command says so")
 
 
 @pytest.mark.long
@@ -148,3 +116,34 @@ def test_what_a_hook_prints_at_once_follows_the_lines_that_name_the_hook(scene: 
     told = [(line["event"], line["hook"]) for line in a.lines() if line.get("hook") in hooks]
     order = ("hook-started", "hook-output", "hook-succeeded")
     assert told == [(event, hook) for hook in hooks for event in order]
+
+
+@pytest.mark.long
+@needs_root
+def test_a_typo_or_an_unknown_user_keeps_a_node_ineligible_until_both_are_mended(
+    scene: Scene, tmp_path: Path
+) -> None:
+    demote = tmp_path / "demote"
+    lose = {"exec": [str(demote)], "timeout": "900ms", "kill_after": "100ms"}
+    acquire = {"exec": ["true"], "user": "no-such-user", "kill_after": "100ms"}
+    a = scene.node("a", on_lose=[lose], on_acquire=[acquire])
+    told = a.wait_line("hook-cannot-start", hook="on_lose[0]")
+    assert told["level"] == "error" and told["effect"] == "this node does not contend"
+    assert told["why"] == f"no such program: {demote}" and "install it" in told["remedy"]
+    assert a.wait_line("hook-cannot-start", hook="on_acquire[0]")["why"] == "unknown user 'no-such-user'"
+    a.wait_line("role", role="ineligible")
+    item = a.item()
+    assert f"on_lose[0] cannot start: no such program: {demote}: install it, or correct the path" in str(
+        item["warnings"]
+    )
+    assert "cannot start" in str(item["last_error"])
+    a.rewrite(scene.config({scene.name: scene.item("a", on_lose=[lose])}))
+    a.signal(signal.SIGHUP)
+    until(lambda: len(a.lines("hook-cannot-start")) >= 3, "the file is looked at again")
+    assert not a.lines("role", role="holding") and not scene.records(event="acquire")
+    assert TRUE is not None
+    demote.symlink_to(TRUE)
+    a.wait_line("hooks-can-start")  # the supervisor checks by itself some ten seconds later
+    a.wait_line("role", role="holding")
+    scene.excuse("a")  # this on_lose records nothing
+    assert a.stop() == 0

@@ -38,16 +38,6 @@ def holder(scene: Scene) -> str:
     return entry["Session"] if entry else ""
 
 
-def test_acquires_that_are_applied_long_after_their_deadline_are_one_tenure(scene: Scene) -> None:
-    rule = scene.proxy.hold("request", **LOCK)
-    a = start(scene)
-    rule.wait_caught(3)
-    assert scene.calls("a") == [] and holder(scene) == ""
-    rule.release()
-    a.wait_line("role", role="holding")
-    assert scene.calls("a") == ["acquire acquired"]
-
-
 def test_an_acquire_that_is_applied_between_release_and_destroy_is_refused(scene: Scene) -> None:
     """The key has changed since the acquire was decided on."""
     acquire = scene.proxy.hold("request", **LOCK, times=1)

@@ -8,7 +8,6 @@ from supervisor.config import ConsulSettings
 from supervisor.core.outcomes import InMaintenance, Outcome
 from supervisor.core.requests import ReadMaintenance
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_reload import item
 from tests.consul.test_api import sent
 from tests.support.consul import BINARY, Agent
 from tests.support.supervisor import until
@@ -39,8 +38,8 @@ def test_a_holder_in_maintenance_hands_over_and_contends_again_afterwards(dev_sc
     assert dev_scene.calls("a") == ["acquire acquired", "lose maintenance"]
     assert a.wait_line("role", role="losing", reason="maintenance")["note"] == "kernel 6.1"
     assert outcome(dev_scene.agent) == InMaintenance(WHY, "kernel 6.1")
-    until(lambda: item(a)["role"] == "ineligible", "it is unfit")
-    assert WHY in item(a)["warnings"] and a.wait_line("notice", item=dev_scene.name)["why"] == WHY
+    until(lambda: a.item()["role"] == "ineligible", "it is unfit")
+    assert WHY in a.item()["warnings"] and a.wait_line("notice", item=dev_scene.name)["why"] == WHY
     assert b.stop() == 0
     maint(dev_scene.agent, "-disable")
     assert dev_scene.wait_leader(but="b") == "a"

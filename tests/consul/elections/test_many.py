@@ -25,7 +25,6 @@ class Cast:
         self._made: list[Supervisor] = []
 
     def join(self, name: str) -> Supervisor:
-        """Start a node with all elections."""
         one = Supervisor(self._folder / name, self._config(name))
         self._made.append(one)
         one.start()

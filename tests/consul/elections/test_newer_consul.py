@@ -4,7 +4,6 @@ import pytest
 
 from supervisor.core.lock.base import ANSWER_S_MAX, WAIT_S
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_operator import operate
 from tests.support.supervisor import until
 
 EOF = ("500 Internal Server Error", "rpc error making call: EOF")
@@ -46,7 +45,7 @@ def test_a_release_that_is_lost_after_a_rest_costs_no_lock_delay(scene: Scene, e
     if ends == "stop":
         assert scene.nodes["a"].stop() == 0
     else:
-        assert operate(scene.nodes["a"], "step-down", scene.name)[0] == 0
+        assert scene.nodes["a"].operate("step-down", scene.name)[0] == 0
     assert scene.wait_leader(but="a", within_s=10) == "b"
     assert len(release.caught) == 1
     until(lambda: destroy.caught and not scene.session_of("a"), "the session of the tenure is gone")
@@ -81,10 +80,3 @@ def test_a_longer_ttl_than_requested_is_no_other_session(scene: Scene) -> None:
     leads(scene, session={"ttl": "5s"})
     rule.wait_caught(2)
     assert scene.calls("a") == ["acquire acquired"] and not scene.nodes["a"].lines("session-altered")
-
-
-@pytest.mark.long
-def test_a_key_that_consul_does_not_take_is_refused_in_its_words(scene: Scene) -> None:
-    scene.proxy.answer("400 Bad Request", "Invalid key in transaction: a b", "PUT", "/v1/txn")
-    a = scene.node("a", consul={"address": scene.proxy.url})
-    assert a.wait_line("consul-refused")["why"] == "400 Invalid key in transaction: a b"

@@ -15,7 +15,6 @@ from supervisor.daemon.fleet.order import Order, encoded, pause_key, step_down_k
 from supervisor.reporting.telemetry.formatting import when
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_events import status
 from tests.consul.elections.test_reload import reload
 from tests.support.guarded import Guarded, write
 from tests.support.patience import patient
@@ -33,11 +32,9 @@ class Ordered(Scene):
 
     @property
     def prefix(self) -> str:
-        """The prefix of the keys of this fleet."""
         return f"{self.name}-fleet"
 
     def config(self, items: Any, consul: Any = None) -> dict[str, object]:
-        """Return the content of a node's file."""
         service = self.name.replace("_", "-")[:50]
         return {**super().config(items, consul), "fleet": {"prefix": self.prefix, "service": service}}
 
@@ -54,15 +51,9 @@ class Ordered(Scene):
         return out
 
     def wait_paused(self, *nodes: Supervisor) -> None:
-        """Return when these nodes are paused everywhere."""
-        until(lambda: all(self.item_of(node)["paused_everywhere"] for node in nodes), "the order is followed")
-
-    def item_of(self, node: Supervisor) -> dict[str, Any]:
-        """Return the item as the status of the node has it."""
-        return dict(status(node)["items"][0])
+        until(lambda: all(node.item()["paused_everywhere"] for node in nodes), "the order is followed")
 
     def put(self, order: Order) -> None:
-        """Write the order of a pause."""
         self.agent.kv_put(pause_key(self.prefix, self.name), encoded(order))
 
     def order(self, *, ago_s: float = 0.0, for_s: float | None = None) -> Order:
@@ -72,7 +63,6 @@ class Ordered(Scene):
 
 @pytest.fixture
 def scene_class() -> type[Scene]:
-    """Return the class of which scenes are made."""
     return Ordered
 
 
@@ -82,17 +72,17 @@ def test_a_pause_everywhere_keeps_all_nodes_from_trying_until_it_is_taken_back(s
     out = scene.done(b, "pause", "--everywhere", "--reason", "upgrade")
     assert "paused everywhere until `resume --everywhere`; who holds goes on" in out
     scene.wait_paused(a, b)
-    assert scene.item_of(a)["holds"] and scene.item_of(b)["role"] == "paused"
-    told = scene.item_of(b)["paused_everywhere"]
+    assert a.item()["holds"] and b.item()["role"] == "paused"
+    told = b.item()["paused_everywhere"]
     assert told.startswith("paused everywhere by ") and told.endswith(": upgrade")
-    assert told in " ".join(status(b)["warnings"])
+    assert told in " ".join(b.status()["warnings"])
     a.stop()
     a.start()
     until(lambda: len(a.lines("ordered")) == 2, "a process that starts follows the order")
-    assert not scene.item_of(b)["leader"], "nobody has tried"
+    assert not b.item()["leader"], "nobody has tried"
     assert "it stays paused everywhere" in scene.done(b, "resume")
     assert "in place of the order of" in scene.done(a, "pause", "--everywhere", "--for", "2h")
-    until(lambda: " until " in scene.item_of(b)["paused_everywhere"], "the newer order is followed")
+    until(lambda: " until " in b.item()["paused_everywhere"], "the newer order is followed")
     assert "the pause everywhere of" in scene.done(b, "resume", "--everywhere")
     scene.wait_leader()
     assert scene.done(b, "resume", "--everywhere").endswith("it was not paused everywhere\n")
@@ -126,22 +116,6 @@ def test_each_node_counts_the_time_of_a_pause_from_when_it_saw_the_order(scene: 
     until(lambda: len(a.lines("started")) == 3, "a has started again")
     time.sleep(1.0)
     assert len(a.lines("ordered")) == ordered + 1, "an order that is over stays so"
-
-
-@pytest.mark.long
-def test_no_process_that_starts_tries_before_it_knows_the_orders(scene: Ordered) -> None:
-    scene.restarts = True
-    scene.put(scene.order())
-    for name in ("a", "b"):
-        node = scene.node(name)
-        for _ in range(5):
-            node.wait_line("ordered")
-            node.stop()
-            node.start()
-    time.sleep(1.0)
-    assert not scene.records(hook="acquire")
-    scene.agent.kv_delete(pause_key(scene.prefix, scene.name))
-    scene.wait_leader()
 
 
 def test_any_node_steps_the_holder_down_and_no_other_tenure(scene: Ordered) -> None:
@@ -182,8 +156,8 @@ def test_an_observer_gives_orders_and_one_about_another_key_is_ignored(scene: Or
     assert "paused everywhere" in scene.done(b, "pause", "--everywhere", "--for", "1h")
     scene.wait_paused(a)
     scene.put(replace(scene.order(), key="another"))
-    until(lambda: not scene.item_of(a)["paused_everywhere"], "it is about another key")
-    assert "it is about another key" in " ".join(status(a)["warnings"])
+    until(lambda: not a.item()["paused_everywhere"], "it is about another key")
+    assert "it is about another key" in " ".join(a.status()["warnings"])
 
 
 @pytest.mark.long
@@ -215,11 +189,11 @@ def test_what_is_no_order_is_ignored_and_told(scene: Ordered) -> None:
     for number, value in enumerate(bad):
         scene.agent.kv_put(f"{key}{number}" if number else key, value)
     a = scene.leader("a")
-    until(lambda: "is ignored" in " ".join(status(a)["warnings"]), "it is told")
+    until(lambda: "is ignored" in " ".join(a.status()["warnings"]), "it is told")
     assert not a.lines("ordered")
     for entry in scene.agent.kv_list(f"{scene.prefix}/orders/"):
         scene.agent.kv_delete(entry["Key"])
-    until(lambda: not status(a)["warnings"], "and told no more")
+    until(lambda: not a.status()["warnings"], "and told no more")
 
 
 @pytest.mark.long
@@ -234,7 +208,7 @@ def test_a_reload_begins_and_ends_to_follow_orders(scene: Ordered) -> None:
     a.rewrite(config)
     assert reload(a)[0] == 0
     until(lambda: len(a.lines("ordered")) == 2, "orders are followed again")
-    assert scene.item_of(a)["holds"] and scene.item_of(a)["paused_everywhere"]
+    assert a.item()["holds"] and a.item()["paused_everywhere"]
 
 
 @pytest.mark.long
@@ -248,7 +222,7 @@ def test_without_the_right_elections_go_on_and_status_says_what_is_missing(
         a = scene.node("a", consul={"address": guarded.url, "token": made.secret})
         scene.wait_leader()
         rule = f'key_prefix "{scene.prefix}/orders/" {{ policy = "read" }}'
-        until(lambda: rule in " ".join(status(a)["warnings"]), "what is missing is told")
+        until(lambda: rule in " ".join(a.status()["warnings"]), "what is missing is told")
         checked = command("check", str(a.config_path), "--connect", environ=a.places).stdout
         assert f"give the token: {rule}" in checked, checked
         code, _, error = scene.tell(a, "pause", "--everywhere")
@@ -258,11 +232,11 @@ def test_without_the_right_elections_go_on_and_status_says_what_is_missing(
         scene.wait_paused(a)
         guarded.change(made, rules)
         scene.agent.kv_put(f"{scene.prefix}/orders/other", b"")
-        until(lambda: rule in " ".join(status(a)["warnings"]), "what is missing is told again")
-        assert scene.item_of(a)["paused_everywhere"]
+        until(lambda: rule in " ".join(a.status()["warnings"]), "what is missing is told again")
+        assert a.item()["paused_everywhere"]
         guarded.change(made, rules + rule)
         scene.agent.kv_delete(pause_key(scene.prefix, scene.name))
-        until(lambda: not scene.item_of(a)["paused_everywhere"], "the end is seen")
+        until(lambda: not a.item()["paused_everywhere"], "the end is seen")
 
 
 ORDERS = 20

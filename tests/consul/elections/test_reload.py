@@ -1,6 +1,5 @@
 """The file changes while supervisors run: a test of each effect that a change may have."""
 
-import json
 import re
 import signal
 import time
@@ -12,9 +11,8 @@ import pytest
 from supervisor import __version__
 from supervisor.daemon.operator import IN_FORCE_S
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_operator import operate
 from tests.support.consul import free_ports
-from tests.support.supervisor import Supervisor, command, until
+from tests.support.supervisor import Supervisor, until
 
 
 def rewrite(scene: Scene, node: Supervisor, name: str = "", **changes: Any) -> None:
@@ -31,17 +29,8 @@ def entry(scene: Scene, key: str = "") -> dict[str, Any]:
 
 def reload(node: Supervisor) -> tuple[int, list[str]]:
     """Reload, and return the exit code and the reported effect on each item."""
-    done = command("reload", "--socket", str(node.folder / "control.sock"))
+    done = node.ask("reload")
     return done.returncode, [*done.stdout.splitlines(), *done.stderr.splitlines()]
-
-
-def item(node: Supervisor) -> dict[str, Any]:
-    """Return the only election of this node, as its status shows it."""
-    told: dict[str, Any] = json.loads(
-        command("status", "--json", "--socket", str(node.folder / "control.sock")).stdout
-    )
-    (only,) = told["items"]
-    return dict(only)
 
 
 @pytest.mark.long
@@ -69,7 +58,7 @@ def test_a_reload_logs_only_what_is_new_and_is_an_event(scene: Scene) -> None:
     assert reload(a)[0] == reload(a)[0] == 0
     (line,) = a.lines("configuration")[before:]
     assert line["level"] == "info" and "http.listen" in line["why"]
-    told = command("events", "--socket", str(a.folder / "control.sock")).stdout
+    told = a.ask("events").stdout
     assert f"Read the configuration again; the daemon: http.listen: none -> 0.0.0.0:{port}\n" in told
     assert "Read the configuration again\n" in told
     assert f"Started version {__version__}: takes part in 1 election or semaphore\n" in told
@@ -121,7 +110,7 @@ def test_another_key_is_released_and_the_new_one_taken_in_order(scene: Scene) ->
 def test_a_reload_beside_a_stuck_election_does_not_wait_for_the_operator(scene: Scene) -> None:
     scene.restarts = True
     a = scene.leader("a", on_lose=[scene.hook("a", "lose", "test -e /nowhere")])
-    assert operate(a, "step-down", scene.name, "--for", "1s")[0] == 1
+    assert a.operate("step-down", scene.name, "--for", "1s")[0] == 1
     a.wait_line("role", role="stuck")
     rewrite(scene, a)
     began_at = time.monotonic()
@@ -129,7 +118,7 @@ def test_a_reload_beside_a_stuck_election_does_not_wait_for_the_operator(scene: 
     words = f"{scene.name}: changed, but in force only when Consul has confirmed it (role: stuck)"
     assert (code, lines) == (0, [words])
     assert time.monotonic() - began_at < IN_FORCE_S
-    assert operate(a, "recover", scene.name) == (0, "")
+    assert a.operate("recover", scene.name) == (0, "")
     until(lambda: len(a.lines("role", role="holding")) == 2, "it leads again")
 
 
@@ -185,16 +174,16 @@ def test_a_change_that_the_process_cannot_follow_is_refused_whole(scene: Scene) 
 @pytest.mark.long
 def test_step_down_of_a_single_node_reports_that_no_node_took_over(scene: Scene) -> None:
     a = scene.leader("a")
-    code, why = operate(a, "step-down", scene.name, "--for", "10m")
+    code, why = a.operate("step-down", scene.name, "--for", "10m")
     assert code == 1 and "nobody took over within 10 s; this node rests for 600 s after the release, " in why
     assert f"`consul-supervisor resume {scene.name}` ends the rest" in why
-    told = item(a)
+    told = a.item()
     assert told["role"] == "resting"
     (warning,) = (each for each in told["warnings"] if each.startswith("rests"))
     assert re.fullmatch(
         rf"rests until \S+Z after step-down( by \S+)?; `consul-supervisor resume {scene.name}` ends the rest",
         warning,
     )
-    resumed = command("resume", scene.name, "--socket", str(a.folder / "control.sock"))
+    resumed = a.ask("resume", scene.name)
     assert (resumed.returncode, resumed.stdout) == (0, f"{scene.name}: its rest after step-down has ended\n")
     until(lambda: len(a.lines("role", role="holding")) == 2, "it leads at once")

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,14 +11,12 @@ import pytest
 from tests.consul.elections.crash import (
     crash,
     crash_and_forget,
-    flag_of,
     refile,
     session_in_force,
     spoil,
     state_of,
 )
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_operator import operate
 from tests.support.hung import needs_root
 from tests.support.supervisor import Supervisor, until
 from tests.support.turns import first_now
@@ -131,10 +128,10 @@ def test_a_renamed_election_waits_after_a_restart_for_the_end_of_the_old_one(sce
     refile(a, scene.config({"renamed": scene.election("a")}))
     a.start()
     lost = scene.wait(node="a", event="lose", stage="end")
-    code, why = operate(a, "pause", "renamed")
+    code, why = a.operate("pause", "renamed")
     assert code == 0 or "which has the same name or key" in why  # on_acquire may have begun by then
     if code == 0:
-        assert operate(a, "resume", "renamed") == (0, "")
+        assert a.operate("resume", "renamed") == (0, "")
     until(lambda: scene.calls("a", "renamed"), "the new one leads")
     assert scene.wait(node="a", name="renamed", event="acquire", stage="begin").at >= lost.at
 
@@ -155,27 +152,9 @@ def test_stuck_is_kept_over_a_change_of_the_session_until_recover(scene: Scene) 
     time.sleep(8)  # longer than a session lives without renewals
     assert session_in_force(scene) == session and a.running
     mended.touch()
-    assert operate(a, "recover", scene.name) == (0, "")
+    assert a.operate("recover", scene.name) == (0, "")
     until(lambda: session_in_force(scene) not in ("", session), "somebody else leads, or a anew")
     until(lambda: scene.sessions_of("a"), "a contends as the file says")
-
-
-@pytest.mark.long
-def test_a_pause_during_the_wind_up_is_kept(scene: Scene) -> None:
-    flag = flag_of(scene)
-    slow = [scene.hook("a", "lose", f"while test -e {flag}; do sleep 0.05; done", timeout="9s")]
-    a = scene.leader("a", on_lose=slow, session={"lock_delay": "14s"})
-    crash(scene, "a")
-    scene.key = f"{scene.name}/other"
-    refile(a, scene.config({scene.name: scene.election("a")}))
-    a.start()
-    scene.wait(node="a", event="lose", stage="begin")
-    assert operate(a, "pause", scene.name) == (0, "")
-    flag.unlink()
-    a.wait_line("role", role="paused")
-    assert state_of(a, scene.name)["paused"] is True
-    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
-    scene.excuse("a")
 
 
 @pytest.mark.long
@@ -193,7 +172,6 @@ def test_a_record_of_another_consul_is_reported(scene: Scene) -> None:
 # --- at the start ----------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def handles_term(supervisor: Supervisor) -> bool:
     """Return whether the process blocks or catches SIGTERM."""
     status = Path(f"/proc/{supervisor.pid}/status").read_text()
@@ -238,20 +216,6 @@ def test_a_hook_that_a_crash_left_running_is_ended_even_if_the_record_is_bad(sce
 
 @pytest.mark.long
 @needs_root
-def test_a_disk_that_became_read_only_orphans_no_tenure(scene: Scene, disk: Path) -> None:
-    scene.lasting()
-    a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
-    crash(scene, "a")
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-    a.start()
-    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
-    assert "Read-only" in a.wait_line("copies-failed")["why"]
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-
-
-@pytest.mark.long
-@needs_root
 def test_a_pause_that_cannot_be_recorded_is_reported_as_a_failure(scene: Scene, disk: Path) -> None:
     scene.lasting()
     scene.records_in(disk, "a")
@@ -264,6 +228,6 @@ def test_a_pause_that_cannot_be_recorded_is_reported_as_a_failure(scene: Scene, 
             file.write(b"x")
     a.start()
     until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
-    code, why = operate(a, "pause", scene.name)
+    code, why = a.operate("pause", scene.name)
     assert code == 1 and "a restart forgets it" in why
     (disk / "filler").unlink()

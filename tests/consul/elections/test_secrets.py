@@ -5,12 +5,10 @@ then searched for them, as they are and as base64.
 """
 
 import base64
-import http.client
 import os
 import pwd
 import shutil
 import signal
-import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +21,11 @@ from supervisor.config import ConfigError
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.crash import accepted_file, crash
 from tests.consul.elections.scene import Scene
+from tests.consul.web.reader import Reader
 from tests.support.configured import loaded
 from tests.support.guarded import Guarded, write
 from tests.support.programs import BUGGY_DAEMON, run_program
-from tests.support.supervisor import ENVIRON, PATIENCE_S, Supervisor, command, name_of, until
+from tests.support.supervisor import ENVIRON, Supervisor, command, name_of, until
 
 HEADER, QUERY, PATH, BODY = "m4rk-header-9a51", "m4rk-query-77d0", "m4rk-path-51aa", "m4rk-body-0c2e"
 SIGNING = "whsec_" + base64.b64encode(b"m4rk-signing-of-this-test").decode()
@@ -79,9 +78,9 @@ class Told:
                 self.add(f"environment of {name}", of_process(process.pid, "environ"))
 
     def add_status(self, node: Supervisor, name: str) -> None:
-        """Add the responses of the control socket."""
         for path in STATUS:
-            self.add(f"answer to {path}", asked(node.folder / "control.sock", path.replace("NAME", name)))
+            answer = Reader(node).ask_socket(path.replace("NAME", name))
+            self.add(f"answer to {path}", f"{answer.headers} {answer.body}")
 
     def add_commands(self, node: Supervisor, environ: Mapping[str, str]) -> None:
         """Add the output of the commands about this configuration and this daemon."""
@@ -104,20 +103,6 @@ class Told:
         for where, text in self.texts.items():
             found = secret_in(text, self.secrets)
             assert not found, f"{found} in the {where}"
-
-
-def asked(path: Path, target: str) -> str:
-    """Return the whole response to a GET over a unix socket."""
-    connection = http.client.HTTPConnection("localhost", timeout=PATIENCE_S)
-    connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.sock.settimeout(PATIENCE_S)
-    connection.sock.connect(str(path))
-    try:
-        connection.request("GET", target)
-        response = connection.getresponse()
-        return f"{response.getheaders()} {response.read().decode()}"
-    finally:
-        connection.close()
 
 
 def journals(node: Supervisor) -> dict[str, str]:

@@ -6,7 +6,6 @@ A node with a good certificate leads, and each fault is reported with the file, 
 import datetime
 import json
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import trustme
-from cryptography.hazmat.primitives import serialization
 
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
@@ -68,13 +66,6 @@ def made_pki(folder: Path) -> Pki:
     pki.issue("client", "client.example", pki.authority)
     pki.issue("stranger", "client.example", pki.stranger)
     pki.issue("expired", "client.example", pki.authority, expired=True)
-    key = serialization.load_pem_private_key(pki.path("client.key").read_bytes(), None)
-    locked = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(b"passphrase"),
-    )
-    pki.path("locked.key").write_bytes(locked)
     return pki
 
 
@@ -193,11 +184,6 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
         {"cert_file": "stranger.pem", "key_file": "stranger.key"},
         "refused the handshake: {any}; cert_file {folder}/stranger.pem may have expired, or be signed by",
     ),
-    "passphrase": (
-        {"key_file": "locked.key"},
-        "cannot use key_file {folder}/locked.key: it has a passphrase, and nobody is there to enter it; "
-        "take it off with openssl pkey -in {folder}/locked.key -out NEW",
-    ),
     "key of another": (
         {"key_file": "stranger.key"},
         "cannot use cert_file and key_file {folder}/client.pem, {folder}/stranger.key: "
@@ -237,22 +223,6 @@ def test_an_address_without_tls_is_reported_as_one(tls_agent: TlsAgent, pki: Pki
 
 
 @pytest.mark.long
-def test_a_webhook_has_tls_of_its_own(scene: Scene, tls_agent: TlsAgent, pki: Pki, unique: str) -> None:
-    """The receiver is a Consul that requires a client certificate; the elections' Consul requires none."""
-    url = f"{tls_agent.tls_url}/v1/kv/{unique}/hook-"
-    hooks = [
-        {"name": "good", "webhook": f"{url}good", "method": "PUT", "tls": pki.tls()},
-        {"name": "bad", "webhook": f"{url}bad", "method": "PUT", "tls": pki.tls(ca_file="stranger-ca.pem")},
-    ]
-    a = scene.leader("a", on_change=hooks)
-    failed = a.wait_line("hook-failed", hook="bad")["detail"]
-    assert f"ca_file {pki.path('stranger-ca.pem')} must have the authority" in failed
-    good = tls_agent.kv_get(f"{unique}/hook-good")
-    assert good is not None and json.loads(good["Value"])["name"] == scene.name
-    assert tls_agent.kv_get(f"{unique}/hook-bad") is None
-
-
-@pytest.mark.long
 def test_certificates_and_authorities_are_renewed_without_a_restart(
     make_scene: MakeScene[Scene], tmp_path: Path
 ) -> None:
@@ -284,21 +254,3 @@ def test_certificates_and_authorities_are_renewed_without_a_restart(
         assert scene.session_of("a") == session
         assert a.stop() == 0
         assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-
-
-@pytest.mark.long
-def test_a_certificate_that_turns_bad_costs_no_leadership(
-    scene: Scene, tls_agent: TlsAgent, pki: Pki, tmp_path: Path
-) -> None:
-    """The last good certificate stays in use, and the fault is logged."""
-    for name in ("client.pem", "client.key"):
-        shutil.copy(pki.path(name), tmp_path / name)
-    tls = {**pki.tls(), "cert_file": str(tmp_path / "client.pem"), "key_file": str(tmp_path / "client.key")}
-    a = scene.leader("a", consul={"address": tls_agent.tls_url, "tls": tls})
-    (tmp_path / "client.pem").write_text("half of a file")
-    scene.waiter("b")
-    assert a.stop() == 0
-    scene.wait_leader(but="a")
-    told = a.lines("tls-files")[0]
-    assert told["level"] == "error" and str(tmp_path / "client.pem") in told["why"]
-    assert "the last good ones stay in use" in told["why"] and not a.lines("consul-silent")

@@ -197,7 +197,6 @@ class Lockers:
         return [line for line in lines if name in ("", line.name) and what in ("", line.what)]
 
     def wait_line(self, name: str, what: str) -> Line:
-        """Return the first such line."""
         return until(lambda: self.lines(name, what), f"{name} {what}")[0]
 
     # --- Consul ---------------------------------------------------------------------------------------
@@ -227,6 +226,5 @@ def is_alive(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """Return the children of a process."""
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(word) for word in file.read().split()]

@@ -13,7 +13,6 @@ pytestmark = pytest.mark.long
 
 
 def test_at_most_n_commands_act_at_once(either_lockers: Lockers) -> None:
-    """Contention for two slots."""
     lockers = either_lockers
     started = [
         lockers.start("-n", "2", name=f"n{number}", key=lockers.prefix, body="sleep 0.1")

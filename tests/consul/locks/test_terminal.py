@@ -39,11 +39,9 @@ class Session:
         os.close(slave)
 
     def type(self, text: str) -> None:
-        """Send a line to the terminal."""
         self.press(f"{text}\n".encode())
 
     def press(self, keys: bytes) -> None:
-        """Send keys to the terminal."""
         os.write(self._master, keys)
 
     def lock(self, script: str, options: str = "", before: str = "", after: str = "") -> None:
@@ -60,7 +58,6 @@ class Session:
 
     @property
     def foreground(self) -> int:
-        """The foreground process group."""
         return os.tcgetpgrp(self._master)
 
     def wait(self, text: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.consul.locks.conftest import MakeLockers
-from tests.consul.locks.lockers import SHORT, SLEEP, Lockers
+from tests.consul.locks.lockers import SHORT, Lockers
 from tests.support.consul import Agent, free_ports
 from tests.support.proxy import Proxy
 from tests.support.supervisor import until
@@ -147,9 +147,3 @@ def test_a_lock_delay_that_leaves_no_room_is_refused_with_its_sum(lockers: Locke
 def test_a_value_out_of_bounds_is_wrong_usage(lockers: Lockers, options: list[str]) -> None:
     code, _, error = lockers.start(*options).end()
     assert code == 2 and options[0] in error
-
-
-def test_a_ttl_that_consul_refuses_ends_with_78(tmp_path: Path, make_lockers: MakeLockers) -> None:
-    with Agent(tmp_path / "strict", config={"session_ttl_min": "10s"}) as agent:
-        code, _, error = make_lockers(agent).start("--ttl", "2s", body=SLEEP).end()
-    assert code == 78 and "Invalid Session TTL" in error

@@ -56,7 +56,6 @@ class Locker:
 
     @property
     def log(self) -> str:
-        """Return their output."""
         return self.log_path.read_text(errors="replace")
 
 

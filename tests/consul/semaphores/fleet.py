@@ -73,7 +73,6 @@ class Fleet:
         return {**own, "PATH": path, "CONSUL_HTTP_ADDR": self.agent.url}
 
     def run(self, name: str) -> Path:
-        """Return this node's /run."""
         return self.folder / name / "run"
 
     def wait_role(self, role: str, names: Iterable[str]) -> None:

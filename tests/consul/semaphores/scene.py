@@ -73,7 +73,6 @@ class SlotScene(Scene):
         return [node_of[session] for session in waiting if session in node_of]
 
     def contenders(self) -> list[dict[str, Any]]:
-        """List the contender keys."""
         return [entry for entry in self.agent.kv_list(f"{self.name}/") if entry["Key"] != self.key]
 
     def contender_key(self, node: str) -> str:
@@ -81,7 +80,6 @@ class SlotScene(Scene):
         return f"{self.name}/{self.session_of(node)}"
 
     def wait_gone(self, key: str, within_s: float = PATIENCE_S) -> None:
-        """Return when this key is absent."""
         until(lambda: self.agent.kv_get(key) is None, f"{key} is gone", within_s)
 
     def wait_holders(self, *nodes: str, within_s: float = PATIENCE_S) -> None:
@@ -98,11 +96,6 @@ class SlotScene(Scene):
     def next_begin(self, node: str) -> Record:
         """Return the begin of that node's first on_acquire."""
         return self.wait(node=node, event="acquire", stage="begin")
-
-    def told_holders(self, node: str) -> list[tuple[str, list[str]]]:
-        """List the facts of each on_change on this node: its reason, and the holders."""
-        told = self.records(node=node, stage="begin", event="change")
-        return [(r.reason, sorted(each["value"]["Value"] for each in json.loads(r.holders))) for r in told]
 
     def _node_of(self) -> dict[str, str]:
         names = ((each["ID"], each["Name"].removeprefix(f"{self.name}-")) for each in self.sessions())

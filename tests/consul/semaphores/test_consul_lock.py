@@ -12,7 +12,7 @@ from tests.consul.semaphores.consul_lock import HOOK, Locker, tenures_of_all
 from tests.consul.semaphores.scene import FLAGS, SlotScene
 from tests.support.captured import captured
 from tests.support.consul import BINARY
-from tests.support.supervisor import PATIENCE_S, Supervisor, command, until
+from tests.support.supervisor import PATIENCE_S, Supervisor, until
 from tests.support.tenures import most_at_once
 
 # How often each kind must have begun beside the other kind.
@@ -144,7 +144,7 @@ def wait_slot(node: Supervisor, slot: int | None) -> None:
 
 
 def item(node: Supervisor) -> dict[str, Any]:
-    done = command("status", "--json", "--socket", str(node.folder / "control.sock"))
+    done = node.ask("status", "--json")
     (found,) = json.loads(done.stdout)["items"] if not done.returncode else [{"role": "", "slot": None}]
     assert isinstance(found, dict)
     return found

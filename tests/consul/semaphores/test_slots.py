@@ -6,8 +6,7 @@ import signal
 import pytest
 
 from tests.consul.elections.scene import boottime
-from tests.consul.elections.test_operator import operate
-from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, TICK_S, SlotScene
+from tests.consul.semaphores.scene import PRUNE_DELAY_S, TICK_S, SlotScene
 from tests.support.supervisor import until
 
 
@@ -25,19 +24,6 @@ def test_three_of_five_hold_and_a_freed_slot_goes_to_the_first_in_line(scene: Sl
     assert not scene.line()
     left = scene.wait(node=holders[0], event="lose", stage="end")
     assert left.at <= scene.next_begin(first).at + TICK_S
-
-
-@pytest.mark.long
-def test_all_nodes_leave_at_once_and_only_an_empty_record_is_left(scene: SlotScene) -> None:
-    """Four nodes that stop together delete their keys and sessions between each other's writes."""
-    scene.full()
-    scene.waiter("e")
-    scene.stop()
-    entry = scene.agent.kv_get(scene.key)
-    assert entry is not None and entry["Flags"] == FLAGS
-    assert json.loads(entry["Value"]) == {"Limit": 3, "Holders": {}, "PruneDelay": "4s"}
-    assert not scene.contenders() and not scene.sessions()
-    assert {tuple(scene.calls(node)) for node in "abc"} == {("acquire acquired", "lose shutdown")}
 
 
 @pytest.mark.long
@@ -61,20 +47,6 @@ def test_the_hooks_of_a_semaphore_get_its_facts(scene: SlotScene) -> None:
     assert (lost.session, lost.token, lost.kind) == (session, began.token, "semaphore")
     assert lost.slot == "1"
     assert lost.time_left is not None and lost.time_left > 0
-
-
-@pytest.mark.long
-def test_on_change_has_the_holders_on_every_node(scene: SlotScene) -> None:
-    scene.holder("a")
-    b = scene.holder("b")
-    scene.holder("c")
-    d = scene.waiter("d")
-    until(lambda: scene.told_holders("d") == [("initial", ["a", "b", "c"])], "d knows who holds")
-    assert b.stop() == 0
-    for node in "acd":
-        until(lambda node=node: scene.told_holders(node)[-1][1] == ["a", "c", "d"], f"{node} knows")  # type: ignore[misc]
-    assert {reason for node in "acd" for reason, _ in scene.told_holders(node)[1:]} == {"leader-changed"}
-    assert d.running
 
 
 @pytest.mark.long
@@ -146,20 +118,3 @@ def test_a_frozen_holder_that_loses_its_key_keeps_its_slot_for_the_prune_delay(
     c.signal(signal.SIGCONT)
     scene.wait(node="c", event="lose", stage="end")
     assert d.running
-
-
-@pytest.mark.long
-def test_pause_withdraws_the_contender_key_and_resume_stands_in_line_again(scene: SlotScene) -> None:
-    a, _, _, d = scene.full()
-    scene.waiter("e")
-    key, session = scene.contender_key("d"), scene.session_of("d")
-    assert operate(d, "pause", scene.name) == (0, "")
-    scene.wait_gone(key, within_s=5)
-    until(lambda: session not in scene.sessions_of("d"), "its session is gone", within_s=5)
-    assert scene.line() == ["e"] and d.lines("role", role="paused")
-    assert a.stop() == 0
-    scene.wait_holders("b", "c", "e")
-    assert operate(d, "resume", scene.name) == (0, "")
-    until(lambda: scene.line() == ["d"], "d stands in line again", within_s=5)
-    assert scene.nodes["b"].stop() == 0
-    scene.wait_holders("c", "d", "e")

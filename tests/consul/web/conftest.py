@@ -13,11 +13,9 @@ class WebScene(Scene):
     def config(
         self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
     ) -> dict[str, object]:
-        """Return the content of a node's file."""
         return {**super().config(items, consul), "http": {"listen": "127.0.0.1:0"}}
 
 
 @pytest.fixture
 def scene_class() -> type[Scene]:
-    """Return the class of which scenes are made."""
     return WebScene

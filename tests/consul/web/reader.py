@@ -19,7 +19,6 @@ class Told:
 
     @property
     def json(self) -> Any:
-        """Return the body as JSON."""
         return json.loads(self.body)
 
 
@@ -37,22 +36,18 @@ class Reader:
         return int(why.rpartition(":")[2])
 
     def ask(self, target: str, method: str = "GET") -> Told:
-        """Send a request over TCP."""
         return told(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S), target, method)
 
     def ask_socket(self, target: str, method: str = "GET") -> Told:
-        """Send a request on the control socket."""
         return told(UnixConnection(self._node.folder / "control.sock", PATIENCE_S), target, method)
 
     def status(self) -> dict[str, Any]:
-        """Return all of /v1/status."""
         answer = self.ask("/v1/status")
         assert answer.status == 200
         found: dict[str, Any] = answer.json
         return found
 
     def item(self, name: str) -> dict[str, Any]:
-        """Return one item of the status."""
         (found,) = [item for item in self.status()["items"] if item["name"] == name]
         return dict(found)
 

@@ -13,7 +13,7 @@ import yaml
 from docs.page import fleet
 from supervisor.daemon.fleet.catalog import KEPT_S
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_presence import PresentScene, warnings
+from tests.consul.elections.test_presence import PresentScene
 from tests.consul.web.conftest import WebScene
 from tests.consul.web.reader import Reader
 from tests.consul.web.test_pages import TYPES
@@ -32,14 +32,12 @@ class FleetScene(PresentScene, WebScene):
     def config(
         self, items: Mapping[str, object], consul: Mapping[str, object] | None = None
     ) -> dict[str, object]:
-        """Return the content of a node's file."""
         found = super().config(items, consul)
         return {**found, "http": {"listen": "127.0.0.1:0", "public_url": "http://page.example/"}}
 
 
 @pytest.fixture
 def scene_class() -> type[Scene]:
-    """Return the class of which scenes are made."""
     return FleetScene
 
 
@@ -76,15 +74,14 @@ def test_a_node_tells_of_all_nodes_and_of_no_foreign_instance(scene: FleetScene,
     scene.wait_role(shared_agent, "waiting")
     theirs = {"ID": scene.service, "Name": scene.service, "Meta": {"node": "theirs", "holding": scene.name}}
     shared_agent.call("PUT", "/agent/service/register", theirs)
-    words = ("--reason", HOSTILE, "--socket", str(b.folder / "control.sock"))
-    assert command("pause", scene.name, *words).returncode == 0
+    assert b.ask("pause", scene.name, "--reason", HOSTILE).returncode == 0
     scene.wait_role(shared_agent, "paused")
     told = fleet_of(a)
     parts = sorted((each["items"][scene.name] for each in told["nodes"]), key=lambda part: str(part["role"]))
     assert told["why"] is None and [part["role"] for part in parts] == ["holding", "paused"]
     assert parts[0]["detail"].startswith("token ") and HOSTILE in parts[1]["detail"]
     assert {each["page"] for each in told["nodes"]} == {"http://page.example/"}
-    assert command("resume", scene.name, "--socket", str(b.folder / "control.sock")).returncode == 0
+    assert b.ask("resume", scene.name).returncode == 0
     scene.wait_role(shared_agent, "waiting")
     until(lambda: fleet_of(a) != told, "the answer is not kept for ever")
     shared_agent.call("PUT", f"/agent/service/deregister/{scene.service}")
@@ -121,12 +118,11 @@ def test_the_fields_are_those_of_the_docs(scene: FleetScene, shared_agent: Agent
     assert Reader(a).status()["consul"]["fleet"] == scene.service
     config = yaml.safe_load(a.config_path.read_text())
     a.rewrite({**config, "http": {"listen": config["http"]["listen"]}})
-    reload = ("reload", "--socket", str(a.folder / "control.sock"))
-    assert command(*reload).returncode == 0
+    assert a.ask("reload").returncode == 0
     until(lambda: fleet_of(a)["nodes"][0]["page"] is None, "the page is gone")
     found |= set(fields(fleet_of(a)))
     a.rewrite({name: part for name, part in config.items() if name != "fleet"})
-    assert command(*reload).returncode == 0
+    assert a.ask("reload").returncode == 0
     without = fleet_of(a)
     assert without == {"version": 1, "why": "the configuration has no section fleet", "nodes": []}
     assert Reader(a).status()["consul"]["fleet"] is None
@@ -149,22 +145,30 @@ def test_without_its_rights_a_fleet_says_which_are_missing_and_elections_go_on(
         made = guarded.token_of(own)
         a = scene.at("a", guarded, made.secret)
         a.wait_line("role", role="holding")
-        until(lambda: all(rule in str(warnings(a)) for rule in rules), "the status says what is missing")
+        until(
+            lambda: all(rule in str(a.status()["warnings"]) for rule in rules),
+            "the status says what is missing",
+        )
         assert rules[0] in a.wait_line("presence")["why"]
         assert rules[1] in a.wait_line("history-failed", item=scene.name)["why"]
         checked = command("check", str(a.config_path), "--connect", environ={"WHO": "me"}).stdout
-        assert all(f"give the token: {rule}" in checked for rule in rules), checked
+        reads = f'service "{scene.service}" {{ policy = "read" }}'
+        assert all(f"give the token: {rule}" in checked for rule in (*rules, reads)), checked
         shows = f'service "{scene.service}" {{ policy = "read" }} node_prefix "" {{ policy = "read" }}'
         told = fleet_of(a)
         assert told["nodes"] == [] and shows in told["why"] and made.secret not in told["why"]
         page, _ = scene.members(a)
         assert f"Consul shows no node as the service {scene.service}" in page and "holder" in page
-        asked = ("pause", scene.name, "--everywhere", "--config", str(a.config_path))
-        done = command(*asked, environ={"WHO": "me", **a.places})
-        assert done.returncode == 69 and 'key_prefix "consul-supervisor/orders/"' in done.stderr
+        for words, key in (
+            (("pause", scene.name, "--everywhere"), 'key_prefix "consul-supervisor/orders/"'),
+            (("history", scene.name), f'key "consul-supervisor/history/{scene.name}"'),
+        ):
+            done = command(*words, "--config", str(a.config_path), environ={"WHO": "me", **a.places})
+            assert done.returncode == 69 and key in done.stderr
+        assert Reader(a).status()["healthy"]
         guarded.change(made, " ".join([own, *rules, 'node_prefix "" { policy = "read" }']))
         scene.wait_role(guarded, "holding")
-        until(lambda: not warnings(a) and fleet_of(a)["nodes"], "nothing is missing any more")
+        until(lambda: not a.status()["warnings"] and fleet_of(a)["nodes"], "nothing is missing any more")
         assert [line["level"] for line in a.lines("presence")] == ["warning", "info"]
         a.wait_line("history-recovered")
         a.wait_line("orders-recovered")

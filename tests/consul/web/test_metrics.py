@@ -37,15 +37,12 @@ def config(agent: Agent, unique: str) -> dict[str, object]:
 def node(shared_agent: Agent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
     """Return a node that leads the election and has a slot of the semaphore."""
     supervisor = Supervisor(tmp_path_factory.mktemp("metrics") / "node", config(shared_agent, UNIQUE))
-    supervisor.start()
-    try:
+    with supervisor:
         for name in (MAIN, SLOTS):
             supervisor.wait_line("role", item=name, role="holding")
         yield supervisor
         assert supervisor.stop() == 0
         supervisor.assert_no_fault()
-    finally:
-        supervisor.close()
 
 
 def scraped(node: Supervisor) -> dict[str, Metric]:
