@@ -1,4 +1,4 @@
-"""Ways to Consul: tokens that change, and a unix socket. TLS is in test_tls.py."""
+"""Tokens that change, and an agent that refuses some requests by its own configuration."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,15 +8,11 @@ import pytest
 
 from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
-from tests.consul.elections.test_reload import reload
 from tests.support.consul import Agent
-from tests.support.guarded import EACH_WAY, Guarded, Made, write
-from tests.support.supervisor import Supervisor, until
+from tests.support.guarded import Guarded, Made, write
+from tests.support.supervisor import until
 
 ROOMY = {"lock_delay": "20s", "ttl": "5s"}
-
-
-EITHER_WAY = pytest.mark.parametrize("guarded", EACH_WAY, indirect=True)
 
 
 @pytest.fixture
@@ -53,13 +49,6 @@ def linked(file: Path, content: str) -> None:
     os.replace(link, file)
 
 
-def assert_kept(a: Supervisor, scene: Scene, session: str) -> None:
-    """Check that there was one tenure from begin to end, and that no secret was logged."""
-    assert scene.session_of("a") == session
-    assert a.stop() == 0
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("replace", [renamed, linked])
 def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
@@ -82,7 +71,9 @@ def test_a_token_that_is_rotated_is_used_from_the_next_request_on(
     renewals = len(a.lines("request", kind="renew session"))
     until(lambda: len(a.lines("request", kind="renew session")) > renewals + 1, "renewals with the new one")
     assert not a.lines("consul-denied") and not a.lines("token-file")
-    assert_kept(a, scene, session)
+    assert scene.session_of("a") == session
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
     assert not [made.secret for made in (first, second) if made.secret in a.log_text]
 
 
@@ -94,28 +85,6 @@ def test_a_token_file_that_is_corrected_is_used_without_a_restart(
     a.wait_line("exchange-failed", kind="create session")
     file.write_text(contender(guarded, scene).secret)
     a.wait_line("role", role="holding")
-
-
-@pytest.mark.long
-@EITHER_WAY
-def test_a_value_that_may_not_be_rewritten_waits_for_the_right(
-    scene: Scene, guarded: Guarded, file: Path
-) -> None:
-    """A right to write is taken away from a leader whose file then gets another value."""
-    scene.restarts = True
-    made = contender(guarded, scene)
-    file.write_text(made.secret)
-    token = {"token_file": str(file)}
-    a = scene.leader("a", consul=token, session=ROOMY)
-    session = scene.session_of("a")
-    guarded.change(made, f'key "{scene.key}" {{ policy = "read" }}\n' + guarded.sessions_rule())
-    a.rewrite(scene.config({scene.name: scene.item("a", value="another", session=ROOMY)}, token))
-    assert reload(a) == (0, [f"{scene.name}: changed"])
-    a.wait_line("exchange-failed", kind="rewrite")
-    assert f'needs key "{scene.key}" {{ policy = "write" }}' in a.wait_line("consul-denied")["why"]
-    guarded.change(made, write(scene.key) + guarded.sessions_rule())
-    until(lambda: (guarded.kv_get(scene.key) or {})["Value"] == b"another", "the new value stands")
-    assert_kept(a, scene, session)
 
 
 @pytest.mark.parametrize(

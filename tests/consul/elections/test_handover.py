@@ -112,16 +112,3 @@ def test_consul_lock_takes_no_notice_of_a_hint(scene: Scene, tmp_path: Path) -> 
     assert code == 1 and "did not take over" in line
     assert float(held.read_text()) < told_at, "it held while the hand-over still waited for the named node"
     scene.agent.session_destroy(dead)
-
-
-@pytest.mark.long
-def test_a_preferred_node_is_first_and_another_takes_over_when_it_is_alone(scene: Scene) -> None:
-    a = scene.leader("a", acquire_delay="2s", session={"lock_delay": "4s"})
-    scene.waiter("b", acquire_delay="2s")
-    c = scene.waiter("c")
-    assert a.operate("step-down", scene.name)[0] == 0
-    assert scene.wait_leader(but="a") == "c"
-    began_at = time.monotonic()
-    assert c.stop() == 0
-    assert scene.wait_leader(but="c") == "b"
-    assert time.monotonic() - began_at >= 2.0

@@ -97,16 +97,6 @@ def test_an_unanswered_release_is_repeated_and_its_late_twin_harms_no_holder(
     assert scene.calls("a") == ["acquire acquired", "lose acquire-failed"]
 
 
-def test_an_unanswered_destroy_is_repeated_until_it_is_answered(scene: Scene) -> None:
-    rule = scene.proxy.hold("request", **DESTROY)
-    lose_by_failing(scene, session={"ttl": "60s"})
-    rule.wait_caught(2)
-    assert scene.session_of("a")
-    assert len({exchange.target for exchange in rule.caught}) == 1
-    rule.release()
-    until(lambda: not scene.session_of("a"), "a's session is destroyed")
-
-
 def disown(scene: Scene, session: str) -> None:
     """Answer one renewal with "no such session".
 

@@ -1,8 +1,6 @@
 """A stop ends in order in every state and without Consul; a second signal ends the supervisor at once."""
 
-import os
 import signal
-from contextlib import suppress
 
 import pytest
 
@@ -30,16 +28,3 @@ def test_a_second_signal_kills_running_hooks_and_exits_1(scene: Scene) -> None:
     assert not scene.records(event="lose", stage="end")
     assert_none_left(scene.processes)
     assert a.lines("interrupted") and a.lines("stopped", clean=False)
-
-
-def test_a_stop_among_thousands_of_reloads_takes_effect(scene: Scene) -> None:
-    a = scene.leader("a")
-    for number in range(5000):
-        if not a.running:
-            break
-        with suppress(ProcessLookupError):  # it has just ended
-            os.kill(a.pid, signal.SIGTERM if number == 2500 else signal.SIGHUP)
-    assert a.wait() == 0
-    a.assert_no_fault()
-    assert "wakeup" not in a.log_text
-    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
