@@ -208,7 +208,8 @@ def test_a_reload_begins_and_ends_to_follow_orders(scene: Ordered) -> None:
     a.rewrite(config)
     assert reload(a)[0] == 0
     until(lambda: len(a.lines("ordered")) == 2, "orders are followed again")
-    assert a.item()["holds"] and a.item()["paused_everywhere"]
+    item, _ = a.status()["items"]
+    assert item["holds"] and item["paused_everywhere"]
 
 
 @pytest.mark.long
