@@ -48,7 +48,7 @@ help:
 
 help-all: help
 	@echo "make setup     .venv and a Consul for the tests, nothing else"
-	@echo "make slowest   make test once more: the hundred tests that take the longest"
+	@echo "make slowest   make test once more: the tests that take three quarters of its processor time"
 	@echo "make test-pythons  the tests of make test-unit with every other Python that is found"
 	@echo "make test-long the long tests: real outages, many orders of events, sixty seeds of the simulation"
 	@echo "make test-orders  every order of events to its end, for a change of the core (an hour)"
@@ -87,8 +87,9 @@ run-tests: venv
 	@[ -d tests/__pycache__ ] || .venv/bin/python -m pytest --collect-only -qq $(ELSEWHERE) tests >/dev/null
 	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
 
+# Where the time goes: the tests that together take three quarters of the processor time.
 slowest: setup
-	.venv/bin/python -m pytest -q --durations=100 --durations-min=1 -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
+	.venv/bin/python -m pytest -q -p tests.slowest -n $(WORKERS) --dist worksteal -m "not long" $(ELSEWHERE) $(TESTS)
 
 test-unit: setup
 	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "not long" tests/unit
