@@ -151,19 +151,19 @@ class _Reader:
     def _mapping(self, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for event in self._until(yaml.MappingEndEvent):
-            key_place = self._position(event)
+            key_position = self._position(event)
             key = self._key(event, path)
             here = (*path, key)
             member = next(self._events)
-            position = self._position(member) if isinstance(member, yaml.ScalarEvent) else key_place
+            position = self._position(member) if isinstance(member, yaml.ScalarEvent) else key_position
             if key in result:
                 first = self.positions.of_key(here).line
                 self._report.refuse_at(
-                    key_place, here, f"cannot be set twice: line {first} sets it, remove one"
+                    key_position, here, f"cannot be set twice: line {first} sets it, remove one"
                 )
                 self._node(member, here, position)
             else:
-                self.positions.keys.setdefault(here, key_place)
+                self.positions.keys.setdefault(here, key_position)
                 result[key] = self._node(member, here, position)
         return result
 
