@@ -113,7 +113,6 @@ class Proxy:
         self.rules: list[Rule] = []
         self.exchanges: list[Exchange] = []
         """All requests, oldest first, with any fate."""
-        """The length of all requests and answers that were passed on, as HTTP."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._listener: socket.socket | None = None
