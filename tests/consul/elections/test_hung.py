@@ -1,5 +1,6 @@
 """Paths on a file system that does not answer harm no other election and no start."""
 
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -139,3 +140,45 @@ def test_a_state_dir_that_hangs_delays_no_on_lose(scene: Scene) -> None:
         scene.agent.session_destroy(scene.session_of("a"))
         scene.wait(node="a", event="lose", stage="end")
         assert not a.lines("journal-failed")
+
+
+@pytest.mark.long
+def test_a_start_whose_configuration_hangs_winds_up_its_records_and_is_tried_again(
+    scene: Scene, tmp_path: Path
+) -> None:
+    scene.restarts = True
+    folder = tmp_path / "far"
+    a = scene.leader("a")
+    folder.mkdir()
+    (folder / "config.yaml").write_text(a.config_path.read_text())
+    a.config_path = folder / "config.yaml"
+    session = scene.session_of("a")
+    with hung(folder):
+        scene.kill("a")
+        scene.agent.session_destroy(session)
+        a.start()
+        scene.wait(node="a", event="lose", stage="end")
+        assert a.wait() == 1
+    assert "its file system did not answer within 3 s" in a.log_text
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) > 1, "it leads again")
+
+
+@pytest.mark.long
+def test_a_start_after_a_boot_whose_state_dir_hangs_ends_and_winds_up_when_the_disk_is_back(
+    scene: Scene,
+) -> None:
+    scene.restarts = True
+    a = scene.leader("a")
+    record = a.state_dir / f"{scene.name}.journal"
+    until(lambda: record.exists() and b'"step":"holding"' in record.read_bytes(), "the tenure is copied")
+    scene.kill("a")
+    shutil.rmtree(a.records)
+    with hung(a.state_dir):
+        a.start()
+        assert a.wait() == 1
+        assert "did not answer within 3 s; it belongs on a disk of this machine" in a.log_text
+    if session := scene.session_of("a"):  # else it has expired meanwhile
+        scene.agent.session_destroy(session)
+    a.start()
+    scene.wait(node="a", event="lose", stage="end")

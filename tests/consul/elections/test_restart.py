@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from tests.consul.elections.crash import (
     crash,
     crash_and_forget,
+    flag_of,
     refile,
     session_in_force,
     spoil,
@@ -231,3 +233,35 @@ def test_a_pause_that_cannot_be_recorded_is_reported_as_a_failure(scene: Scene, 
     code, why = a.operate("pause", scene.name)
     assert code == 1 and "a restart forgets it" in why
     (disk / "filler").unlink()
+
+
+@pytest.mark.long
+@needs_root
+def test_a_disk_that_became_read_only_orphans_no_tenure(scene: Scene, disk: Path) -> None:
+    scene.lasting()
+    a = scene.leader("a", environ={"STATE_DIRECTORY": str(disk)})
+    crash(scene, "a")
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    a.start()
+    until(lambda: len(a.lines("role", role="holding")) == 2, "it is adopted")
+    assert "Read-only" in a.wait_line("copies-failed")["why"]
+    assert a.stop() == 0
+    assert scene.calls("a") == ["acquire acquired", "lose shutdown"]
+
+
+@pytest.mark.long
+def test_a_pause_during_the_wind_up_is_kept(scene: Scene) -> None:
+    flag = flag_of(scene)
+    slow = [scene.hook("a", "lose", f"while test -e {flag}; do sleep 0.05; done", timeout="9s")]
+    a = scene.leader("a", on_lose=slow, session={"lock_delay": "14s"})
+    crash(scene, "a")
+    scene.key = f"{scene.name}/other"
+    refile(a, scene.config({scene.name: scene.election("a")}))
+    a.start()
+    scene.wait(node="a", event="lose", stage="begin")
+    assert a.operate("pause", scene.name) == (0, "")
+    flag.unlink()
+    a.wait_line("role", role="paused")
+    assert state_of(a, scene.name)["paused"] is True
+    assert scene.calls("a") == ["acquire acquired", "lose config-changed"]
+    scene.excuse("a")
