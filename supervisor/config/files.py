@@ -125,11 +125,8 @@ def _merge(source: Source, tree: Tree, report: Report) -> None:
     if not isinstance(tree.value, dict):
         source.complete = False
         what = "is empty" if tree.value is None else "is not a mapping"
-        report.refuse_at(
-            tree.positions.of_value(()),
-            (),
-            f"cannot be used: it {what}; begin with elections: or semaphores:",
-        )
+        message = f"cannot be used: it {what}; begin with elections: or semaphores:"
+        report.refuse_at(tree.positions.of_value(()), (), message)
         return
     for key, value in tree.value.items():
         if key not in source.data:

@@ -137,8 +137,7 @@ class Report:
 
     A mistake within ``for_each`` or ``defaults`` harms many items. It is one problem, at the position at
     which the files have it, and its message names the first of these items. A report has the position of the
-    value at a path, or with ``_key`` of the key.
-    Refusing raises ConfigError when there are too many refusals.
+    value at a path, or with ``_key`` of the key. Too many refusals raise ConfigError.
     """
 
     def __init__(self, positions: Positions) -> None:

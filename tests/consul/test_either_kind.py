@@ -4,8 +4,9 @@ import signal
 
 import pytest
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.consul.elections.crash import crash, flag_of
-from tests.consul.elections.scene import LASTING_OVER_S, Scene, boottime
+from tests.consul.elections.scene import LASTING_OVER_S, Scene
 from tests.consul.semaphores.scene import SlotScene
 from tests.support.supervisor import until
 

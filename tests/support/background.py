@@ -28,7 +28,7 @@ class Worker:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """What a server does with its requests; a subclass has ``do_GET`` or another method."""
+    """Answers the requests of a server; a subclass has ``do_GET`` or another method."""
 
     def answer(self, status: int, body: bytes = b"", headers: Iterable[tuple[str, str]] = ()) -> None:
         self.send_response(status)

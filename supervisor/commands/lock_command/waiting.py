@@ -105,7 +105,7 @@ def _wait_and_become(fd: int, parent: int) -> NoReturn:
 def _die_with_parent() -> None:
     """Have the kernel kill this process when its parent ends, also after an exec (prctl(2)).
 
-    The killer kills it where Python has no ctypes.
+    Where Python has no ctypes, killer.py ends it alone.
     """
     with suppress(ImportError, OSError, AttributeError):
         import ctypes

@@ -99,9 +99,8 @@ class ElectionLock(Lock):
     refusals: int = 0  # attempts in a row that Consul refused without showing a holder; 2 stands for more
     has_fence: bool = False  # by the file
     record_exists: bool = False  # an acquire was refused because of a record that the flags do not tell of
-    watches_record_of: str = (
-        ""  # our session, while it holds and the tenure record is watched. Blank: it is not
-    )
+    # Our session, while it holds and the tenure record is watched. Blank: the record is not watched.
+    watches_record_of: str = ""
     record_index: int = 0  # the index from which that watch waits. 0: it is answered at once
     mark_index: int = 0
 

@@ -156,9 +156,8 @@ class Session:
     handover_to: str | None = None  # the session to which the release hands the lock over. None: to any
     node: str = ""  # the node that Consul has it for
     asked_delay_s: float | None = None  # the lock-delay that it was created with. None: that of its settings
-    over_record: bool = (
-        False  # its newest acquire went over the tenure record of another session, or wrote ours
-    )
+    # Its newest acquire went over the tenure record of another session, or wrote ours.
+    over_record: bool = False
     # Its end has a tenure record or the key's flags to see to: it has sent a record of its own, which may be
     # there and name it, or it tries over the record of another session.
     owes: bool = False

@@ -5,13 +5,13 @@ promises of ``judge`` hold. A test that breaks a promise on purpose says so with
 """
 
 import signal
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import psutil
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.consul.elections import judges
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
@@ -331,8 +331,3 @@ class Scene:
         """Describe the scene, for the text of a failure."""
         logs = "\n".join(node.log_tail() for node in self.nodes.values())
         return f"{shown(self.records())}\n{logs}"
-
-
-def boottime() -> float:
-    """Return the time of the clock that the records use."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.consul.elections.scene import LOCK_DELAY_S, Scene, boottime
+from supervisor.adapters.runtime.clock import boottime
+from tests.consul.elections.scene import LOCK_DELAY_S, Scene
 from tests.consul.elections.test_foreign_data import LOCK_FLAGS, consul_lock
 from tests.support.captured import captured
 from tests.support.supervisor import Supervisor, until

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from tests.consul.elections.scene import ROOM_S, Scene, boottime
+from supervisor.adapters.runtime.clock import boottime
+from tests.consul.elections.scene import ROOM_S, Scene
 from tests.support.patience import patient
 from tests.support.supervisor import until
 

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.consul.elections.scene import Scene, boottime
+from supervisor.adapters.runtime.clock import boottime
+from tests.consul.elections.scene import Scene
 from tests.support.supervisor import Supervisor, until
 
 LONG = {"session": {"lock_delay": "20s"}}  # a stop of some seconds is within its room

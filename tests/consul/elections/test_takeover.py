@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.consul.elections.scene import LOCK_DELAY_S, Scene, boottime
+from supervisor.adapters.runtime.clock import boottime
+from tests.consul.elections.scene import LOCK_DELAY_S, Scene
 from tests.support.supervisor import until
 from tests.support.tenures import Record
 from tests.support.turns import first_now

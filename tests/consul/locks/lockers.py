@@ -7,7 +7,6 @@ itself, each with the time, so that a test can compare when two commands acted.
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,10 +209,6 @@ class Lockers:
         """Return whether this number of sessions of ``lock`` exist."""
         names = [each["Name"] for each in self.agent.sessions()]
         return names.count(f"consul-supervisor:lock {self.key}") == sessions
-
-
-def boottime() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def is_alive(pid: int) -> bool:

@@ -5,8 +5,9 @@ import time
 
 import pytest
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.consul.locks.conftest import MakeLockers
-from tests.consul.locks.lockers import LOCK_DELAY_S, SHORT, SLEEP, Lockers, boottime, is_alive
+from tests.consul.locks.lockers import LOCK_DELAY_S, SHORT, SLEEP, Lockers, is_alive
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
 from tests.support.supervisor import until

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.consul.elections.scene import boottime
+from supervisor.adapters.runtime.clock import boottime
 from tests.consul.semaphores.scene import FLAGS, SlotScene
 from tests.support.consul import Agent
 from tests.support.supervisor import until

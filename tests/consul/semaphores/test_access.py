@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.adapters.runtime.clock import boottime
 from tests.consul.conftest import MakeScene
-from tests.consul.elections.scene import boottime
 from tests.consul.semaphores.scene import PRUNE_DELAY_S, ROOM_S, SlotScene
 from tests.support.consul import WAYS
 from tests.support.guarded import Guarded, below, deny, guarded_agent, write

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.consul.elections.scene import boottime
+from supervisor.adapters.runtime.clock import boottime
 from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, SlotScene
 from tests.support.supervisor import until
 from tests.support.turns import first_now

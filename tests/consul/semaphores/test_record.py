@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.consul.elections.scene import boottime
+from supervisor.adapters.runtime.clock import boottime
 from tests.consul.semaphores.scene import FLAGS, PRUNE_DELAY_S, ROOM_S, TICK_S, SlotScene
 from tests.support.supervisor import until
 

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.consul.elections.scene import boottime
+from supervisor.adapters.runtime.clock import boottime
 from tests.consul.semaphores.scene import PRUNE_DELAY_S, TICK_S, SlotScene
 from tests.support.supervisor import until
 

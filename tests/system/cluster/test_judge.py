@@ -16,6 +16,7 @@ def overlaps(text: str) -> list[Overlap]:
 def test_a_hand_over_in_order_has_a_gap_and_no_overlap() -> None:
     seen = found(HANDED_OVER)
     assert not overlaps(HANDED_OVER)
+    assert [end - begin for begin, end in judge.gaps(seen)] == [pytest.approx(5.9)]
     assert judge.longest_gap_s(seen, 0.0, 30.0) == pytest.approx(5.9)
     assert judge.longest_gap_s(seen, 27.0, 30.0) == 0.0
     holder = judge.holder(seen)

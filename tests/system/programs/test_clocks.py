@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.consul.locks.lockers import Lockers, boottime
+from supervisor.adapters.runtime.clock import boottime
+from tests.consul.locks.lockers import Lockers
 from tests.consul.locks.machines import EVERY_S, run_on
 from tests.support.consul import Agent
 

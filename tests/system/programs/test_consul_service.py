@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.consul.elections.scene import boottime
+from supervisor.adapters.runtime.clock import boottime
 from tests.support import dns
 from tests.support.captured import captured
 from tests.support.consul import BINARY, Agent, free_ports
