@@ -73,7 +73,8 @@ A *token* is the fencing token of a tenure; Consul's is always called its ACL to
 watchdog is *armed* for a tenure. A *record* is what the journal keeps of a contender, and the *tenure record*
 is a key in Consul. A *guard* is the wait of a node behind the tenure record of another one. The *lockout* is
 how long rivals are kept out after a holder has vanished: the lock-delay of an election, the prune delay of a
-semaphore.
+semaphore. What may not exist is None, such as the session that holds a key. A text for people, hooks or
+records is blank where there is nothing to say.
 
 *Three machines.* A contender has a session, a tenure while it holds, and a role.
 

@@ -96,7 +96,7 @@ class HookContext:
     key: str
     reason: Reason
     transition: str  # unique; all attempts and hooks of one transition share it
-    session: str = ""
+    session: str = ""  # as hooks get it: blank where no session holds
     lock_index: int = 0
     fencing_token: int = 0
     leader: bytes | None = None
@@ -214,7 +214,7 @@ class Tend:
     path: str
     act: Act | None  # None: nothing is to be done, and the device is to be known as it is here
     device: Device
-    item: str = ""  # whose ``Arm`` this is. Blank: nobody's
+    item: str | None = None  # whose ``Arm`` this is. None: nobody's
     by: float = inf  # opened or fed later than this, the device would fire too late
 
 
@@ -225,9 +225,9 @@ class RoleChanged:
     item: str
     role: Role
     reason: str = ""
-    session: str = ""  # this and the next two: those that the hooks of the tenure receive, if there is one
+    session: str | None = None  # this and the next two: those that the hooks of the tenure receive
     token: int = 0
-    transition: str = ""
+    transition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

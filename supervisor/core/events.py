@@ -85,7 +85,7 @@ class WatchdogTried:
 
     path: str
     device: Device  # as it is now
-    item: str = ""  # whose ``Arm`` this answers. Blank: nobody's
+    item: str | None = None  # whose ``Arm`` this answers. None: nobody's
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class StepDownAsked:
     for_s: float
     handover_to: str | None = None  # the session to which an election's key is handed over. None: any
     note: str = ""  # the operator's reason, which the hooks receive. Blank: none was given
-    session: str = ""  # whose tenure is meant, so that no other one ends. Blank: the one that there is
+    session: str | None = None  # whose tenure is meant, so that no other one ends. None: any
 
 
 @dataclass(frozen=True, slots=True)

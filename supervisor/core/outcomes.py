@@ -72,7 +72,7 @@ class Created:
 class SessionAlive:
     """The session was renewed, and Consul has it as it was requested."""
 
-    node: str = field(default="", compare=False)  # the name in Consul of the node that it belongs to
+    node: str | None = field(default=None, compare=False)  # the name in Consul of the node that it belongs to
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class KeyView:
     """A key as one answer shows it."""
 
     index: int  # the answer's X-Consul-Index
-    session: str = ""  # the session that holds the key. Blank: none does
+    session: str | None = None  # the session that holds the key. None: none does
     value: bytes = b""
     create_index: int = 0  # 0 for an absent key, which has no value
     modify_index: int = 0
@@ -184,7 +184,7 @@ class KeyView:
         return self.session == session
 
     def excludes(self, session: str) -> bool:
-        return self.session not in ("", session)
+        return self.session not in (None, session)
 
     @property
     def holders(self) -> tuple[Holder, ...]:

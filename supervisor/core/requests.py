@@ -193,7 +193,7 @@ class ReadSlots(SlotRequest):
 
     # Ours while it has a slot. Where the list is too large, ``.lock`` and the contender key of this session
     # are read alone, because a holder needs no more.
-    session: str = ""
+    session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ class TenureRecord:
     state: State = State.ACTING
     lock_delay_s: float = LOCK_DELAY_MAX_S  # how long after its end the holder may still act
     lose_time_s: float = 0.0
-    target: str = ""  # how the machine is named to the fence. Blank: it cannot be shot
-    node: str = ""  # its name in Consul
+    target: str | None = None  # how the machine is named to the fence. None: it cannot be shot
+    node: str | None = None  # its name in Consul. None: not known
     place: Place = Place()
     token: int = 0  # the fencing token of the tenure. 0: the index at which the record was made
 
@@ -56,11 +56,13 @@ def merge(kept: TenureRecord, claim: TenureRecord) -> TenureRecord:
     return replace(kept, state=claim.state, lock_delay_s=lock_delay_s, lose_time_s=lose_time_s)
 
 
-def put_right(record: TenureRecord, owed: str, holder: str, target: str, here: Place) -> TenureRecord | None:
+def put_right(
+    record: TenureRecord, owed: str | None, holder: str | None, target: str | None, here: Place
+) -> TenureRecord | None:
     """Return what this node must write in place of a record that is not its own. None: it is right.
 
-    owed: the session of this process that holds no more, and of which nothing acts. Blank: there is none.
-    holder: the session that holds, whose record is right.
+    owed: the session of this process that holds no more, and of which nothing acts. None: there is none.
+    holder: the session that holds, if any, whose record is right.
     target: how this machine is named to the fence.
     """
     if record.state is not State.ENDED and (
@@ -69,5 +71,5 @@ def put_right(record: TenureRecord, owed: str, holder: str, target: str, here: P
         return replace(record, state=State.ENDED)
     known = record.place.machine and here.machine and not record.place.is_same_machine(here)
     if record.target and record.target == target and known and record.session != holder:
-        return replace(record, target="")  # the name means this machine now, so a shot would hit it
+        return replace(record, target=None)  # the name means this machine now, so a shot would hit it
     return None

@@ -26,7 +26,7 @@ from tests.models.state_key import GRID_S, Key, key_of
 FREE = o.KeyView(index=7)
 FELL = o.KeyView(index=3)
 RIVAL = o.KeyView(7, "rival", b"rival", 3, 6, 2)
-OURS = o.KeyView(7, "", b"me", 3, 7, 1)
+OURS = o.KeyView(7, None, b"me", 3, 7, 1)
 GUARDED = replace(FREE, create_index=3, modify_index=6, has_record_flags=True)
 HERE, ELSEWHERE = Place("here", "here", "2"), Place("there", "there", "1")
 OTHER = TenureRecord(
@@ -147,7 +147,7 @@ def _tried(item: str, why_not: str = "") -> e.WatchdogTried:
 def _handed_over(election: Contender) -> Iterator[o.KeyView]:
     """Return a free key that a holder has handed over: to another contender, or to our session."""
     targets = ("other", election.session.id) if election.session.id else ("other",)
-    yield from (o.KeyView(7, "", hint_for(target), 3, 7, 1) for target in targets)
+    yield from (o.KeyView(7, None, hint_for(target), 3, 7, 1) for target in targets)
 
 
 def _another_file(election: Contender, hostile: frozenset[type]) -> Iterator[e.Event]:

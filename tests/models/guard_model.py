@@ -146,7 +146,9 @@ class Consul:
         if not self.create:
             return o.KeyView(self.modify)
         indexes = (self.create, self.modify, self.locks)
-        return o.KeyView(self.modify, self.session, self.value, *indexes, has_record_flags=self.guarded)
+        return o.KeyView(
+            self.modify, self.session or None, self.value, *indexes, has_record_flags=self.guarded
+        )
 
     def shown(self) -> o.TenureShown:
         return o.TenureShown(self.record_at, self.record_at if self.record else 0, self.record)
@@ -209,7 +211,7 @@ class World:
 class _Names(Naming):
     """Name each session as it is, and count the order of the indexes alone."""
 
-    def session(self, name: str) -> str:
+    def session(self, name: str | None) -> str | None:
         return name
 
     def index(self, value: int) -> None:

@@ -380,7 +380,7 @@ def _ends_belief_with_reason(
     match event:
         case (
             e.StopAsked()
-            | e.StepDownAsked(session="")
+            | e.StepDownAsked(session=None)
             | e.ItemRemoved()
             | e.RunEnded()
             | e.RecordWritten(why_not="full")
@@ -418,7 +418,7 @@ def _hint_moves_the_try_alone(before: Contender, event: e.Event, now: float) -> 
             hinted = apply_event(before, event, now)
             plain = apply_event(before, replace(event, handover_to=None), now)
             assert _handing_over_to_nobody(hinted) == _handing_over_to_nobody(plain)
-        case e.Answered(request, out.KeyView(session="", value=value) as view) if handover.hinted_session(
+        case e.Answered(request, out.KeyView(session=None, value=value) as view) if handover.hinted_session(
             value
         ):
             hinted = apply_event(before, event, now)

@@ -56,9 +56,9 @@ class Naming:
         lose_side = (*self.settings.on_lose, *self.settings.on_lose_failure)
         self.retries = any(hook.retries for hook in lose_side) and election.role is not a.Role.STUCK
         self.contact_matters = self.tenure is None or self.tenure.believes or self.retries
-        self._sessions: dict[str, int | str] = {"": "", "rival": "rival"}
+        self._sessions: dict[str | None, int | str | None] = {None: None, "": "", "rival": "rival"}
 
-    def session(self, name: str) -> int | str:
+    def session(self, name: str | None) -> int | str | None:
         return self._sessions.setdefault(name, len(self._sessions))
 
     def index(self, value: int) -> int | None:
@@ -82,7 +82,7 @@ class Naming:
 class OwnNames(Naming):
     """The naming of a model that has few names for sessions, and uses them again."""
 
-    def session(self, name: str) -> str:
+    def session(self, name: str | None) -> str | None:
         return name
 
 

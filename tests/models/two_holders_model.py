@@ -170,7 +170,7 @@ class World:
     @property
     def view(self) -> o.KeyView:
         value = self.value if self.holder in NAMES else self.hint or b"rival"
-        return o.KeyView(7, self.holder, value, 3, 7, 1)
+        return o.KeyView(7, self.holder or None, value, 3, 7, 1)
 
 
 def explore(walk: RivalWalk, enough: float = inf) -> Walked:

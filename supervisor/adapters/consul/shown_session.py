@@ -35,7 +35,7 @@ def compare_session(entry: Any, requested: SessionSettings) -> SessionAlive | Se
     different = differences(requested, _settings(entry))
     if different:
         return SessionAltered(f"{different}; {CHANGED}")
-    return SessionAlive(text(entry, "Node", ""))
+    return SessionAlive(text(entry, "Node", "") or None)
 
 
 def _settings(entry: Any) -> SessionSettings:

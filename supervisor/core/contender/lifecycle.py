@@ -59,7 +59,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     # The answer to an acquire over a record may be lost, and a PUT take the flags away before the next read.
     if isinstance(view, KeyView) and not ours and (view.has_record_flags or contender.session.over_record):
         claim = contender.claim
-        guard = Guard(now, contender.place, claim.target if claim else "", contender.lock.opens_at)
+        guard = Guard(now, contender.place, claim.target if claim else None, contender.lock.opens_at)
     before = contender.lock.view
     ended = GuardEnd.RELEASED if isinstance(before, KeyView) and before.present else GuardEnd.NONE
     tenure = Tenure(
@@ -251,7 +251,7 @@ def apply_file_settings(contender: Contender, now: float) -> Contender:
 def step_down(contender: Contender, asked: StepDownAsked, now: float) -> Contender:
     """Give up the tenure, and rest after that; change nothing without a tenure that believes and is meant."""
     tenure = contender.tenure
-    if tenure is None or not tenure.believes or asked.session not in ("", tenure.session):
+    if tenure is None or not tenure.believes or asked.session not in (None, tenure.session):
         return contender
     session = replace(contender.session, handover_to=asked.handover_to)
     tenure = replace(tenure.lose(Reason.STEP_DOWN, now), note=asked.note)

@@ -222,7 +222,7 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
             return _marked(contender, request, outcome, now)
         case MarkTenure() | WatchTenure():
             view = contender.lock.view
-            holder = view.session if isinstance(view, KeyView) else ""
+            holder = view.session if isinstance(view, KeyView) else None
             looked = sessions.looked(session, contender.terms, outcome, holder, now)
             return replace(contender, session=looked)
         case _ if session.stage is Stage.RELEASING:

@@ -83,7 +83,7 @@ class ElectionLock(Lock):
 
     spread: float = 0.0  # the contender's own number in [0, 1)
     view: KeyView | None = None
-    holder: str = ""  # the session that holds the key, or the last one that held it
+    holder: str | None = None  # the session that holds the key, or the last one that held it
     holder_session: HolderSession | None = None  # of the newest holder whose lock-delay was requested
     attempt_probability: float = 1.0  # how likely this node tries at once when the key is free again
     hold_index: int = 0  # the index at which the newest hold began
@@ -99,8 +99,8 @@ class ElectionLock(Lock):
     refusals: int = 0  # attempts in a row that Consul refused without showing a holder; 2 stands for more
     has_fence: bool = False  # by the file
     record_exists: bool = False  # an acquire was refused because of a record that the flags do not tell of
-    # Our session, while it holds and the tenure record is watched. Blank: the record is not watched.
-    watches_record_of: str = ""
+    # Our session, while it holds and the tenure record is watched. None: the record is not watched.
+    watches_record_of: str | None = None
     record_index: int = 0  # the index from which that watch waits. 0: it is answered at once
     mark_index: int = 0
 
@@ -165,23 +165,23 @@ class ElectionLock(Lock):
             return replace(self, view=view)
         if view.is_foreign or (self.only_locks and view.was_never_locked):
             return replace(self, view=view)._taken()
-        if not view.session:
+        if view.session is None:
             return self._free(observation, view, our_session, now)
         key = replace(self, view=view, refusals=0)
         if view.session != our_session and self.is_free and now < self.try_at:
             key = replace(key, attempt_probability=backoff.decrease(self.attempt_probability))
         known = key.holder_session is not None and key.holder_session.session == view.session
         if view.session == our_session:
-            key = key._following(view, now)
+            key = key._following(view, our_session, now)
         elif not known and not key.watches_record_of:
             key = replace(key, details=key.details.schedule_by(now))
         return replace(key, holder=view.session, hold_index=view.modify_index)._taken()
 
-    def _following(self, view: KeyView, now: float) -> Self:
+    def _following(self, view: KeyView, our_session: str, now: float) -> Self:
         """Return the key whose tenure record is watched from now on, if our session has or is to have one."""
-        if self.watches_record_of == view.session or not (view.has_record_flags or self.has_fence):
+        if self.watches_record_of == our_session or not (view.has_record_flags or self.has_fence):
             return self
-        return self.followed(view.session, now)
+        return self.followed(our_session, now)
 
     def followed(self, session: str, now: float) -> Self:
         details = self.details if self.details.pending is None else Lane()  # what it asked no longer matters
@@ -211,7 +211,7 @@ class ElectionLock(Lock):
             view=view,
             seen_free_at=observation.true_since,
             opens_at=since,
-            opened_unseen=self.view is None or not self.view.session,
+            opened_unseen=self.view is None or self.view.session is None,
             backoff_s=backoff_s,
             try_at=since + backoff_s + handover_s,
             read_ahead_s=0.0 if drawn_s else READ_AHEAD_S,
@@ -342,7 +342,7 @@ class ElectionLock(Lock):
         """Return the key with a lower attempt probability when the tenure failed, and with 1 otherwise."""
         key = Lock.given_up(self, failed=failed)
         if self.watches_record_of:  # what it says is kept, because the release that follows depends on it
-            key = replace(key, watches_record_of="", record_index=0, details=Lane())
+            key = replace(key, watches_record_of=None, record_index=0, details=Lane())
         return replace(key, attempt_probability=backoff.decrease(self.attempt_probability) if failed else 1.0)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
@@ -414,8 +414,8 @@ class ElectionLock(Lock):
     def _details_request(self, terms: Terms, now: float) -> ReadSession | WatchTenure | None:
         if self.watches_record_of:
             return WatchTenure(terms.item, now, WATCH_S, terms.key, self.record_index, WAIT_S)
-        session = "" if self.view is None else self.view.session
-        return ReadSession(terms.item, now, terms.exchange_s, session) if session else None
+        session = None if self.view is None else self.view.session
+        return None if session is None else ReadSession(terms.item, now, terms.exchange_s, session)
 
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """Note the holder's lock-delay, or assume our own where Consul does not show the session."""

@@ -216,7 +216,7 @@ class SemaphoreLock(KnownSlots):
 
     def _read_request(self, terms: Terms, now: float) -> ReadSlots:
         has_slot = self.our_session in self._slot_record.holders
-        holder = self.our_session if has_slot else ""  # a waiter must see all other contenders
+        holder = self.our_session if has_slot else None  # a waiter must see all other contenders
         return ReadSlots(terms.item, now, terms.read_s, _prefix(terms), holder)
 
     def _watch_request(self, terms: Terms, now: float, *, consistent: bool) -> WatchSlots:

@@ -34,7 +34,7 @@ class Guard:
     # contact is older.
     lost_at: float
     here: Place  # this machine, which is never shot
-    target: str  # how this machine is named to the fence
+    target: str | None  # how this machine is named to the fence. None: it cannot be shot
     # When this node first saw that the former holder had lost the key, which a holder that lives sees at the
     # same time: Consul's lock-delay may pass until the acquire. NEVER: it did not see that.
     free_at: float = NEVER
@@ -42,7 +42,7 @@ class Guard:
     stopping_at: float = NEVER  # when the record was first seen to say that the holder stops
     seen_at: float = LONG_AGO  # when the request was sent whose answer has shown the record last
     shoots: bool = False  # the time of the fence has come
-    shot: str = ""  # the target of the newest attempt of the fence
+    shot: str | None = None  # the target of the newest attempt of the fence. None: it has made none
     end: GuardEnd | None = None  # how the guard has ended. None: it lasts
 
     def observe(self, record: TenureRecord | None, session: str, sent_at: float, now: float) -> "Guard":
@@ -69,7 +69,7 @@ class Guard:
     def shoots_at(self, fence: Fence | None) -> float:
         """Return when the fence begins. NEVER: nobody may be shot."""
         record = self.record
-        if fence is None or record is None or record.target in ("", self.target):
+        if fence is None or record is None or record.target in (None, self.target):
             return NEVER
         if record.place.is_same_machine(self.here):
             return NEVER
@@ -93,7 +93,7 @@ class Guard:
         """The facts about the former holder, for the hooks."""
         record = self.record or UNREADABLE
         end = "" if self.end is None else str(self.end)
-        return Previous(end, record.target, record.node, record.place.host, record.token)
+        return Previous(end, record.target or "", record.node or "", record.place.host, record.token)
 
     def deadline(self, fence: Fence | None) -> float:
         """Return the next time at which the guard may end or the fence begin. NEVER: it has ended."""

@@ -152,9 +152,9 @@ class Session:
     final_attempt: bool = (
         False  # this process ends, so each last write is sent once, with or without an answer
     )
-    abandoned_id: str = ""  # the session that a final attempt left behind, for the next process to end
+    abandoned_id: str | None = None  # what a final attempt left behind, for the next process to end
     handover_to: str | None = None  # the session to which the release hands the lock over. None: to any
-    node: str = ""  # the node that Consul has it for
+    node: str | None = None  # the node that Consul has it for. None: not known yet
     asked_delay_s: float | None = None  # the lock-delay that it was created with. None: that of its settings
     # Its newest acquire went over the tenure record of another session, or wrote ours.
     over_record: bool = False
@@ -369,20 +369,20 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
         case Stage.DESTROYING if answered and session.owes:
             return become(session, StageEnd.RECORD_OWED, write=Lane(due_at=now))
         case Stage.DESTROYING if answered or is_last:
-            return become(session, StageEnd.DESTROY_OVER, abandoned_id="" if answered else session.id)
+            return become(session, StageEnd.DESTROY_OVER, abandoned_id=None if answered else session.id)
         case _:
             return replace(session, write=session.write.schedule_at(now + terms.retry_s))
 
 
-def looked(session: Session, terms: Terms, outcome: Outcome, holder: str, now: float) -> Session:
+def looked(session: Session, terms: Terms, outcome: Outcome, holder: str | None, now: float) -> Session:
     """Process the answer to a look at the tenure record, or to what puts it right.
 
-    holder: the session that the key shows.
+    holder: the session that the key shows, if any.
     """
     is_last = session.final_attempt and session.stage is Stage.SETTLING
     had_to_mark, session = session.to_mark, replace(session, write=session.write.finish(), to_mark=None)
     if isinstance(outcome, TenureShown) and outcome.record is not None:
-        owed, ours = session.id if session.stage is Stage.SETTLING else "", terms.claim or TenureRecord()
+        owed, ours = session.id if session.stage is Stage.SETTLING else None, terms.claim or TenureRecord()
         right = put_right(outcome.record, owed, holder, ours.target, ours.place)
         if right is not None:
             return _look_again(replace(session, to_mark=(right, outcome.modify_index)), now)

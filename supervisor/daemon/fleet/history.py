@@ -66,7 +66,7 @@ class TenureHistory:
         self._closing = asyncio.Event()
         self._untold: dict[str, _Untold] = {}
         self._tenures: dict[str, Tenure] = {}  # by election, that of this node
-        self._holders: dict[str, str] = {}  # by election, whose session its key shows. Blank: none
+        self._holders: dict[str, str | None] = {}  # by election, whose session its key shows
         self._gone: dict[str, tuple[str, str]] = {}  # by election, the holder before, missed since when
 
     def follow(self, config: Config) -> None:
@@ -86,9 +86,9 @@ class TenureHistory:
         """Note who holds by an answer of Consul, and what becomes of the tenures of this node."""
         match event:
             case Answered(WatchKey() | ReadKey(prefix="") as request, KeyView(session=session)):
-                if former := self._holders.get(request.item, ""):
-                    if former != session:
-                        self._gone[request.item] = (former, when(self._wall()))
+                former = self._holders.get(request.item)
+                if former is not None and former != session:
+                    self._gone[request.item] = (former, when(self._wall()))
                 self._holders[request.item] = session
         for _, name, fields in facts:
             if name == "role":

@@ -263,7 +263,7 @@ class BeliefHasRoom(Judge):
     """
 
     def __init__(self) -> None:
-        self._contact: dict[tuple[str, str], float] = {}  # by node and session, in the node's time
+        self._contact: dict[tuple[str, str | None], float] = {}  # by node and session, in the node's time
 
     def saw(self, machine: Machine, event: Event) -> None:
         match event:
@@ -282,7 +282,7 @@ class BeliefHasRoom(Judge):
                 for holder in holders:
                     self._met(machine, holder.session, request.at)
 
-    def _met(self, machine: Machine, session: str, at: float) -> None:
+    def _met(self, machine: Machine, session: str | None, at: float) -> None:
         known = self._contact.get((machine.name, session), at)
         self._contact[machine.name, session] = max(known, at)
 

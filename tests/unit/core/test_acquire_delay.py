@@ -11,7 +11,7 @@ from supervisor.core.lock.election import ElectionLock
 from tests.unit.core import play as p
 
 DELAY_S = 2.0
-FREE_AGAIN = o.KeyView(12, "", b"them", 3, 12, 3)
+FREE_AGAIN = o.KeyView(12, None, b"them", 3, 12, 3)
 
 
 def test_the_news_is_read_again_just_before_the_try() -> None:

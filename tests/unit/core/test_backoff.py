@@ -27,7 +27,7 @@ def freed(play: Play) -> o.KeyView:
     """Return the view of this play's key after its holder has released it."""
     view = play.contender.lock.view
     assert isinstance(view, o.KeyView)
-    return replace(view, index=view.index + 1, session="", modify_index=view.modify_index + 1)
+    return replace(view, index=view.index + 1, session=None, modify_index=view.modify_index + 1)
 
 
 def lock_of(play: Play) -> ElectionLock:

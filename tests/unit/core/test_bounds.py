@@ -14,7 +14,7 @@ from tests.unit.core import play as p
 
 def test_after_a_loss_the_lock_delay_of_this_nodes_session_counts() -> None:
     play = p.behind()  # the rival's is 15 s, ours is 30 s
-    play.does(1.0, p.WATCH, o.KeyView(10, "", b"", 3, 10, 2), "acquire s, watch 10")
+    play.does(1.0, p.WATCH, o.KeyView(10, None, b"", 3, 10, 2), "acquire s, watch 10")
     play.on(1.1, p.ACQUIRE, p.WON)
     play.ends(1.2, "holding")
     play.on(1.3, p.WATCH, o.KeyView(11))

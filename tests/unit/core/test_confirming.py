@@ -9,7 +9,7 @@ from supervisor.core.contender.step import step
 from tests.unit.core import play as elections
 from tests.unit.core.play import ACQUIRE, FREE, OURS, READ, RENEW, SILENCE, WATCH, WON
 
-FOREIGN = o.KeyView(5, "", b"x", 3, 5, 0, foreign_flags=7)
+FOREIGN = o.KeyView(5, None, b"x", 3, 5, 0, foreign_flags=7)
 
 
 def test_an_answer_that_changes_the_view_confirms_nothing() -> None:

@@ -12,10 +12,10 @@ from supervisor.core import requests as r
 from supervisor.core.contender.reducer import REPAIR_S
 from tests.unit.core import play as p
 
-FREE_AGAIN = o.KeyView(12, "", b"them", 3, 12, 3)
+FREE_AGAIN = o.KeyView(12, None, b"them", 3, 12, 3)
 
 ABSENT_LATER = o.KeyView(14)
-FOREIGN = o.KeyView(12, "", b"data", 3, 12, 0, foreign_flags=42)
+FOREIGN = o.KeyView(12, None, b"data", 3, 12, 0, foreign_flags=42)
 
 # --- a free key --------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ def test_a_repair_without_an_answer_is_repeated() -> None:
     assert play.times(r.Rewrite)[1:] == [pytest.approx(3.9)] and not play.contender.told_notice
 
 
-NEVER_LOCKED = o.KeyView(12, "", b"max=500", 3, 12, 0, is_marked=False)
+NEVER_LOCKED = o.KeyView(12, None, b"max=500", 3, 12, 0, is_marked=False)
 
 
 @pytest.mark.parametrize("only_locks", [False, True], ids=["election", "lock"])
@@ -358,9 +358,9 @@ def test_a_watch_without_an_answer_begins_anew() -> None:
 def test_an_index_that_fell_is_followed_by_a_consistent_watch() -> None:
     """The server lags behind, or its state was restored, so a consistent answer must decide."""
     play = p.behind()
-    play.does(1.0, p.WATCH, o.KeyView(4, "", b"", 3, 4, 0), "watch 0 consistently")
+    play.does(1.0, p.WATCH, o.KeyView(4, None, b"", 3, 4, 0), "watch 0 consistently")
     assert play.times(p.ACQUIRE) == []
-    play.does(1.1, p.WATCH, o.KeyView(4, "", b"", 3, 4, 0), "acquire s, watch 4")
+    play.does(1.1, p.WATCH, o.KeyView(4, None, b"", 3, 4, 0), "acquire s, watch 4")
 
 
 def test_a_holders_watch_is_consistent_and_begins_at_the_index_of_the_tenure() -> None:

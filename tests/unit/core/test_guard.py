@@ -139,7 +139,7 @@ def test_nobody_is_shot_without_a_target_and_no_node_shoots_itself(change: dict[
 
 
 def test_required_waits_for_the_word_of_an_operator() -> None:
-    play = guarding(fence=replace(FENCE, required=True), record=replace(RECORD, target=""))
+    play = guarding(fence=replace(FENCE, required=True), record=replace(RECORD, target=None))
     play.passes(200.0)
     assert play.role == "acquiring" and not play.times(REWRITE)
     play.hears(200.1, e.ConfirmOffAsked("n"), "claim s")
@@ -161,7 +161,7 @@ def test_a_waiter_puts_right_what_this_machine_left_before_its_boot() -> None:
     play.does(0.0, "create, watch 0 consistently")
     play.on(0.1, p.CREATE, o.Created("s"))
     play.on(0.2, LOOK, shown(other, 4))
-    assert play.last(MARK).record.target == "", "the name means this machine now"
+    assert play.last(MARK).record.target is None, "the name means this machine now"
 
 
 def test_a_guard_takes_nothing_from_the_record_of_an_earlier_one() -> None:

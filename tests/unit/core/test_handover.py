@@ -18,7 +18,7 @@ DELAY_S = 2.0
 
 def handed_over(to: str = TARGET) -> o.KeyView:
     """Return the key as the release of a holder that steps down leaves it."""
-    return o.KeyView(12, "", hint_for(to), 3, 12, 3)
+    return o.KeyView(12, None, hint_for(to), 3, 12, 3)
 
 
 # --- the hint ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from tests.unit.core import play as p
 
-RELEASED = o.KeyView(9, "", b"me", 3, 9, 2)
+RELEASED = o.KeyView(9, None, b"me", 3, 9, 2)
 DELETED = o.KeyView(9)
 PUT = o.KeyView(9, "s", b"them", 3, 9, 0)
 OVERWRITTEN = "notice: another program has written over the value by which this node is named"

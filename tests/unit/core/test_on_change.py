@@ -13,7 +13,7 @@ from tests.unit.core import play as p
 TOLD = (p.hook("told"),)
 RIVAL_PUT = o.KeyView(10, "rival", b"new", 3, 10, 3)
 OTHER = o.KeyView(11, "other", b"other", 3, 11, 4)
-BLANK = o.KeyView(12, "", b"other", 3, 12, 4)
+BLANK = o.KeyView(12, None, b"other", 3, 12, 4)
 
 
 def observer(on_change: tuple[Hook, ...] = TOLD) -> p.Play:

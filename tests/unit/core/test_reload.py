@@ -95,7 +95,7 @@ def test_an_on_change_under_way_ends_with_the_settings_that_it_began_with() -> N
     play.happens(0.3, changed(play, on_change=()))
     play.happens(0.4, e.HookEnded(play.last(a.StartHook), ok=False))
     assert play.contender.change.context is None
-    play.on(0.5, p.WATCH, replace(p.RIVAL, session="", index=10))
+    play.on(0.5, p.WATCH, replace(p.RIVAL, session=None, index=10))
     assert play.contender.change.context is None
 
 
@@ -175,7 +175,7 @@ def test_a_waiter_tries_with_the_new_value() -> None:
     play = p.waiting()
     play.on(0.1, p.WATCH, p.RIVAL)
     play.happens(1.0, changed(play, value=b"new"))
-    play.on(2.0, p.WATCH, replace(p.RIVAL, session="", index=12))
+    play.on(2.0, p.WATCH, replace(p.RIVAL, session=None, index=12))
     assert play.last(p.ACQUIRE).value == b"new"
 
 

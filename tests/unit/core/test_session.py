@@ -72,7 +72,7 @@ def test_a_waiter_reads_after_each_renewal_while_its_watch_is_from_before_a_sile
     play.does(12.9, p.READ, p.RIVAL, "")
     play.does(17.2, "renew s")
     play.does(17.3, p.RENEW, o.SessionAlive(), "read")
-    play.does(17.4, p.READ, o.KeyView(10, "", b"them", 3, 10, 3), "acquire s")
+    play.does(17.4, p.READ, o.KeyView(10, None, b"them", 3, 10, 3), "acquire s")
 
 
 def test_a_waiter_whose_watch_was_sent_after_the_silence_does_not_read() -> None:
@@ -86,7 +86,7 @@ def test_a_waiter_whose_watch_was_sent_after_the_silence_does_not_read() -> None
 
 def test_a_watch_from_before_a_silence_contradicts_no_later_read() -> None:
     """A leader that was paused goes on, and answers what was true before."""
-    play = after_silence(o.KeyView(10, "", b"them", 3, 10, 3))
+    play = after_silence(o.KeyView(10, None, b"them", 3, 10, 3))
     play.does(8.4, p.ACQUIRE, o.LockDelayed(), "")
     play.does(8.5, p.WATCH, p.RIVAL, "watch 9")
     assert play.contender.lock.is_free

@@ -39,7 +39,7 @@ def test_a_record_that_the_list_does_not_show_is_no_loss_while_a_read_shows_it()
     play = s.holding()
     hidden = s.view("s", at=None, index=70)
     play.on(2.0, s.WATCH, hidden)
-    play.on(2.1, s.ASK, o.KeyView(70, "", b"{}", 9, 61, 0))
+    play.on(2.1, s.ASK, o.KeyView(70, None, b"{}", 9, 61, 0))
     play.on(2.2, s.READ, hidden)
     play.passes(3.0)
     assert play.role == "holding"
@@ -179,7 +179,7 @@ def test_only_the_read_of_a_holder_names_its_session() -> None:
     assert play.last(s.READ).session == "s"
     waits = s.full()
     waits.happens(1.0, e.Stalled(5.0))
-    assert waits.last(s.READ).session == ""
+    assert waits.last(s.READ).session is None
 
 
 def test_a_holder_that_sees_only_its_own_keys_goes_on() -> None:

@@ -12,7 +12,7 @@ from tests.unit.core import slot_play as s
 from tests.unit.core.play import CREATE, FORBIDDEN, Play, hook
 
 TOLD = hook("told")
-THERE = o.KeyView(5, "", b"{}", 3, 5, 0)  # no newer than the list that does not show it
+THERE = o.KeyView(5, None, b"{}", 3, 5, 0)  # no newer than the list that does not show it
 
 
 def observer(**more: Any) -> Play:

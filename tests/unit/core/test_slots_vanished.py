@@ -96,7 +96,7 @@ def test_a_contender_key_without_a_session_counts_as_vanished() -> None:
     play = s.full()
     keys = (s.key("o1"), s.key("o2"), s.key("o3", alive=False), s.key("s"))
     play.on(1.0, s.WATCH, o.SlotsView(60, s.lock("o1", "o2", "o3"), keys))
-    play.on(1.0, s.ASK, o.KeyView(60, "", b"me", 3, 60, 1))
+    play.on(1.0, s.ASK, o.KeyView(60, None, b"me", 3, 60, 1))
     assert play.contender.lock.try_at == pytest.approx(31.0)
 
 

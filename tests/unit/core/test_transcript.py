@@ -57,7 +57,7 @@ def test_the_transcript_of_a_hand_over_is_what_the_core_does() -> None:
     node.answers(p.CREATE, o.Created("s"), 0.1)
     node.answers(p.RENEW, o.SessionAlive(), 0.2)
     node.answers(p.WATCH, p.RIVAL, 0.3)
-    node.answers(p.WATCH, o.KeyView(10, "", b"", 3, 10, 3), 2.0)
+    node.answers(p.WATCH, o.KeyView(10, None, b"", 3, 10, 3), 2.0)
     node.answers(p.ACQUIRE, o.Won(3, 11, 4), 2.1)
     node.hook_ends(2.2)
     node.happens(e.StepDownAsked("n", 10.0), 4.0)

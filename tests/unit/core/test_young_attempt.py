@@ -8,7 +8,7 @@ from tests.unit.core import play as elections
 from tests.unit.core import slot_play as slots
 from tests.unit.core.play import ACQUIRE, FREE, INFO, OURS, READ, RIVAL, SILENCE, WATCH, WON, Play
 
-FREE_AGAIN = o.KeyView(12, "", b"them", 3, 12, 3)
+FREE_AGAIN = o.KeyView(12, None, b"them", 3, 12, 3)
 OURS_LATER = o.KeyView(20, "s", b"me", 3, 20, 4)
 TRIED_AT = 25.002
 """When a lock-delay of 15 s is over that began at 10."""

@@ -14,7 +14,7 @@ AT = "2027-01-15T07:00:00.000Z"
 CHANGED = {"event": "leader-changed", "time": AT, "item": "app", "key": "k", "to": "n1"}
 
 
-def view(session: str, value: bytes = b"") -> Answered:
+def view(session: str | None, value: bytes = b"") -> Answered:
     request = WatchKey("app", 0.0, 1.0, "k", 0, 1.0, consistent=True)
     return Answered(request, o.KeyView(5, session, value, 3, 5, 1))
 

@@ -50,7 +50,7 @@ def view_of(entry: Any, index: int) -> KeyView:
     flags = number(entry, "Flags")
     return KeyView(
         index=index,
-        session=text(entry, "Session", ""),
+        session=text(entry, "Session", "") or None,
         value=value_of(entry),
         create_index=number(entry, "CreateIndex"),
         modify_index=number(entry, "ModifyIndex"),
