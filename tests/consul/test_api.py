@@ -385,7 +385,7 @@ def test_a_read_shows_whether_a_key_is_absent_held_or_free(asker: Asker) -> None
     asker.release(session)
     free = asker.read()
     assert isinstance(free, KeyView) and free.present
-    assert (free.session, free.value, free.leader) == ("", b"mine", None)
+    assert (free.session, free.value, free.leader) == (None, b"mine", None)
 
 
 def test_a_key_of_any_allowed_characters_is_read_and_written_as_one(asker: Asker) -> None:
