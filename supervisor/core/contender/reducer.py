@@ -181,15 +181,19 @@ def _stalled(contender: Contender, now: float) -> Contender:
 
 
 def _answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
-    """Hand the outcome to the lane whose request it ends.
+    """Hand the outcome to the lane whose request it ends; one that no lane has under way changes nothing.
 
     An acquire may end after its session was given up: ``_try_answered`` lets a release give back its win.
     """
     if isinstance(request, ServiceRequest):  # before the rest, because nothing else depends on its answer
         return replace(contender, service=contender.service.answered(request, outcome, now))
     throttle, session = contender.throttle, contender.session
+    is_of_session = request in (session.write.pending, session.renew.pending)
+    is_of_lock = contender.lock.has_asked(request)
+    if not (is_of_session or is_of_lock or request == contender.maintenance.read.pending):
+        return contender
     throttle = throttle.count(request, outcome, now, holds=contender.tenure is not None)
-    if request in (session.write.pending, session.renew.pending):
+    if is_of_session:
         throttle = throttle.count_drop(outcome)
     if throttle is not contender.throttle:
         contender = replace(contender, throttle=throttle)
@@ -207,8 +211,6 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
         return _maintenance_answered(contender, outcome, now)
     if request == session.renew.pending:
         return _renew_answered(contender, request, outcome, now)
-    if request != session.write.pending:
-        return contender
     match request:
         case CreateSession():
             session = sessions.created(session, contender.terms, outcome, now)

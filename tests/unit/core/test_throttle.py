@@ -52,6 +52,15 @@ def test_a_refused_read_of_a_waiter_raises_the_level_of_reads() -> None:
     assert play.contender.throttle.reads == 1 and play.contender.patient_retry_s == RETRY_S + 0.5
 
 
+def test_an_answer_that_no_lane_awaits_resets_no_level() -> None:
+    play = p.waiting()
+    play.on(0.2, p.WATCH, FULL)
+    late = r.ReadKey("n", 0.1, 1.0, "k")
+    play.under_way.append(late)
+    play.happens(0.2, e.Answered(late, p.RIVAL))
+    assert play.contender.throttle.reads == 1
+
+
 def test_an_answered_read_does_not_reset_the_level_of_writes() -> None:
     """Consul counts reads and writes apart, so answered reads must not hurry refused attempts."""
     play = p.trying()
