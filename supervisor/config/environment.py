@@ -17,8 +17,9 @@ EVERY_ITEM = "*"  # the name of a query about all items; no item has it
 FILLED_CHARS_MAX = 1024 * 1024  # of all references together, as much as a file may hold
 
 _TEMPLATES = ("webhook", "headers", "body")  # the fields of a webhook in which facts may stand
-_WEBHOOK_FIELDS = (*_TEMPLATES, "secret_file", "tls")
-_SERVICE_TEXTS = ("address", "tags", "meta")
+_OF_HOOK = (*_TEMPLATES, "secret_file", "tls")
+_OF_ITEM = ("key", "prefix", "value")
+_OF_PARTS = {"session": ("name",), "service": ("address", "tags", "meta"), "fence": ("target",)}
 _SOME_URL = "http://localhost/"
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^${}\"\\]*)?\})?")
 _UNSENDABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")  # surrogates: bytes that were not UTF-8
@@ -110,31 +111,32 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(member)
 
 
-def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
-    """Fill in the texts of ``consul``, ``http.public_url``, and what each item may have, in place.
+def _places(data: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, KeyPath]]:
+    """Yield each value whose texts may use the environment: the mapping that has it, its key, and its path.
 
-    That is an item's key, prefix, value, session name, the target of its fence, the texts of its service and
-    its webhooks. A webhook's URL, headers and body become templates, in which each dollar is doubled.
     ``data`` is not validated yet. A value of an unexpected shape is passed over: the schema refuses it later.
     """
-
-    def fill(mapping: Any, path: KeyPath, names: tuple[str, ...], by: Callable[[str], str]) -> None:
+    found: list[tuple[Any, KeyPath, tuple[str, ...]]] = [(data, (), ("consul",))]
+    found.append((data.get("http"), ("http",), ("public_url",)))
+    for section, name, item in items_of(data):
+        found.append((item, (section, name), _OF_ITEM))
+        for part, names in _OF_PARTS.items() if isinstance(item, dict) else ():
+            found.append((item.get(part), (section, name, part), names))
+    found += [(hook, path, _OF_HOOK) for path, hook in hooks_of(data)]
+    for mapping, path, names in found:
         for name in names if isinstance(mapping, dict) else ():
             if name in mapping:
-                mapping[name] = _filled(mapping[name], (*path, name), by, report)
+                yield mapping, name, (*path, name)
 
-    value = variables.fill
-    fill(data, (), ("consul",), value)
-    fill(data.get("http"), ("http",), ("public_url",), value)
-    for section, name, item in items_of(data):
-        fill(item, (section, name), ("key", "prefix", "value"), value)
-        if isinstance(item, dict):
-            fill(item.get("session"), (section, name, "session"), ("name",), value)
-            fill(item.get("service"), (section, name, "service"), _SERVICE_TEXTS, value)
-            fill(item.get("fence"), (section, name, "fence"), ("target",), value)
-    for path, hook in hooks_of(data):
-        fill(hook, path, _TEMPLATES, variables.fill_template)
-        fill(hook, path, ("secret_file", "tls"), value)
+
+def fill_in(data: dict[str, Any], variables: Variables, report: Report) -> None:
+    """Fill in the texts that may use the environment, in place.
+
+    A webhook's URL, headers and body become templates, in which each dollar is doubled.
+    """
+    for mapping, key, path in _places(data):
+        by = variables.fill_template if key in _TEMPLATES else variables.fill
+        mapping[key] = _filled(mapping[key], path, by, report)
 
 
 def _filled(value: Any, path: KeyPath, by: Callable[[str], str], report: Report) -> Any:
@@ -157,21 +159,11 @@ def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> N
     A query about the item ``asked`` needs the texts of ``consul``, and the item's key or prefix. In names of
     sessions each variable becomes ANY_TEXT, because the sessions of other nodes have other values there.
     """
-
-    def leave_out(mapping: Any, names: tuple[str, ...]) -> None:
-        for name in names if isinstance(mapping, dict) else ():
-            if variables.refers_to_unset(mapping.get(name)):
-                del mapping[name]
-
-    leave_out(data.get("http"), ("public_url",))
-    for _, name, item in items_of(data):
-        for key, texts in (("service", _SERVICE_TEXTS), ("fence", ("target",))):
-            leave_out(item.get(key) if isinstance(item, dict) else None, texts)
-        leave_out(item, ("value",) if asked in (name, EVERY_ITEM) else ("value", "key", "prefix"))
-        session = item.get("session") if isinstance(item, dict) else None
-        if isinstance(session, dict) and isinstance(named := session.get("name"), str):
-            session["name"] = _REFERENCE.sub(lambda found: ANY_TEXT if found[2] else found[0], named)
-    for _, hook in hooks_of(data):
-        leave_out(hook, _WEBHOOK_FIELDS[1:])
-        if isinstance(hook, dict) and variables.refers_to_unset(hook.get("webhook")):
-            hook["webhook"] = _SOME_URL  # without a URL the schema would refuse the hook
+    for mapping, key, path in _places(data):
+        is_needed = key == "consul" or (key in ("key", "prefix") and asked in (path[1], EVERY_ITEM))
+        if key == "name" and isinstance(named := mapping[key], str):
+            mapping[key] = _REFERENCE.sub(lambda found: ANY_TEXT if found[2] else found[0], named)
+        elif not is_needed and variables.refers_to_unset(mapping[key]):
+            del mapping[key]
+            if key == "webhook":
+                mapping[key] = _SOME_URL  # without a URL the schema would refuse the hook
