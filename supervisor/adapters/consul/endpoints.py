@@ -139,7 +139,7 @@ ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
     to.CreateSession: ApiEndpoint(
         "write",
         sessions.create,
-        {200: sessions.created, 400: sessions.refused, 500: sessions.not_created},
+        {200: sessions.created, 400: keys.refused, 500: sessions.not_created},
         _session("write"),
     ),
     to.RenewSession: ApiEndpoint(
@@ -175,12 +175,12 @@ ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
     ),
     to.ReadService: ApiEndpoint("read", *_service(get, "service/", services.shown)),
     to.RegisterService: ApiEndpoint(
-        "write", services.register, {200: services.done, 400: sessions.refused}, _writes_service
+        "write", services.register, {200: services.done, 400: keys.refused}, _writes_service
     ),
     to.PassService: ApiEndpoint("write", *_service(put, "check/pass/service:", services.done)),
     to.DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
     RegisterPresence: ApiEndpoint(
-        "write", presence.register, {200: services.done, 400: sessions.refused}, _writes_service
+        "write", presence.register, {200: services.done, 400: keys.refused}, _writes_service
     ),
     TellPresence: ApiEndpoint("write", presence.tell, *_service(put, "", services.done)[1:]),
     to.Acquire: ApiEndpoint("write", keys.acquire, _LOCK, _writes_key),
@@ -194,7 +194,7 @@ ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
     to.MarkTenure: ApiEndpoint(
         "write",
         keys.mark_tenure,
-        {200: keys.marked, 400: keys.refused, 409: keys.not_marked},
+        {200: slots.written, 400: keys.refused, 409: keys.not_marked},
         _writes_tenure,
     ),
     to.Release: ApiEndpoint(

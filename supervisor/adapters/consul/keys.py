@@ -214,11 +214,6 @@ def mark_tenure(request: MarkTenure) -> Call:
     return transaction([_record(request, "cas", request.record) | {"Index": request.index}])
 
 
-def marked(request: MarkTenure, response: requests.Response) -> Outcome:
-    json_of(response, dict)
-    return Done()
-
-
 def not_marked(request: MarkTenure, response: requests.Response) -> Outcome:
     """Return LostRace when the record has changed since it was read."""
     stale = "index is stale" in error_text(response)  # agent/consul/state/txn.go, KVCAS

@@ -41,6 +41,7 @@ from supervisor.core.requests import (
     LeaveSemaphore,
     Pruned,
     ReadSlots,
+    Request,
     SlotRecord,
     SlotRequest,
     TakeSlot,
@@ -102,7 +103,7 @@ def slot_written(action: JoinSemaphore | TakeSlot, response: requests.Response) 
     return SlotWritten(_indexes(ours), None if lock is None else _indexes(lock))
 
 
-def written(action: LeaveSemaphore | WriteSlotRecord, response: requests.Response) -> Outcome:
+def written(action: Request, response: requests.Response) -> Outcome:
     if not isinstance(json_of(response, dict).get("Results", ""), list | None):
         raise MalformedResponse("a transaction without its results")
     return Done()

@@ -80,10 +80,6 @@ def created(request: CreateSession, response: requests.Response) -> Outcome:
     return Created(new_id(json_of(response, dict)))
 
 
-def refused(request: CreateSession, response: requests.Response) -> Outcome:
-    return Refused(why(response))
-
-
 def not_created(request: CreateSession, response: requests.Response) -> Outcome:
     """Return the outcome of a failed creation, by Consul's text.
 

@@ -9,7 +9,6 @@ its machine has for fence.
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from supervisor.adapters.hooks.attempts import Hooks
 from supervisor.adapters.hooks.output import HookLine
@@ -20,15 +19,6 @@ from supervisor.core.settings import HOOK_EVENTS, Hook, ItemSettings
 
 SESSION = "00000000-0000-0000-0000-000000000000"
 CHECK, FENCE = "candidate_check", "fence"
-
-
-@dataclass(frozen=True, slots=True)
-class Rehearsed:
-    """The end of the attempt, and how long it took."""
-
-    ok: bool
-    detail: str
-    duration_s: float
 
 
 def hooks_by_place(settings: ItemSettings) -> dict[str, tuple[str, Hook]]:
@@ -90,8 +80,8 @@ async def rehearse(
     environ: Mapping[str, str],
     clock: Callable[[], float],
     on_line: Callable[[str, str], None],
-) -> Rehearsed:
-    """Run the attempt to its end. An attempt that is cancelled is killed.
+) -> tuple[HookEnded, float]:
+    """Run the attempt to its end, and return that and how long it took. If it is cancelled, it is killed.
 
     environ: the environment that the daemon would let its hooks inherit.
     on_line: receives each line of the output and where it was written, and why a start is delayed.
@@ -127,4 +117,4 @@ async def rehearse(
         if (line := lines.get_nowait()) is not None:
             on_line(*line)
     (end, ended_at), *_ = ends
-    return Rehearsed(end.ok, end.detail, ended_at - began_at)
+    return end, ended_at - began_at

@@ -52,7 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._ended = False  # the peer sends no more
         self._http: h11.Connection | None = None  # reads an answer that is not an ordinary one
         self._idle = False
-        self._expiry: asyncio.TimerHandle | None = None  # one for many idle times, each of which is short
+        self._expiry: asyncio.TimerHandle | None = None  # of the idle time
         self._aborted = False
         self._closed = False
         self._lost: Exception | None = None
@@ -120,27 +120,17 @@ class Connection(asyncio.BufferedProtocol):
         self.has_received = False
         self.idle_since = self._loop.time()
         self._idle = True
-        if self._expiry is None:
-            self._expire_after(age_max_s)
+        self._expiry = self._loop.call_at(self.idle_since + age_max_s, self.abort)
 
     def reuse(self) -> bool:
         """End the idle time. Return False, and abort, if the peer has sent anything or has closed."""
-        assert self._idle
+        assert self._idle and self._expiry is not None
         self._idle = False
+        self._expiry.cancel()
         if self._established.is_closing() or not self._is_quiet():
             self.abort()
             return False
         return True
-
-    def _expire_after(self, age_max_s: float) -> None:
-        self._expiry = self._loop.call_at(self.idle_since + age_max_s, self._expire, age_max_s)
-
-    def _expire(self, age_max_s: float) -> None:
-        self._expiry = None
-        if self._idle and self._loop.time() >= self.idle_since + age_max_s:
-            self.abort()
-        elif self._idle:
-            self._expire_after(age_max_s)
 
     def abort(self) -> None:
         """Close at once and without a TLS shutdown, or as soon as the connection is established."""

@@ -18,8 +18,8 @@ from supervisor.core.settings import Command
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from supervisor.adapters.hooks.rehearsal import Rehearsed
     from supervisor.core.actions import StartHook
+    from supervisor.core.events import HookEnded
     from supervisor.core.settings import Hook, ItemSettings
 
 STREAM_WIDTH = 7  # of stdout, stderr and delayed
@@ -52,8 +52,8 @@ def test_hook(options: argparse.Namespace) -> int:
         return code
     inherited = {name: value for name, value in os.environ.items() if name not in config.withheld}
     start = start_of(item, event, hook, reason, boottime(), options.target or "")
-    done = run_async(_run(item, start, hostname, inherited))
-    say(as_lines(_rows(item, event, hook, done), "  ").rstrip("\n"))
+    done, duration_s = run_async(_run(item, start, hostname, inherited))
+    say(as_lines(_rows(item, hook, done, duration_s), "  ").rstrip("\n"))
     return DONE if done.ok else fail(NEGATIVE, f"{place} of {item.name} failed: {done.detail}")
 
 
@@ -76,7 +76,7 @@ def _wrong_target(options: argparse.Namespace, item: "ItemSettings", event: str,
 
 async def _run(
     item: "ItemSettings", start: "StartHook", node: str, environ: "Mapping[str, str]"
-) -> "Rehearsed":
+) -> "tuple[HookEnded, float]":
     import asyncio
 
     from supervisor.adapters.hooks.rehearsal import rehearse
@@ -96,15 +96,19 @@ async def _run(
     )
 
 
-def _rows(item: "ItemSettings", event: str, hook: "Hook", done: "Rehearsed") -> "Iterator[tuple[str, str]]":
+def _rows(
+    item: "ItemSettings", hook: "Hook", done: "HookEnded", duration_s: float
+) -> "Iterator[tuple[str, str]]":
     from supervisor.core.actions import LOSE_SIDE
+
+    event = done.started.context.event
 
     timeout, kill_after, attempt = map(format_duration, (hook.timeout_s, hook.kill_after_s, hook.attempt_s))
     terms = f"timeout {timeout}"
     if isinstance(hook.call, Command):
         terms += f" + kill_after {kill_after}"
     yield "result", f"{'ok' if done.ok else 'failed'}: {done.detail}"
-    yield "duration", f"{done.duration_s:.3f}s of {attempt} = {terms}"
+    yield "duration", f"{duration_s:.3f}s of {attempt} = {terms}"
     if event == "acquire":
         yield "share", f"{kill_after} of lose_time: kill_after, if no hook of on_acquire has a longer one"
     elif event in LOSE_SIDE:
