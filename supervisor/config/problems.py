@@ -142,18 +142,18 @@ class Report:
 
     def __init__(self, positions: Positions) -> None:
         self.positions = positions
-        self._refused = _Collected(positions)
-        self._warned = _Collected(positions)
+        self._refused: _Collected = {}
+        self._warned: _Collected = {}
         self._broken: set[KeyPath] = set()
         self._refusals = 0
 
     @property
     def problems(self) -> list[Problem]:
-        return self._refused.problems()
+        return _problems(self._refused)
 
     @property
     def warnings(self) -> list[Problem]:
-        return self._warned.problems()
+        return _problems(self._warned)
 
     def refuse(self, path: KeyPath, message: str) -> None:
         self.refuse_at(self.positions.of_value(path), path, message)
@@ -162,7 +162,7 @@ class Report:
         self.refuse_at(self.positions.of_key(path), path, message)
 
     def refuse_at(self, position: Position, path: KeyPath, message: str) -> None:
-        self._refused.add(position, path, message)
+        self._collect(self._refused, position, path, message)
         self._broken.update(path[:length] for length in range(len(path) + 1))
         self._refusals += 1
         if len(self._refused) >= PROBLEMS_MAX or self._refusals >= REFUSALS_MAX:
@@ -172,10 +172,10 @@ class Report:
         self.warn_at(self.positions.of_value(path), path, message)
 
     def warn_at(self, position: Position, path: KeyPath, message: str) -> None:
-        self._warned.add(position, path, message)
+        self._collect(self._warned, position, path, message)
 
     def warn_key(self, path: KeyPath, message: str) -> None:
-        self._warned.add(self.positions.of_key(path), path, message)
+        self.warn_at(self.positions.of_key(path), path, message)
 
     def broken(self, *path: str | int) -> bool:
         return path in self._broken
@@ -184,25 +184,19 @@ class Report:
         if self.problems:
             raise ConfigError(tuple(self.problems))
 
+    def _collect(self, into: "_Collected", position: Position, path: KeyPath, message: str) -> None:
+        into.setdefault((position, self.positions.written(path), message), []).append(path)
 
-class _Collected:
-    """Problems, each of them once, with the copies of the value at fault."""
 
-    def __init__(self, positions: Positions) -> None:
-        self._positions = positions
-        self._copies: dict[tuple[Position, KeyPath, str], list[KeyPath]] = {}
+_Collected = dict[tuple[Position, KeyPath, str], list[KeyPath]]
+"""Each problem once, with the paths of all copies of the value at fault."""
 
-    def __len__(self) -> int:
-        return len(self._copies)
 
-    def add(self, position: Position, path: KeyPath, message: str) -> None:
-        self._copies.setdefault((position, self._positions.written(path), message), []).append(path)
-
-    def problems(self) -> list[Problem]:
-        return [
-            Problem(*position, dotted(written), message + _in_items(written, paths))
-            for (position, written, message), paths in self._copies.items()
-        ]
+def _problems(collected: _Collected) -> list[Problem]:
+    return [
+        Problem(*position, dotted(written), message + _in_items(written, paths))
+        for (position, written, message), paths in collected.items()
+    ]
 
 
 def _in_items(written: KeyPath, paths: list[KeyPath]) -> str:

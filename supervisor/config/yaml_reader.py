@@ -10,7 +10,6 @@ ambiguous scalar where the schema allows values of any type, because its author 
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -45,16 +44,7 @@ class InvalidYaml(Exception):
     """The rest of a file cannot be understood, for a reason that is in the report."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """The content of one file."""
-
-    value: Any
-    positions: Positions  # where each key and value is
-    ambiguous: set[KeyPath]  # the paths of plain scalars that not every reader of YAML reads as text
-
-
-def read_tree(file: str, text: str, report: Report) -> Tree:
+def read_tree(file: str, text: str, report: Report) -> "Tree":
     """Read the only document of ``text`` and report every problem.
 
     Raises InvalidYaml, with the reason in the report, when the rest cannot be understood.
@@ -64,19 +54,22 @@ def read_tree(file: str, text: str, report: Report) -> Tree:
         position = Position(file, line, found.start() - text.rfind("\n", 0, found.start()))
         report.refuse_at(position, (), f"cannot hold the control character {quoted(found[0])}: remove it")
         raise InvalidYaml
-    reader = _Reader(file, text, report)
+    tree = Tree(file, text, report)
     try:
-        return Tree(reader.document(), reader.positions, reader.ambiguous)
+        tree.value = tree.document()
     except yaml.YAMLError as error:
-        reader.refuse_syntax(error)
+        tree.refuse_syntax(error)
         raise InvalidYaml from None
+    return tree
 
 
-class _Reader:
-    """Turns the parser's events of one file into values."""
+class Tree:
+    """The content of one file, made from the parser's events."""
 
     def __init__(self, file: str, text: str, report: Report) -> None:
-        self.positions = Positions(file)
+        self.value: Any = None
+        self.positions = Positions(file)  # where each key and value is
+        # The paths of plain scalars that not every reader of YAML reads as text.
         self.ambiguous: set[KeyPath] = set()
         self._file = file
         self._text = text
