@@ -33,7 +33,11 @@ class _Resolver:
         token, token_file = self._tokens()
         address, tls = self._address(), self._tls_settings()
         if self._tls and not address.startswith("https://"):
-            self._refuse("tls", "cannot be used with this address: begin it with https://")
+            message = "cannot be used with this address: begin it with https://"
+            self._report.refuse(("consul", "tls"), message)
+        if not tls.verify and address.startswith("https://"):
+            harm = "anyone on the network path can read and change everything"
+            self._report.warn(("consul", "tls", "verify"), f"Consul's certificate is not verified: {harm}")
         return ConsulSettings(
             address=address,
             token=token,
@@ -60,7 +64,7 @@ class _Resolver:
         if "address" in self._section:
             address, why = _checked_address(self._section["address"])
             if why:
-                self._refuse("address", why)
+                self._report.refuse(("consul", "address"), why)
             return address
         given, default = self._variable("CONSUL_HTTP_ADDR"), str(self._defaults.of("consul")["address"])
         if given is None and not self._flag("CONSUL_HTTP_SSL", False):
@@ -108,9 +112,6 @@ class _Resolver:
         if text is not None and text not in _TRUE + _FALSE:
             self._refuse_variable(name, "cannot be read: must be true or false")
         return default if text is None else text in _TRUE
-
-    def _refuse(self, key: str, message: str) -> None:
-        self._report.refuse(("consul", key), message)
 
     def _refuse_variable(self, name: str, message: str) -> None:
         self._report.refuse_at(Position("environment", 0, 0), (name,), message)
@@ -174,11 +175,3 @@ def url_fault(url: str, with_password: str) -> str:
     if "#" in url or "\\" in url:
         return "cannot hold # or \\: they are not sent, remove them"
     return ""
-
-
-def warn(settings: ConsulSettings, report: Report) -> None:
-    if not settings.tls.verify and settings.address.startswith("https://"):
-        report.warn(
-            ("consul", "tls", "verify"),
-            "Consul's certificate is not verified: anyone on the network path can read and change everything",
-        )

@@ -5,6 +5,7 @@ settings of ``consul``, ``state_dir`` and ``control_socket`` are not filled in h
 variables of the environment come between the file and the schema.
 """
 
+from copy import deepcopy
 from typing import Any
 
 from supervisor.config.problems import Positions, items_of
@@ -36,18 +37,11 @@ def copy_hooks(data: dict[str, Any], positions: Positions) -> None:
             if key == "fence" and section != "elections":
                 continue
             if key != "on_lose_failure" or item.get("on_lose"):
-                item[key] = _copy(given[key])
+                item[key] = deepcopy(given[key])  # because variables are filled in in place
                 positions.copied((section, name, key), ("defaults", key))
         for key in _COMMANDS if contends else ():
             if item.get(key) == {}:
                 del item[key]
-
-
-def _copy(value: Any) -> Any:
-    """Return a copy that shares no hook, because variables are filled in in place."""
-    if isinstance(value, list):
-        return [_copy(hook) for hook in value]
-    return dict(value) if isinstance(value, dict) else value
 
 
 def apply_defaults(

@@ -63,7 +63,6 @@ def load(
     _check_data(read, report, defaults, is_whole=asked is None)
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(section, defaults, environ, report)
-        consul.warn(settings_of_consul, report)
     control_settings = control.resolve(valid, environ, document, report)
     http_settings = http.resolve(valid.get("http"), report)
     report.raise_if_any()

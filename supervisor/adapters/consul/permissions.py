@@ -26,16 +26,13 @@ def explain(said: str, token: str, rule: str) -> str:
     """
     if NAMES_PERMISSION in said:
         return said
-    by_token = unknown_token(token) if UNKNOWN_TOKEN in said else f"{token} needs {rule}"
+    by_token = f"{token} needs {rule}"
+    if UNKNOWN_TOKEN in said:
+        late = "or Consul has not loaded it yet, in its first seconds, or for 30 s on a client agent"
+        by_token = f"Consul does not know {token}: it was deleted or mistyped, {late}"
     return f"{said}: {agent_remedy(said) or by_token}"
 
 
 def agent_remedy(said: str) -> str:
     """Return the remedy when the agent's configuration refuses the request. Blank: another reason."""
     return next((remedy for words, remedy in _BY_AGENT.items() if words in said), "")
-
-
-def unknown_token(token: str) -> str:
-    """Return the reason of a refusal when Consul does not know the token."""
-    late = "or Consul has not loaded it yet, in its first seconds, or for 30 s on a client agent"
-    return f"Consul does not know {token}: it was deleted or mistyped, {late}"

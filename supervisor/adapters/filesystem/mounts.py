@@ -83,12 +83,6 @@ class Mounts:
             offset += len(chunk)
         self._remote = tuple(remote_points(os.fsdecode(b"".join(chunks)).splitlines()))
 
-    def close(self) -> None:
-        """Close the table. From now on no path counts as local."""
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd, self._remote = -1, ("",)
-
 
 def remote_points(lines: Iterable[str]) -> Iterable[str]:
     """Return the mount points of file systems that may hang, from the lines of mountinfo (see proc(5)).

@@ -6,7 +6,6 @@ owner keeps one ``FileReader`` or one ``Pulse`` for it.
 
 import errno
 import os
-import re
 from contextlib import closing
 from functools import partial
 
@@ -28,7 +27,7 @@ class FileReader(Child):
         """Return the bytes that the child has read, which has ended. Raises OSError as reading would."""
         if self.wait() == 0:
             return self.result()
-        why = re.split(r": ", self.error())[-1]
+        why = self.error().rpartition(": ")[2]
         raise OSError(_CODES.get(why, errno.EIO), why or "it cannot be read", self.path)
 
 

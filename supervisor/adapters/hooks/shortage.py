@@ -25,17 +25,16 @@ def lacks_descriptors(error: BaseException | None) -> bool:
 
 
 class Spare:
-    """Open descriptors, ``size`` of them, that serve only to be closed when others are needed."""
+    """Open descriptors, SPARE of them, that serve only to be closed when others are needed."""
 
-    def __init__(self, size: int = SPARE) -> None:
-        self._size = size
+    def __init__(self) -> None:
         self._fds: list[int] = []
         self.fill()
 
     def fill(self) -> None:
-        """Open descriptors up to ``size``, or up to the limit of the system."""
+        """Open descriptors up to SPARE, or up to the limit of the system."""
         with suppress(OSError):
-            while len(self._fds) < self._size:
+            while len(self._fds) < SPARE:
                 self._fds.append(os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC))
 
     def release(self) -> None:

@@ -85,7 +85,10 @@ class Connection(asyncio.BufferedProtocol):
         """
         try:
             if exchange.unsent:
-                await self._await_early_close()
+                # Bytes that the peer sent before it reset the connection, such as a TLS alert, are read
+                # first, because writing would only meet the reset.
+                for _ in range(ITERATIONS_TO_READ):
+                    await asyncio.sleep(0)
                 self._send(exchange)
             response = await exchange.answer
             self._deliver(exchange)
@@ -294,12 +297,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def _too_large(self, why: str) -> ExchangeFailed:
         return ExchangeFailed(FailureKind.TOO_LARGE, f"the answer of {self._peer} is too large: {why}")
-
-    async def _await_early_close(self) -> None:
-        # Bytes that the peer sent before it reset the connection, such as a TLS alert, are read first,
-        # because writing would only meet the reset.
-        for _ in range(ITERATIONS_TO_READ):
-            await asyncio.sleep(0)
 
     def _is_quiet(self) -> bool:
         try:

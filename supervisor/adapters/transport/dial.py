@@ -91,7 +91,7 @@ class Dialer:
                 lambda: connection,
                 sock=sock,
                 ssl=context,
-                server_hostname=self._endpoint.server_name if context else None,
+                server_hostname=(self._endpoint.tls.server_name or self._endpoint.host) if context else None,
             )
         except OSError as exc:
             raise connect_failure(peer, exc, self._endpoint.tls) from exc

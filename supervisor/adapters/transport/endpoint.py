@@ -59,11 +59,6 @@ class Endpoint:
         return self.path if self.scheme == "unix" else self._netloc
 
     @property
-    def server_name(self) -> str:
-        """The name that the peer's certificate must bear."""
-        return self.tls.server_name or self.host
-
-    @property
     def _netloc(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 

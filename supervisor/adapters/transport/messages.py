@@ -76,17 +76,16 @@ class WholeResponse(requests.Response):
 
 def encode(request: requests.PreparedRequest, peer: str) -> bytes:
     """Return head and body of the request for one write. Raises ExchangeFailed if HTTP does not allow it."""
-    kept = request if isinstance(request, KeptRequest) else None
-    if kept is not None and kept.encoded is not None:
-        return kept.encoded
+    if isinstance(request, KeptRequest) and request.encoded is not None:
+        return request.encoded
     try:
         encoded = _send(_connection(), request)
     except (h11.LocalProtocolError, UnicodeError):
         # h11's text is left out, because it quotes the header, which may be a token.
         text = f"cannot send a request to {peer}: its target or a header has a character that HTTP forbids"
         raise ExchangeFailed(FailureKind.LOCAL, text) from None
-    if kept is not None:
-        kept.encoded = encoded
+    if isinstance(request, KeptRequest):
+        request.encoded = encoded
     return encoded
 
 

@@ -22,7 +22,7 @@ from supervisor.adapters.transport.messages import KeptRequest, encode
 BODY_BYTES_MAX = 8 << 20  # a thousand contenders with the largest values; one value has 512 KiB at most
 SLOW_BYTES = 64 << 10  # of a body that is not whole at its deadline: if more has come, it is too large
 IDLE_MAX = 24  # because Consul closes connections of one address beyond 200 (http_max_conns_per_client)
-IDLE_AGE_MAX_S = 60.0  # because a firewall may forget a connection that is silent for longer
+IDLE_AGE_MAX_S = 60.0  # without an exchange: a firewall may forget a connection that is silent for longer
 SPARE_DIAL_S = 5.0  # because a peer that takes longer would not be ready in time for a hand-over
 CLOSE_S = 1.0  # for a cancelled task to end
 # Iterations of the loop: asyncio calls connection_lost in the next one, then closes the socket. A connection
@@ -38,12 +38,10 @@ class Transport:
         endpoint: Endpoint,
         *,
         body_bytes_max: int = BODY_BYTES_MAX,
-        idle_age_max_s: float = IDLE_AGE_MAX_S,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Connect nothing yet. ``warn`` gets each new fault of TLS files; the last good ones stay."""
         self._endpoint = endpoint
-        self._idle_age_max_s = idle_age_max_s  # how long a connection is kept without an exchange
         self._alive: set[Connection] = set()
         self._dialer = Dialer(endpoint, body_bytes_max, self._alive, warn)
         self._idle: list[Connection] = []
@@ -112,7 +110,7 @@ class Transport:
         if request is not None:
             with suppress(ExchangeFailed):  # because the exchange itself raises the failure
                 encode(request, self._endpoint.peer)
-        young = self._idle_age_max_s / 2  # so that one is ready for a caller that prepares now and then
+        young = IDLE_AGE_MAX_S / 2  # so that one is ready for a caller that prepares now and then
         now = asyncio.get_running_loop().time()
         if self._spare in self._alive and now - self._spare.idle_since < young:
             return
@@ -150,7 +148,7 @@ class Transport:
     def _release(self, connection: Connection, exchange: Exchange) -> None:
         """Keep the connection if it is reusable, because the next request may follow at once."""
         if not exchange.fresh and connection.reusable and self._has_room():
-            connection.set_idle(self._idle_age_max_s)
+            connection.set_idle(IDLE_AGE_MAX_S)
             self._idle.append(connection)
         else:  # later, because the consequences of the answer are urgent
             asyncio.get_running_loop().call_soon(connection.abort)
@@ -169,7 +167,7 @@ class Transport:
         finally:
             self._preparing = None
         former, self._spare = self._spare, connection
-        connection.set_idle(self._idle_age_max_s)
+        connection.set_idle(IDLE_AGE_MAX_S)
         if former is not None:
             former.abort()
 

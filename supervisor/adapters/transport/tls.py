@@ -147,14 +147,12 @@ def _load_certificate(context: ssl.SSLContext, cert_file: str, key_file: str | N
         context.load_cert_chain(cert_file, key_file, password=passphrase)
     except OSError as exc:
         if is_locked:
-            raise ExchangeFailed(FailureKind.TLS, _locked(key_file or cert_file)) from exc
+            locked = key_file or cert_file
+            why = f"cannot use key_file {locked}: it has a passphrase, and nobody is there to enter it"
+            remedy = f"take it off with openssl pkey -in {locked} -out NEW, and let the mode guard the file"
+            raise ExchangeFailed(FailureKind.TLS, f"{why}; {remedy}") from exc
         files = f"{cert_file}, {key_file or cert_file}"
         raise _unusable("cert_file and key_file", files, exc) from exc
-
-
-def _locked(key_file: str) -> str:
-    remedy = f"take it off with openssl pkey -in {key_file} -out NEW, and let the mode guard the file"
-    return f"cannot use key_file {key_file}: it has a passphrase, and nobody is there to enter it; {remedy}"
 
 
 def _unusable(setting: str, path: str, exc: OSError) -> ExchangeFailed:

@@ -42,7 +42,7 @@ def test_a_path_is_local_while_it_stays_on_local_disks(path: str, local: bool, t
     table.write_text(TABLE)
     mounts = Mounts(str(table))
     assert mounts.is_local(path) is local
-    mounts.close()
+    os.close(mounts._fd)
 
 
 def test_symlinks_are_followed_and_a_circle_of_symlinks_ends(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_symlinks_are_followed_and_a_circle_of_symlinks_ends(tmp_path: Path) -> 
         (tmp_path / name).symlink_to(target)
     mounts = Mounts(str(table))
     found = {name: mounts.is_local(str(tmp_path / name)) for name in ("far", "on", "up", "round")}
-    mounts.close()
+    os.close(mounts._fd)
     assert found == {"far": False, "on": False, "up": False, "round": True}
 
 
@@ -72,4 +72,4 @@ def test_a_later_mount_counts_from_then_on(tmp_path: Path) -> None:
         assert not mounts.is_local(str(far / "hook")) and not mounts.is_local(str(tmp_path / "link"))
         assert which("sh", f"{far}{os.pathsep}/bin") == "/bin/sh"
     assert mounts.is_local(str(far / "hook"))
-    mounts.close()
+    os.close(mounts._fd)

@@ -475,13 +475,13 @@ async def test_a_peer_that_answered_before_the_request_gets_no_request() -> None
 
 async def test_an_old_spare_connection_is_closed() -> None:
     """A firewall may have forgotten the connection, and Consul counts it against its limit."""
-    async with served(SERVES, idle_age_max_s=1000) as (peer, it):
+    async with served(SERVES) as (peer, it):
         before = harness.descriptors()
         it.prepare()
         await ready(it)
         await reads(peer.url)(it)
         assert harness.descriptors() == before + 2
-        skip(1000)
+        skip(60)
         await until(lambda: harness.descriptors() == before)
         assert not harness.is_prepared(it)
         await writes(peer.url)(it)
@@ -490,11 +490,11 @@ async def test_an_old_spare_connection_is_closed() -> None:
 
 async def test_a_spare_connection_at_half_its_age_is_replaced() -> None:
     """A contender that prepares each half minute always has a spare connection."""
-    async with served(SERVES, idle_age_max_s=1000) as (peer, it):
+    async with served(SERVES) as (peer, it):
         before = harness.descriptors()
         it.prepare()
         await ready(it)
-        skip(550)
+        skip(33)
         it.prepare()
         await asyncio.sleep(patient(0.2))
         assert harness.is_prepared(it) and harness.descriptors() == before + 1
