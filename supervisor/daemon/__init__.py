@@ -1,6 +1,7 @@
 """The daemon: the one package that wires the core to the world.
 
     loop.py              the event loop with its parts: Consul, hooks, records, listeners, signals, stop
+    shared.py            what most parts use of the daemon
     operator.py          an operator's commands as events for the core, and the replies
     pauses.py            the end of each pause that has one
     listeners.py         the control socket and http.listen: opened, moved, closed

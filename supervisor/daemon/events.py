@@ -5,13 +5,12 @@ A lack of room or a file that cannot be read costs events and nothing else, and 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from supervisor.adapters.journal.event_file import BATCH_MAX, EventFile, events_of, lines_in
+from supervisor.daemon.shared import Shared
 from supervisor.reporting.telemetry.event_log import EVENTS_MAX
-from supervisor.reporting.telemetry.history import History
-from supervisor.reporting.telemetry.log import Log, Name
+from supervisor.reporting.telemetry.log import Name
 from supervisor.reporting.telemetry.replay import Replay
 
 DELAY_S = 0.05  # so that the hook whose begin is an event begins first, and one write has several events
@@ -22,19 +21,15 @@ READ_AT_ONCE = 25  # lines in one turn of the loop, which take it half a millise
 class Events:
     """The events of one daemon, from the lines that the log keeps to the file in its state directory."""
 
-    def __init__(
-        self, directory: str, machine: str, log: Log, history: History, items: Callable[[], Iterable[str]]
-    ) -> None:
-        self._folder = directory
-        self._file = EventFile(directory, machine)
-        self._machine = machine
-        self._log = log
-        self._history = history
-        self._items = items  # returns the names of the items whose transitions are still of interest
+    def __init__(self, shared: Shared, folder: str, machine: str) -> None:
+        self._log, self._history = shared.log, shared.history
+        self._items = shared.status.items  # whose transitions are still of interest
+        self._folder, self._machine = folder, machine
+        self._file = EventFile(folder, machine)
         self._pending: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._timer: asyncio.TimerHandle | None = None
         self._read = False
-        log.keep = self._add
+        shared.log.keep = self._add
 
     def _add(self, name: Name, fields: dict[str, Any]) -> None:
         if name == "command" and not fields.get("why"):

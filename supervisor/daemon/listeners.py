@@ -7,23 +7,19 @@ opened never costs leadership.
 
 import asyncio
 import resource
-import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
-from pathlib import Path
 
 from supervisor.config import Config
-from supervisor.core.contenders import Contenders
+from supervisor.daemon.shared import Shared
 from supervisor.reporting.control import OperatorCommand, Reply, Result
 from supervisor.reporting.control.server import Control, Execute, serve
 from supervisor.reporting.control.users import user_name
 from supervisor.reporting.http_server import Peer
 from supervisor.reporting.telemetry.formatting import when
-from supervisor.reporting.telemetry.history import History
-from supervisor.reporting.telemetry.log import Level, Log
+from supervisor.reporting.telemetry.log import Level
 from supervisor.reporting.telemetry.log.recurring import REPEAT_S
 from supervisor.reporting.telemetry.metrics import Metrics
-from supervisor.reporting.telemetry.status import Status
 from supervisor.reporting.web import Listener, Routes
 from supervisor.reporting.web.listener import LIMITS
 
@@ -48,38 +44,17 @@ def allow_descriptors(items: int, clients: int) -> int:
 
 
 class Listeners:
-    """The listeners of one daemon, and the history, status and metrics that they serve."""
+    """The listeners of one daemon, and the metrics that they serve."""
 
     def __init__(
-        self,
-        config: Config,
-        contenders: Contenders,
-        execute: Execute,
-        log: Log,
-        clock: Callable[[], float],
-        *,
-        node_name: str,
-        path: Path | None,
-        fleet: Callable[[], Awaitable[bytes]],
+        self, config: Config, shared: Shared, execute: Execute, fleet: Callable[[], Awaitable[bytes]]
     ) -> None:
-        """Make the listeners without opening them.
-
-        path: of the configuration, if it has one.
-        fleet: returns the body of ``/v1/fleet``.
-        """
-        self._config = config
-        self._contenders = contenders
+        """Make the listeners without opening them. ``fleet``: returns the body of ``/v1/fleet``."""
+        self._config, self._shared, self._log = config, shared, shared.log
         self._execute = execute  # carries out a command from the control socket
-        self._log = log
-        self._clock = clock  # the core's, in seconds
         self._crowded_at = -REPEAT_S
-        self.history = History(time.time, clock)
-        address = config.consul.address
-        self.status = Status(
-            contenders, self.history, time.time, clock, node=node_name, consul=address, path=path
-        )
-        self.metrics = Metrics(self.status, self.history, clock, time.time)
-        self._routes = Routes(self.status, self.metrics, fleet)
+        self.metrics = Metrics(shared.status, shared.history)
+        self._routes = Routes(shared.status, self.metrics, fleet)
         self._control: Control | None = None
         self._listener = self._new_listener()
         self._moving = asyncio.Lock()
@@ -103,7 +78,7 @@ class Listeners:
         """Use this configuration and these items from now on. Return whether ``move`` must follow."""
         moved = config.http != self._config.http
         self._config = config
-        self.history.retain(items)
+        self._shared.history.retain(items)
         allow_descriptors(len(items), self._clients)
         return moved
 
@@ -122,7 +97,7 @@ class Listeners:
 
     def _new_listener(self) -> Listener | None:
         """Return a TCP listener for the configuration in force, or None, and make room for its clients."""
-        clients = allow_descriptors(len(self._contenders.by_name), self._clients)
+        clients = allow_descriptors(len(self._shared.contenders.by_name), self._clients)
         if self._config.http is None:
             return None
         limits = replace(LIMITS, clients_max=clients)
@@ -132,14 +107,15 @@ class Listeners:
 
     def cannot_accept(self, error: OSError) -> None:
         """Log that a client could not be accepted, once in REPEAT_S: asyncio may report it very often."""
-        if self._clock() - self._crowded_at >= REPEAT_S:
-            self._crowded_at = self._clock()
+        now = self._shared.clock()
+        if now - self._crowded_at >= REPEAT_S:
+            self._crowded_at = now
             self._log_http("warning", f"cannot let a client in: {error.strerror}; trying again")
 
     def _log_command(self, command: OperatorCommand, reply: Reply | None, peer: Peer) -> None:
         """Log that a command has arrived, so that the log shows the cause of its effects, or of its reply."""
         by = {"uid": peer.uid, "user": user_name(peer.uid), "note": command.note}
-        lasts = {} if command.pause_s is None else {"until": when(time.time() + command.pause_s)}
+        lasts = {} if command.pause_s is None else {"until": when(self._shared.wall() + command.pause_s)}
         given = {"verb": command.verb, "to": command.to, **lasts, **by}
         if reply is None:
             self._log.line("info", "command-received", item=command.name, **given)

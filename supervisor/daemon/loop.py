@@ -50,17 +50,18 @@ from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Rel
 from supervisor.core.settings import ItemSettings, Place
 from supervisor.daemon.events import Events
 from supervisor.daemon.fleet.fleet import Fleet
-from supervisor.daemon.fleet.shared import Shared
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
 from supervisor.daemon.pauses import Pauses
 from supervisor.daemon.preflight.monitor import HookMonitor
 from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
-from supervisor.daemon.restore import Restored
+from supervisor.daemon.shared import Shared
 from supervisor.reporting.control import ControlError
 from supervisor.reporting.telemetry.facts import Facts
+from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.log import Level, Log
+from supervisor.reporting.telemetry.status import Status
 from supervisor.reporting.telemetry.systemd import SystemdNotifier
 
 EXIT_DONE = 0
@@ -110,62 +111,50 @@ class Daemon:
         """
         self._log, self._environ = log, environ
         self._load, self._reads_again = load, reads_again
+        self._only_wind_up = load is None
         self._place = place or place_here()
         self._config, self._kept = replace(config, kept=b""), config.kept
-        self._log_warnings(config)
-        self._client = ConsulClient(
-            config, lambda level, event, why: log.line(level, event, why=why), boottime, TokenError
-        )
-        self._only_wind_up = load is None
-        begun = self._go_on(config)
-        self._hooks = self._new_hooks(node_name)
-        self._items_to_preload = tuple(begun.settings)
-        contenders = Contenders(begun.contenders, begun.successors)
-        self._driver = Driver(contenders, self, self._effects())
-        self._operator = Operator(
-            contenders, self.dispatch, self._reload, self._client.sessions, self._records.made, node_name
-        )
-        self._pauses = Pauses(
-            contenders, self.dispatch, time.time, lambda item: log.line("info", "pause-over", item=item)
-        )
-        self._listeners = Listeners(
-            config,
-            contenders,
-            self._operator.execute,
-            log,
-            boottime,
-            node_name=node_name,
-            path=path,
-            fleet=lambda: self._fleet.shown(),
-        )
-        self._monitor = HookMonitor(self.dispatch, log, environ, path, self._on_unhandled_exception)
-        self._notifier = SystemdNotifier(
-            contenders, environ, boottime, lambda why: log.line("warning", "systemd", why=why)
-        )
-        self._history = self._listeners.history
-        self._history.refused = refused
-        self._records.told = partial(setattr, self._history, "uncopied")
-        self._events = Events(
-            self._records.folder, self._records.machine, log, self._history, self._listeners.status.items
-        )
-        self._fleet = self._new_fleet(config, node_name)
-        self._observers = self._new_observers()
         self._background = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
         self._reload_lock = asyncio.Lock()
+        self._log_warnings(config)
+        self._history = History(time.time, boottime, refused)
+        self._client = ConsulClient(
+            config, lambda level, event, why: log.line(level, event, why=why), boottime, TokenError
+        )
+        self._driver = self._go_on(config, node_name)
+        shared = self._share(node_name, path)
+        self._operator = Operator(shared, self._reload, self._records.made)
+        self._pauses = Pauses(shared)
+        self._fleet = Fleet(config, shared, self._records)
+        self._listeners = Listeners(config, shared, self._operator.execute, self._fleet.shown)
+        self._events = Events(shared, self._records.folder, self._records.machine)
+        self._monitor = HookMonitor(self.dispatch, log, environ, path, self._on_unhandled_exception)
+        self._notifier = SystemdNotifier(shared.contenders, environ, boottime, log)
+        self._observers = self._new_observers()
 
-    def _go_on(self, config: Config) -> Restored:
-        """Open the journal, end what a crashed process left running, and return the contenders to begin with.
+    def _go_on(self, config: Config, node_name: str) -> Driver:
+        """Open the journal, end what a crashed process left running, and return the driver of what begins.
 
         Each may take as long as systemd waits without a sign of life.
         """
         for_s = may_stand_still_s(self._environ)
         still_starting(self._environ, for_s)
         self._records = Records(config, self._log, self._environ)
+        self._records.told = partial(setattr, self._history, "uncopied")
         still_starting(self._environ, for_s)
         unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
-        return self._records.start(wanted_of(config, place=self._place), boottime(), unwanted)
+        begun = self._records.start(wanted_of(config, place=self._place), boottime(), unwanted)
+        self._items_to_preload = tuple(begun.settings)
+        self._hooks = self._new_hooks(node_name)
+        return Driver(Contenders(begun.contenders, begun.successors), self, self._effects())
+
+    def _share(self, node_name: str, path: Path | None) -> Shared:
+        contenders, history = self._driver.contenders, self._history
+        address, failed = self._config.consul.address, self._on_unhandled_exception
+        status = Status(contenders, history, node=node_name, consul=address, path=path)
+        return Shared(node_name, contenders, self.dispatch, self._client, status, history, self._log, failed)
 
     def _new_hooks(self, node_name: str) -> Hooks:
         return Hooks(
@@ -177,20 +166,6 @@ class Daemon:
             environ=self._inherited(),
             clock=boottime,
         )
-
-    def _new_fleet(self, config: Config, node_name: str) -> Fleet:
-        shared = Shared(
-            node_name,
-            self._driver.contenders,
-            self.dispatch,
-            self._client,
-            self._listeners.status,
-            self._history,
-            self._log,
-            self._on_unhandled_exception,
-        )
-        kept = self._records.orders() if config.fleet else b""
-        return Fleet(config, shared, kept, self._records.keep_orders)
 
     def _new_observers(self) -> tuple[Observe, ...]:
         """Return what sees every step. A step has its meaning found out once, for those that need it."""

@@ -5,7 +5,6 @@ takes time is answered when it is complete: ``on_step`` checks after every step.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
@@ -13,7 +12,6 @@ from supervisor.config.formats.json_values import holder_node
 from supervisor.config.problems import known_names
 from supervisor.core.actions import Action, Role
 from supervisor.core.contender.state import Contender
-from supervisor.core.contenders import Contenders
 from supervisor.core.events import (
     ConfirmOffAsked,
     Event,
@@ -24,11 +22,12 @@ from supervisor.core.events import (
 )
 from supervisor.core.lock.handover import HANDOVER_S
 from supervisor.core.machines.record import paused_until
-from supervisor.core.outcomes import ListedSession, Outcome, SessionsView
+from supervisor.core.outcomes import ListedSession, SessionsView
 from supervisor.core.reload import ReloadEffect
 from supervisor.core.settings import ItemSettings
 from supervisor.core.times import NEVER
 from supervisor.daemon.reload import CannotReload, Reloaded
+from supervisor.daemon.shared import Shared
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb
 from supervisor.reporting.telemetry.formatting import remedy, when
 
@@ -44,21 +43,13 @@ class Operator:
 
     def __init__(
         self,
-        contenders: Contenders,
-        dispatch: Callable[[Event], None],
+        shared: Shared,
         reload: Callable[[], Awaitable[Reloaded]],
-        sessions: Callable[[], Awaitable[Outcome]],
         on_disk: Callable[[], Awaitable[str]],
-        hostname: str,
-        wall: Callable[[], float] = time.time,
     ) -> None:
-        self._contenders = contenders
-        self._dispatch = dispatch
+        self._shared, self._contenders = shared, shared.contenders
         self._reload = reload  # reads the configuration again and returns the changes. Raises CannotReload
-        self._sessions = sessions  # requests the list of sessions from Consul
         self._on_disk = on_disk  # returns blank once the records are on disk, or why they are not
-        self._hostname = hostname  # the name of this host, which names of sessions may contain
-        self._wall = wall  # Unix time
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     async def execute(self, command: OperatorCommand) -> Reply:
@@ -94,7 +85,7 @@ class Operator:
             return _cannot(verb, name, f"it waits until {others} has ended, which has the same name or key")
         if why := _obstacle(verb, before):
             return _cannot(verb, name, why)
-        until = NEVER if command.pause_s is None else self._wall() + command.pause_s
+        until = NEVER if command.pause_s is None else self._shared.wall() + command.pause_s
         if command.name is None:
             until = max(until, before.paused_until)  # a command for all does not shorten another's pause
         events: dict[Verb, Event] = {
@@ -103,7 +94,7 @@ class Operator:
             Verb.PAUSE: PauseAsked(name, until),
             Verb.RESUME: ResumeAsked(name, by_name=command.name is not None),
         }
-        self._dispatch(events[verb])
+        self._shared.dispatch(events[verb])
         done = _what_came_of(verb, before, until, by_name=command.name is not None)
         after = self._contenders.by_name.get(name)
         kept = None if after is None else after.record_keeper.kept
@@ -144,7 +135,8 @@ class Operator:
             return _cannot(Verb.STEP_DOWN, name, f"this node does not hold it (role: {role})", outcome)
         holding = self._holders(name)
         handover_to = None if target is None else target.id
-        self._dispatch(StepDownAsked(name, command.rest_s, handover_to=handover_to, note=command.note))
+        asked = StepDownAsked(name, command.rest_s, handover_to=handover_to, note=command.note)
+        self._shared.dispatch(asked)
         if not await self._until(lambda: self._has_given_up(name, tenure.session), RELEASED_S):
             return _cannot(Verb.STEP_DOWN, name, "on_lose or the release is still under way, see `status`")
         if self._is_stuck(name):
@@ -173,10 +165,10 @@ class Operator:
         """Return the session of the candidate that ``to`` names. ``ours``: that holds. Raises NoTarget."""
         if settings.kind != "election":
             raise NoTarget("--to is for elections: a slot goes to the contender that is first in line")
-        seen = await self._sessions()
+        seen = await self._shared.client.sessions()
         if not isinstance(seen, SessionsView):
             raise NoTarget(f"Consul does not list its sessions: {getattr(seen, 'why', seen)}")
-        return target_of(to, settings, seen, ours=ours, hostname=self._hostname)
+        return target_of(to, settings, seen, ours=ours, hostname=self._shared.node)
 
     def _taken_over(
         self, name: str, target: ListedSession | None, holders: frozenset[str], after_s: float

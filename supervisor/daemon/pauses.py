@@ -5,34 +5,24 @@ pause early, and one that is set back ends it late.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from supervisor.core.actions import Action
 from supervisor.core.contender.state import Contender
-from supervisor.core.contenders import Contenders
 from supervisor.core.events import ConfigLoaded, Event, PauseAsked, PauseOver
 from supervisor.core.times import LONG_AGO, NEVER
+from supervisor.daemon.shared import Shared
 
 LOOK_EVERY_S = 60.0  # because a clock may be set, and an item may not have begun yet
 LOOK_AGAIN_S = 1.0
 
 
 class Pauses:
-    """The pauses of one node. ``wall`` returns Unix time."""
+    """The pauses of one node."""
 
-    _timer: asyncio.TimerHandle | None = None
-
-    def __init__(
-        self,
-        contenders: Contenders,
-        dispatch: Callable[[Event], None],
-        wall: Callable[[], float],
-        ended: Callable[[str], None],
-    ) -> None:
-        self._contenders = contenders
-        self._dispatch = dispatch
-        self._wall = wall
-        self._ended = ended  # reports that the pause of this item is over
+    def __init__(self, shared: Shared) -> None:
+        self._shared, self._contenders = shared, shared.contenders
+        self._timer: asyncio.TimerHandle | None = None
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         if isinstance(event, PauseAsked | ConfigLoaded):
@@ -44,15 +34,15 @@ class Pauses:
         known = (self._contenders.not_begun | self._contenders.by_name).values()
         ends = [each.paused_until for each in known if _has_end(each)]
         if ends:
-            delay_s = min(max(min(ends) - self._wall(), LOOK_AGAIN_S), LOOK_EVERY_S)
+            delay_s = min(max(min(ends) - self._shared.wall(), LOOK_AGAIN_S), LOOK_EVERY_S)
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._end)
 
     def _end(self) -> None:
-        now = self._wall()
+        now = self._shared.wall()
         for name, contender in tuple(self._contenders.by_name.items()):
             if _has_end(contender) and contender.paused_until <= now:
-                self._ended(name)
-                self._dispatch(PauseOver(name))
+                self._shared.log.line("info", "pause-over", item=name)
+                self._shared.dispatch(PauseOver(name))
         self.look_again()
 
     def close(self) -> None:

@@ -6,7 +6,6 @@
     order.py      orders for the whole fleet as keys of Consul, and what a node has seen of them
     orders.py     follows what an operator orders for the whole fleet
     catalog.py    all nodes as Consul's catalog shows them, for whoever asks this daemon
-    shared.py     what these parts use of the daemon
     fleet.py      these parts as one
 
 Nothing here may grant a try or prolong a belief.

@@ -9,7 +9,7 @@ import json
 
 from supervisor.adapters.consul.presence import Present, cut
 from supervisor.config import Config
-from supervisor.daemon.fleet.shared import Shared
+from supervisor.daemon.shared import Shared
 
 KEPT_S = 5.0
 ASK_S = 2.5  # because the page waits for 3 s

@@ -1,6 +1,6 @@
 """The parts of a daemon that other nodes and people know through Consul, as one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from supervisor.adapters.runtime.background import Background
 from supervisor.config import Config
@@ -10,18 +10,18 @@ from supervisor.daemon.fleet.catalog import Catalog
 from supervisor.daemon.fleet.history import CLOSE_S, TenureHistory
 from supervisor.daemon.fleet.orders import FollowedOrders
 from supervisor.daemon.fleet.presence import Presence
-from supervisor.daemon.fleet.shared import Shared
+from supervisor.daemon.records import Records
+from supervisor.daemon.shared import Shared
 
 
 class Fleet:
     """This node as a part of its fleet."""
 
-    def __init__(
-        self, config: Config, shared: Shared, kept_orders: bytes, keep_orders: Callable[[bytes], None]
-    ) -> None:
+    def __init__(self, config: Config, shared: Shared, records: Records) -> None:
+        kept_orders = records.orders() if config.fleet else b""
         self._tenures = TenureHistory(config, shared)
         self._presence = Presence(config, shared)
-        self._orders = FollowedOrders(config, shared, kept_orders, keep_orders)
+        self._orders = FollowedOrders(config, shared, kept_orders, records.keep_orders)
         self._catalog = Catalog(config, shared)
         self.shown = self._catalog.body  # the whole fleet as JSON, for whoever asks this daemon
         self.on_facts = self._tenures.on_step

@@ -23,7 +23,6 @@ from supervisor.core.events import Answered, Event
 from supervisor.core.outcomes import Done, KeyView, LostRace
 from supervisor.core.requests import ReadKey, WatchKey
 from supervisor.core.settings import ElectionSettings
-from supervisor.daemon.fleet.shared import Shared
 from supervisor.daemon.fleet.tenures import (
     GONE,
     TENURES_MAX,
@@ -32,6 +31,7 @@ from supervisor.daemon.fleet.tenures import (
     document_of,
     with_tenures,
 )
+from supervisor.daemon.shared import Shared
 from supervisor.reporting.telemetry.facts import Fact
 from supervisor.reporting.telemetry.formatting import when
 

@@ -22,7 +22,7 @@ from supervisor.core.lock.base import WAIT_S, WATCH_S
 from supervisor.core.outcomes import Denied, KeyView, Unknown
 from supervisor.core.times import NEVER
 from supervisor.daemon.fleet.order import Order, Orders, Seen, kept_of, orders_of, pause_key, seen_in, seen_of
-from supervisor.daemon.fleet.shared import Shared
+from supervisor.daemon.shared import Shared
 from supervisor.reporting.control.protocol import REST_S, REST_S_MAX
 
 LOOK_EVERY_S = 60.0  # between two looks whether the token may read the orders, while there are none

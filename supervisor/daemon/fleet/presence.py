@@ -22,7 +22,7 @@ from supervisor.core.frozen import replace
 from supervisor.core.outcomes import Done, Instance, Outcome
 from supervisor.core.requests import DeregisterService, ReadService, ServiceRequest
 from supervisor.core.settings import ServiceSettings
-from supervisor.daemon.fleet.shared import Shared
+from supervisor.daemon.shared import Shared
 from supervisor.reporting.telemetry.formatting import when
 from supervisor.reporting.telemetry.systemd import status_line
 

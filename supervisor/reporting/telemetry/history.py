@@ -53,13 +53,12 @@ def _is_expired(watch: Watch, outcome: Outcome) -> bool:
 class History:
     """The histories of all items. ``wall`` returns Unix time, ``clock`` seconds for durations."""
 
-    def __init__(self, wall: Callable[[], float], clock: Callable[[], float]) -> None:
-        self._wall = wall
-        self._clock = clock
+    def __init__(self, wall: Callable[[], float], clock: Callable[[], float], refused: str = "") -> None:
+        """Begin without a history. ``refused``: why the process does not run by the present files."""
+        self.wall, self.clock, self.refused = wall, clock, refused  # blank: it does run by them
         self.began_at = wall()
         self.began = clock()
         self.answered_at: float | None = None
-        self.refused = ""  # why this process does not run by the present files. Blank: it does
         self.uncopied = ""  # why the records are not on disk. Blank: they are
         self.fleet = FleetReport()
         self.events = EventLog(wall)  # the events of this node
@@ -70,7 +69,7 @@ class History:
     def of(self, item: str) -> ItemHistory:
         """Return what happened to this item, which is an empty history as long as nothing has happened."""
         if item not in self._items:
-            self._items[item] = ItemHistory(self._wall(), self._clock())
+            self._items[item] = ItemHistory(self.wall(), self.clock())
         return self._items[item]
 
     def retain(self, items: Collection[str]) -> None:
@@ -80,7 +79,7 @@ class History:
 
     def recall(self, item: str, transitions: Iterable[Transition]) -> None:
         """Add the transitions of earlier processes to this item, the newest first."""
-        history, boot = self.of(item), self._wall() - self._clock()
+        history, boot = self.of(item), self.wall() - self.clock()
         former = [replace(each, began=each.at - boot) for each in transitions]
         history.transitions = deque([*history.transitions, *former][:TRANSITIONS_MAX], TRANSITIONS_MAX)
         history.transitions_json = ""
@@ -152,7 +151,7 @@ class History:
 
     def _answered(self, event: Answered) -> None:
         request, outcome, kind = event.request, event.outcome, type(event.request).__name__
-        history, now = self.of(request.item), self._clock()
+        history, now = self.of(request.item), self.clock()
         if not isinstance(outcome, Unknown | Denied):
             history.denied.pop(kind, None)
         if isinstance(request, Watch) and _is_expired(request, outcome) and request.at < history.failed_at:
@@ -186,14 +185,14 @@ class History:
         history.unrecorded = why_not
 
     def _note_error(self, history: ItemHistory, present: str, past: str, ended_by: str) -> None:
-        history.last_error = LastError(self._wall(), present, past, ended_by)
+        history.last_error = LastError(self.wall(), present, past, ended_by)
 
     def _end_error(self, history: ItemHistory, ended_by: str) -> None:
         """Note that the last error is over, if it goes on and this ends it."""
         error = history.last_error
         if error is None or error.ended_by != ended_by or error.over_at is not None:
             return
-        history.last_error = replace(error, over_at=self._wall())
+        history.last_error = replace(error, over_at=self.wall())
 
     # --- hooks -----------------------------------------------------------------------------------
 
@@ -201,7 +200,7 @@ class History:
         hook, number, event = _attempt_of(fields)
         history = self.of(fields["item"])
         transition = self._transition(history, event, fields["reason"], fields.get("transition", ""))
-        attempt = Attempt(hook, number, event, self._wall(), self._clock())
+        attempt = Attempt(hook, number, event, self.wall(), self.clock())
         transition.attempts.append(attempt)
         self._running[_key(fields)] = (transition, attempt)
         if event != "run":
@@ -219,7 +218,7 @@ class History:
             detail = ": ".join(filter(None, (detail, history.check_wrote)))
             history.check_failed, history.check_wrote = "" if ok else f"failed: {detail}", ""
         else:
-            (transition, attempt), now = self._running.pop(_key(fields)), self._clock()
+            (transition, attempt), now = self._running.pop(_key(fields)), self.clock()
             if event == "run":
                 ok = attempt.stop_requested or history.role is Role.LOSING
             attempt.ok, attempt.duration_s, attempt.detail = ok, now - attempt.began, detail
@@ -242,7 +241,7 @@ class History:
             if transition.id == id_:
                 transition.duration_s = None
                 return transition
-        return self._add(history, Transition(event, reason, self._wall(), self._clock(), id_))
+        return self._add(history, Transition(event, reason, self.wall(), self.clock(), id_))
 
     # --- roles -----------------------------------------------------------------------------------
 
@@ -264,19 +263,19 @@ class History:
             history.expired = True
         if role is Role.STUCK:
             history.why_stuck = fields.get("why", "")
-        history.role, history.since = role, self._wall()
+        history.role, history.since = role, self.wall()
         history.transitions_json = ""
 
     def _enter(self, history: ItemHistory, event: str, reason: str) -> Transition:
         """Begin a transition, unless it is under way already. Return it."""
         if history.current is None or history.current.event != event:
             self._leave(history)
-            history.current = self._add(history, Transition(event, reason, self._wall(), self._clock()))
+            history.current = self._add(history, Transition(event, reason, self.wall(), self.clock()))
         return history.current
 
     def _leave(self, history: ItemHistory) -> None:
         if history.current is not None:
-            history.current.duration_s = self._clock() - history.current.began
+            history.current.duration_s = self.clock() - history.current.began
             history.current = None
 
     def _add(self, history: ItemHistory, transition: Transition) -> Transition:

@@ -8,7 +8,7 @@ most of a page: without that text a page of a thousand items with full histories
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,25 +52,15 @@ def is_unknown(contender: Contender, history: ItemHistory, now: float) -> bool:
 
 
 class Status:
-    """The status of one daemon. ``wall`` returns Unix time, ``clock`` the seconds of the core's clock."""
+    """The status of one daemon, with the clocks of its history."""
 
     def __init__(
-        self,
-        contenders: Contenders,
-        history: History,
-        wall: Callable[[], float],
-        clock: Callable[[], float],
-        *,
-        node: str,
-        consul: str,
-        path: Path | None,
+        self, contenders: Contenders, history: History, *, node: str, consul: str, path: Path | None
     ) -> None:
         """Keep the parts. ``consul``: its address. ``path``: of the configuration, if it has one."""
-        self._contenders = contenders
-        self._history = history
+        self._contenders, self._history = contenders, history
         self._node, self._consul_address, self._path = node, consul, path
-        self._wall = wall
-        self._clock = clock
+        self._wall, self._clock = history.wall, history.clock
 
     def items(self) -> dict[str, Contender]:
         """Return all items by name: those of the configuration, and those that are being wound up.

@@ -19,6 +19,7 @@ from supervisor.core.contenders import Contenders
 from supervisor.core.events import Answered, Event, StopAsked, Tick
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.times import LONG_AGO
+from supervisor.reporting.telemetry.log import Log
 
 PINGS_PER_TIMEOUT = 3  # in the time that systemd waits for one, because two may be late or lost
 PING_INTERVAL_S = 3.0  # without a watchdog, because the time for on_lose is still extended
@@ -34,22 +35,17 @@ class SystemdNotifier:
     """The notifications of one daemon to systemd. Without NOTIFY_SOCKET in ``environ`` nothing is sent."""
 
     def __init__(
-        self,
-        contenders: Contenders,
-        environ: Mapping[str, str],
-        clock: Callable[[], float],
-        warn: Callable[[str], None],
+        self, contenders: Contenders, environ: Mapping[str, str], clock: Callable[[], float], log: Log
     ) -> None:
-        self._contenders = contenders
+        self._contenders, self._clock, self._log = contenders, clock, log
         self._address = environ.get("NOTIFY_SOCKET", "")
-        self._clock = clock
-        self._warn = warn  # called once when systemd cannot be notified; again only after a datagram was sent
         self._ping_every_s = ping_interval_s(environ, os.getpid())
         self._start_s = may_stand_still_s(environ)
         self._pinged_at = LONG_AGO
         self._unsent: dict[str, str] = {}
         self._answered: set[str] = set()
-        self._ready = self._stopping = self._complained = False
+        self._ready = self._stopping = False
+        self._complained = False  # that systemd cannot be notified, since a datagram was last sent
         self._status = ""
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
@@ -111,7 +107,8 @@ class SystemdNotifier:
         except (OSError, ValueError) as error:
             if not self._complained:
                 self._complained = True
-                self._warn(f"cannot notify systemd at {self._address}: {error}")
+                why = f"cannot notify systemd at {self._address}: {error}"
+                self._log.line("warning", "systemd", why=why)
             return
         self._complained = False
         self._unsent.clear()

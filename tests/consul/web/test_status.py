@@ -54,12 +54,10 @@ class Stage:
         self.history = History(lambda: NOON + self.now, lambda: self.now)
         self.happens = Facts(lambda: self.now, self.history.on_step).on_step
         self.status = self.new_status()
-        metrics = Metrics(self.status, self.history, lambda: self.now, lambda: NOON + self.now)
-        self.routes = Routes(self.status, metrics, no_fleet)
+        self.routes = Routes(self.status, Metrics(self.status, self.history), no_fleet)
 
     def new_status(self) -> Status:
-        clocks = (lambda: NOON + self.now), (lambda: self.now)
-        return Status(self.node, self.history, *clocks, node="vm", consul="", path=None)
+        return Status(self.node, self.history, node="vm", consul="", path=None)
 
     def change(self, **changes: Any) -> None:
         self.node.by_name["n"] = replace(self.node.by_name["n"], **changes)

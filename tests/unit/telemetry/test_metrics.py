@@ -47,9 +47,8 @@ class MeteredNode:
         self.now = 0.0
         self.node = Contenders(new_contender(each, spread=0.0, instance="i") for each in settings)
         self.history = History(self.wall, self.clock)
-        clocks = self.wall, self.clock
-        self.status = Status(self.node, self.history, *clocks, node="vm1", consul="", path=None)
-        self.metrics = Metrics(self.status, self.history, self.clock, self.wall)
+        self.status = Status(self.node, self.history, node="vm1", consul="", path=None)
+        self.metrics = Metrics(self.status, self.history)
         self.on_step = Facts(self.clock, self.history.on_step, self.metrics.counters.on_step).on_step
         self.under_way: list[r.Request] = []
         self.started: list[a.StartHook] = []

@@ -31,6 +31,7 @@ from supervisor.reporting.telemetry.systemd import (
     unanswered,
 )
 from tests.support.consul import Agent
+from tests.support.log_written import Written
 from tests.support.supervisor import Supervisor, until
 
 TENURE = Tenure("session", 7, 3, 1, 0.0, b"", None)
@@ -92,10 +93,10 @@ class Watched:
 
     def __init__(self, address: str, *contenders: Contender, watchdog_s: float = 9.0) -> None:
         self.now = 100.0
-        self.complaints: list[str] = []
+        self.written = Written()
         self.node = Contenders(contenders)
         environ = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": str(round(watchdog_s * 1e6))}
-        self.notify = SystemdNotifier(self.node, environ, lambda: self.now, self.complaints.append)
+        self.notify = SystemdNotifier(self.node, environ, lambda: self.now, self.written.log)
 
     def turn(self, event: Event, after_s: float = 0.0) -> None:
         self.now += after_s
@@ -188,7 +189,8 @@ def test_lines_that_a_full_socket_does_not_take_are_sent_later(systemd: Systemd)
                 other.sendto(b"x\n", address)
     watched.turn(answered("a"))
     watched.turn(Tick())
-    assert len(watched.complaints) == 1 and systemd.address in watched.complaints[0]
+    (complaint,) = watched.written.lines()
+    assert complaint["event"] == "systemd" and systemd.address in complaint["why"]
     assert set(systemd.received()) == {"x"}
     watched.turn(Tick())
     assert {"READY=1", "WATCHDOG=1", "STATUS=holds 0 of 1"} == set(systemd.received())
@@ -199,7 +201,7 @@ def test_a_socket_that_cannot_be_reached_is_one_warning(address: str) -> None:
     watched = Watched(address, contender("a"))
     watched.turn(answered("a"))
     watched.turn(Tick())
-    assert len(watched.complaints) == 1
+    assert len(watched.written.lines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def status_of(node: Node) -> Status:
         return node.now()
 
     history = History(clock, clock)
-    return Status(node.driver.contenders, history, clock, clock, node="vm1", consul="", path=None)
+    return Status(node.driver.contenders, history, node="vm1", consul="", path=None)
 
 
 def item_of(node: Node) -> dict[str, Any]:

@@ -34,17 +34,13 @@ _HEADS = (b"# HELP ", b"# TYPE ", b"# UNIT ")
 
 
 class Metrics(Collector):
-    """The metrics of one daemon."""
+    """The metrics of one daemon, with the clocks of its history."""
 
-    def __init__(
-        self, status: Status, history: History, clock: Callable[[], float], wall: Callable[[], float]
-    ) -> None:
-        self._status = status
-        self._history = history
-        self._clock = clock  # the core's clock, from which durations are taken, in seconds
-        self._wall = wall  # Unix time
-        self.counters = Counters(clock)  # what has happened, which is told of each step
-        self._loaded_at = wall()
+    def __init__(self, status: Status, history: History) -> None:
+        self._status, self._history = status, history
+        self._wall, self._clock = history.wall, history.clock
+        self.counters = Counters(history.clock)  # what has happened, which is told of each step
+        self._loaded_at = history.wall()
         self._load_succeeded = True
         self._registry = CollectorRegistry()
         self._registry.register(self)

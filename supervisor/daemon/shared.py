@@ -1,4 +1,4 @@
-"""What the parts of a fleet use of the daemon."""
+"""What most parts of a daemon use of it."""
 
 import time
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from supervisor.reporting.telemetry.status import Status
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The parts of one daemon that it shares with those of its fleet."""
+    """The parts of one daemon that its other parts share."""
 
-    node: str
+    node: str  # its name, by default that of the host, which names of sessions may contain
     contenders: Contenders
     dispatch: Callable[[Event], None]
     client: ConsulClient
