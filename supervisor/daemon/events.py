@@ -10,7 +10,6 @@ from typing import Any
 from supervisor.adapters.journal.event_file import BATCH_MAX, EventFile, events_of, lines_in
 from supervisor.daemon.shared import Shared
 from supervisor.reporting.telemetry.event_log import EVENTS_MAX
-from supervisor.reporting.telemetry.log import Name
 from supervisor.reporting.telemetry.replay import Replay
 
 DELAY_S = 0.05  # so that the hook whose begin is an event begins first, and one write has several events
@@ -31,7 +30,7 @@ class Events:
         self._read = False
         shared.log.keep = self._add
 
-    def _add(self, name: Name, fields: dict[str, Any]) -> None:
+    def _add(self, name: str, fields: dict[str, Any]) -> None:
         if name == "command" and not fields.get("why"):
             return  # it was carried out, as the events since ``command-received`` show
         self._pending.append(self._history.events.add(name, fields))

@@ -47,7 +47,7 @@ from supervisor.daemon.events import RETRY_S
 from supervisor.reporting.control.protocol import NOTE_CHARS_MAX
 from supervisor.reporting.telemetry.event_log import EVENTS_MAX
 from supervisor.reporting.telemetry.log.journald import VALUE_BYTES_MAX
-from supervisor.reporting.telemetry.names import Name, sentence
+from supervisor.reporting.telemetry.names import sentence
 from tests.support.captured import captured
 from tests.support.configured import loaded
 from tests.support.consul import Agent
@@ -398,7 +398,7 @@ def test_the_shown_log_lines_agree_with_the_table(shown: str) -> None:
 @SHOWN.by(LOGS, "In the journal", "text")
 def test_the_shown_sentences_are_those_of_the_log(shown: str) -> None:
     redis, hook = {"item": "redis"}, {"item": "redis", "hook": "on_acquire[0]", "attempt": 1}
-    lines: list[tuple[Name, dict[str, Any]]] = [
+    lines: list[tuple[str, dict[str, Any]]] = [
         ("role", redis | {"role": "acquiring", "reason": "acquired", "former_role": "waiting"}),
         ("hook-started", hook | {"reason": "acquired"}),
         ("hook-output", hook | {"text": "this Redis takes writes now"}),

@@ -35,7 +35,7 @@ from supervisor.core.outcomes import (
     Unknown,
 )
 from supervisor.reporting.telemetry.formatting import FAILED_BEFORE, remedy
-from supervisor.reporting.telemetry.names import Level, Name
+from supervisor.reporting.telemetry.names import Level
 
 CHECK = "candidate_check"  # the name of that hook
 ALTERED = "session-altered: Consul has made another session than this node asked for"
@@ -44,7 +44,7 @@ ALTERED = "session-altered: Consul has made another session than this node asked
 class Failure(NamedTuple):
     """The names that log, status and metrics have for an outcome that is a failure."""
 
-    line: Name
+    line: str
     level: Level
     error: str | None  # the label of the metric. None: the metric does not count it
     present: str  # the beginning of the text while the failure goes on
@@ -82,7 +82,7 @@ class Fact(NamedTuple):
     """A change of a role, or the begin or end of a hook or the run child, as its line in the log has it."""
 
     level: Level
-    name: Name
+    name: str
     fields: dict[str, Any]  # durations are exact, and a value may be None or blank
 
 
@@ -122,7 +122,7 @@ class Facts:
     def _begun(self, start: StartHook | StartRun) -> Fact:
         self._begun_at[start] = self._clock()
         level: Level = "debug" if start.context.event == "check" else "info"
-        name: Name = "hook-started" if isinstance(start, StartHook) else "run-started"
+        name = "hook-started" if isinstance(start, StartHook) else "run-started"
         return Fact(level, name, context_fields(start.context) | _attempt_fields(start))
 
     def _ended(self, event: HookEnded | RunEnded) -> Fact:

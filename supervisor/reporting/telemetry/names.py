@@ -16,91 +16,10 @@ from typing import Any, Literal
 Level = Literal["debug", "info", "warning", "error"]
 PRIORITIES: dict[Level, int] = {"error": 3, "warning": 4, "info": 6, "debug": 7}  # those of syslog(3)
 
-Name = Literal[
-    # this process
-    "started",
-    "stopping",
-    "interrupted",
-    "stopped",
-    "finished-stuck",
-    "configuration",
-    "reloaded",
-    "reload-refused",
-    "command-received",
-    "command",
-    "control-socket",
-    "http",
-    "systemd",
-    "presence",
-    "token-file",
-    "token-renewed",
-    "tls-files",
-    "event-loop-stalled",
-    "watchdog",
-    "machine-reset",
-    "bug",
-    # this node's part in an election or semaphore
-    "role",
-    "pause-over",
-    "ordered",
-    "order-over",
-    "leader-changed",
-    "notice",
-    "notice-over",
-    "hook-cannot-start",
-    "hooks-can-start",
-    "look-failed",
-    "not-eligible",
-    # hooks and children
-    "hook-started",
-    "hook-delayed",
-    "hook-succeeded",
-    "hook-failed",
-    "hook-killed",
-    "hook-output",
-    "hook-output-dropped",
-    "run-started",
-    "run-stopping",
-    "run-ended",
-    "check-failed",
-    "check-recovered",
-    # Consul
-    "consul-silent",
-    "consul-fails",
-    "consul-drops",
-    "consul-throttled",
-    "consul-denied",
-    "consul-refused",
-    "session-altered",
-    "consul-answers",
-    "request",
-    "exchange-failed",
-    "acquire-refused",
-    "releasing",
-    "destroying",
-    # records
-    "recorded",
-    "recorded-elsewhere",
-    "journal-unreadable",
-    "journal-failed",
-    "journal-recovered",
-    "copies-failed",
-    "copies-recovered",
-    "events-failed",
-    "events-recovered",
-    "history-failed",
-    "history-recovered",
-    "orders-failed",
-    "orders-recovered",
-    "leftover-process",
-    # the log itself
-    "log-lines-dropped",
-]
-
 _FAILS = ": {why}[; for {lasts_s} s now][; {times_unsaid} times since the last line]"
 _ENDED = "[ after {duration_s} s][, attempt {later_attempt}][: {detail}]"
 _WORKS = " again[, after {duration_s} s]"
-SENTENCES: dict[Name, str] = {
+SENTENCES: dict[str, str] = {
     # this process
     "started": "Started[ version {version}]: takes part in {counted}",
     "stopping": "Stopping: {reason}",
@@ -189,7 +108,7 @@ _OPTIONAL = re.compile(r"\[([^][|]*)(?:\|([^][]*))?\]")
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
-def sentence(event: Name, fields: Mapping[str, Any]) -> str:
+def sentence(event: str, fields: Mapping[str, Any]) -> str:
     """Return the sentence of a line, in which a value may still act on a terminal."""
     values = {name: ", ".join(texts(value)) for name, value in fields.items()} | _derived(fields)
 

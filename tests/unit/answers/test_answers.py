@@ -1,7 +1,6 @@
 """Every answer of Consul to every request has a defined outcome, and the core goes on after each of them."""
 
 import json
-from typing import get_args
 
 import pytest
 
@@ -13,7 +12,7 @@ from supervisor.core import requests as r
 from supervisor.reporting.telemetry.facts import FAILURES, Facts
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.metrics.counters import Counters
-from supervisor.reporting.telemetry.names import Name
+from supervisor.reporting.telemetry.names import SENTENCES
 from tests.support.log_written import Written
 from tests.unit.answers.__main__ import name_of
 from tests.unit.answers.replies import BOTH, CONSUL, HOPS, REPLIES, REQUESTS, Reply, good, outcomes
@@ -27,7 +26,7 @@ def test_every_class_of_request_has_a_row() -> None:
     known = [kind for module in modules for kind in vars(module).values()]
     kinds = {kind for kind in known if isinstance(kind, type) and issubclass(kind, r.Request)}
     assert kinds - {r.Request, r.SlotRequest, r.ServiceRequest} == {*ENDPOINTS}
-    assert {row.line for row in ENDPOINTS.values()} <= {*get_args(Name)}
+    assert {row.line for row in ENDPOINTS.values()} <= {*SENTENCES}
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=name_of)

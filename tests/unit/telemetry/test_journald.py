@@ -9,7 +9,7 @@ import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -17,7 +17,6 @@ from supervisor.adapters.filesystem.writing import WAITING_BYTES_MAX, NonBlockin
 from supervisor.adapters.hooks.output import HookLine
 from supervisor.core.actions import Reason, Role, RoleChanged
 from supervisor.core.events import Tick
-from supervisor.reporting.telemetry.log import Name
 from supervisor.reporting.telemetry.log.journald import VALUE_BYTES_MAX, JournalWriter
 from supervisor.reporting.telemetry.names import SENTENCES, sentence
 from tests.support.log_lines import promises
@@ -169,14 +168,13 @@ def test_a_long_value_is_cut_so_that_the_line_is_sent(journal: Journal) -> None:
 
 
 def test_each_event_has_a_sentence_of_its_documented_fields() -> None:
-    assert list(SENTENCES) == list(get_args(Name))
     for event, template in SENTENCES.items():
         named = {DERIVED.get(field, field) for field in re.findall(r"\{(\w+)\}", template)}
         assert named <= promises()[event].fields, event
 
 
-@pytest.mark.parametrize("event", get_args(Name))
-def test_a_sentence_with_all_of_its_fields_has_no_gap(event: Name) -> None:
+@pytest.mark.parametrize("event", SENTENCES)
+def test_a_sentence_with_all_of_its_fields_has_no_gap(event: str) -> None:
     fields: dict[str, Any] = {field: f"<{field}>" for field in promises()[event].fields}
     known: dict[str, Any] = {"attempt": 2, "names": ["a"], "items": 2, "clean": True}
     fields |= {field: known[field] for field in known.keys() & fields.keys()}
@@ -211,7 +209,7 @@ def test_a_sentence_with_all_of_its_fields_has_no_gap(event: Name) -> None:
         ("consul-answers", {"item": "app", "duration_s": 2.5}, "app: Consul answers again, after 2.5 s"),
     ],
 )
-def test_a_sentence_leaves_out_what_the_line_lacks(event: Name, fields: dict[str, Any], said: str) -> None:
+def test_a_sentence_leaves_out_what_the_line_lacks(event: str, fields: dict[str, Any], said: str) -> None:
     assert sentence(event, fields) == said
 
 

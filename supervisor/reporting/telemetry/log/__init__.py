@@ -27,13 +27,13 @@ from supervisor.reporting.telemetry.formatting import remedy
 from supervisor.reporting.telemetry.log.format import reaches_journal, writer
 from supervisor.reporting.telemetry.log.journald import JOURNAL, JournalWriter
 from supervisor.reporting.telemetry.log.recurring import Notices, RecurringFailures
-from supervisor.reporting.telemetry.names import PRIORITIES, Level, Name
+from supervisor.reporting.telemetry.names import PRIORITIES, Level
 
-__all__ = ["Level", "Log", "Name", "reaches_journal"]
+__all__ = ["Level", "Log", "reaches_journal"]
 
 STANDARD_ERROR = 2
 # The lines that are kept as events of this node: its tenures and its commands.
-KEPT: tuple[Name, ...] = (
+KEPT: tuple[str, ...] = (
     "started",
     "stopped",
     "reloaded",
@@ -54,7 +54,7 @@ KEPT: tuple[Name, ...] = (
 CLOSED = ("closed", "")  # the state of a watchdog device of which nothing is known
 # A device starves during each loss, mostly until on_lose has ended in time.
 LEVEL_OF_DEVICE: dict[str, Level] = {"failed": "error", "starves": "warning"}
-FOLLOW_ROLE: tuple[Name, ...] = ("hook-started", "hook-killed", "run-started", "run-stopping")
+FOLLOW_ROLE: tuple[str, ...] = ("hook-started", "hook-killed", "run-started", "run-stopping")
 # Of all hooks together in ten seconds. journald drops the lines of a service beyond 10,000 in 30 s
 # (RateLimitBurst= in journald.conf(5)), those of a failover as well as those of a chatty hook.
 OUTPUT_LINES_MAX = 2000
@@ -88,14 +88,14 @@ class Log:
         self._tick_at = float("-inf")
         self._leaves_running: set[str] = set()  # the items whose check has left processes running
         # Receives the name and the fields of each line of KEPT, whatever the level of the log.
-        self.keep: Callable[[Name, dict[str, Any]], None] = lambda event, fields: None
+        self.keep: Callable[[str, dict[str, Any]], None] = lambda event, fields: None
 
     def adjust(self, level: Level, form: str) -> None:
         self._least = PRIORITIES[level]
         self._debugs = level == "debug"
         self._write_formatted = writer(form, self._outlet, self._journald, journal=self._journal)
 
-    def line(self, level: Level, event: Name, **fields: Any) -> None:
+    def line(self, level: Level, event: str, **fields: Any) -> None:
         """Write one line, without fields that are None, blank or empty. Never wait and never raise.
 
         The ``text`` of a hook is written even if it is blank, because a hook may print an empty line.
@@ -165,7 +165,7 @@ class Log:
         self._journald.finish()
         self._outlet.finish()
 
-    def _write(self, level: Level, event: Name, fields: dict[str, Any]) -> None:
+    def _write(self, level: Level, event: str, fields: dict[str, Any]) -> None:
         if dropped := self._outlet.dropped:
             self._outlet.dropped = 0
             self._write_formatted("warning", "log-lines-dropped", {"count": dropped})
@@ -183,7 +183,7 @@ class Log:
         if PRIORITIES[level] <= self._least:
             self._write_formatted(level, event, present)
 
-    def _checked(self, level: Level, name: Name, fields: dict[str, Any]) -> None:
+    def _checked(self, level: Level, name: str, fields: dict[str, Any]) -> None:
         """Log a check only when its result has changed, because a check ends every few seconds.
 
         What the check of an item leaves running is logged once.

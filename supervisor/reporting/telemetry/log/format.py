@@ -12,9 +12,9 @@ import structlog
 
 from supervisor.adapters.filesystem.writing import NonBlockingWriter
 from supervisor.reporting.telemetry.log.journald import JournalWriter
-from supervisor.reporting.telemetry.names import PRIORITIES, Level, Name
+from supervisor.reporting.telemetry.names import PRIORITIES, Level
 
-Write = Callable[[Level, Name, Mapping[str, Any]], None]
+Write = Callable[[Level, str, Mapping[str, Any]], None]
 
 
 def reaches_journal(fd: int, environ: Mapping[str, str]) -> bool:
@@ -40,7 +40,7 @@ def writer(form: str, stream: NonBlockingWriter, journald: JournalWriter, *, jou
     if is_console:
         render = structlog.dev.ConsoleRenderer(colors=stream.isatty(), sort_keys=False)
 
-    def write(level: Level, event: Name, fields: Mapping[str, Any]) -> None:
+    def write(level: Level, event: str, fields: Mapping[str, Any]) -> None:
         # First time, level and event, where a person who reads raw lines looks for them, on a terminal then
         # the item and the hook.
         first = ("item", "hook") if is_console else ()

@@ -14,7 +14,7 @@ from typing import Any
 
 from supervisor.adapters.filesystem.writing import WAITING_BYTES_MAX, LateWriter, NonBlockingWriter
 from supervisor.adapters.hooks.output import printable
-from supervisor.reporting.telemetry.names import PRIORITIES, Level, Name, sentence, texts
+from supervisor.reporting.telemetry.names import PRIORITIES, Level, sentence, texts
 
 JOURNAL = "/run/systemd/journal/socket"
 PREFIX = "CONSUL_SUPERVISOR_"
@@ -37,7 +37,7 @@ class JournalWriter(LateWriter):
         self._waiting: deque[tuple[bytes, str]] = deque()
         self._waiting_bytes = 0
 
-    def write(self, level: Level, event: Name, fields: Mapping[str, Any]) -> None:
+    def write(self, level: Level, event: str, fields: Mapping[str, Any]) -> None:
         """Send a line, now or later. Never wait and never raise."""
         priority, lines = PRIORITIES[level], sentence(event, fields).split("\n")
         message = "\n".join(printable(line.encode(errors="replace")) for line in lines)
@@ -102,7 +102,7 @@ class JournalWriter(LateWriter):
         return text
 
 
-def _line(priority: int, message: str, event: Name, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _line(priority: int, message: str, event: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the fields of a line. A list is several fields of one name."""
     yield "MESSAGE", message
     yield "PRIORITY", str(priority)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from supervisor.reporting.telemetry.facts import FAILURES
-from supervisor.reporting.telemetry.names import Level, Name
+from supervisor.reporting.telemetry.names import Level
 
 SETTLE_S = 2.0  # a reconnection and the reads after it take less
 GATHER_S = 5.0  # after the first line: by then every item has met the same failure
@@ -34,14 +34,14 @@ class Kind:
     """The lines of one kind of failure."""
 
     level: Level
-    over: Name  # the name of the line at its end
+    over: str  # the name of the line at its end
     # The seconds after which an exchange that has not failed again counts as recovered, because not
     # everything that failed is tried again. None: it never does.
     forget_s: float | None = None
     recovers: bool = True  # whether a success ends it. False: a success follows each failure
 
 
-KINDS: dict[Name, Kind] = {
+KINDS: dict[str, Kind] = {
     **{each.line: Kind(each.level, "consul-answers", FORGET_S) for each in FAILURES.values()},
     "consul-drops": Kind("warning", "consul-answers", DROPS_FORGET_S, recovers=False),
     "check-failed": Kind("warning", "check-recovered"),
@@ -113,14 +113,14 @@ class RecurringFailures:
     """All kinds of recurring failures. ``write`` writes a line; ``clock`` returns seconds."""
 
     def __init__(
-        self, write: Callable[[Level, Name, dict[str, Any]], None], clock: Callable[[], float]
+        self, write: Callable[[Level, str, dict[str, Any]], None], clock: Callable[[], float]
     ) -> None:
         self._write = write
         self._clock = clock
         self._failures = {name: _Failure() for name in KINDS}
-        self.going_on: set[Name] = set()  # the kinds with a failure now, even if its last item was removed
+        self.going_on: set[str] = set()  # the kinds with a failure now, even if its last item was removed
 
-    def failed(self, name: Name, item: str, why: str, what: str = "") -> None:
+    def failed(self, name: str, item: str, why: str, what: str = "") -> None:
         """Note a failure, the first or a further one. ``what`` is the kind of request, if there is one."""
         now, failure = self._clock(), self._failures[name]
         if name not in self.going_on:
@@ -130,14 +130,14 @@ class RecurringFailures:
         if failure.is_due(now):
             self._log(name, now)
 
-    def noted(self, name: Name, item: str, why_not: str) -> None:
+    def noted(self, name: str, item: str, why_not: str) -> None:
         """Note a failure, or with a blank ``why_not`` that something did not fail."""
         if why_not:
             self.failed(name, item, why_not)
         else:
             self.recovered(name, item)
 
-    def recovered(self, name: Name, item: str, what: str = "", *, since: float | None = None) -> None:
+    def recovered(self, name: str, item: str, what: str = "", *, since: float | None = None) -> None:
         """Note that something did not fail. ``since``: when its request was sent, which counts. None: now."""
         if name not in self.going_on or not KINDS[name].recovers:
             return
@@ -162,17 +162,17 @@ class RecurringFailures:
             if failure.is_due(now):
                 self._log(name, now)
 
-    def _forget(self, name: Name, now: float) -> None:
+    def _forget(self, name: str, now: float) -> None:
         forget_s, failing = KINDS[name].forget_s, self._failures[name].failing
         for about in [about for about, at in failing.items() if forget_s is not None and now - at > forget_s]:
             del failing[about]
         if not failing:
             self._end(name, now if KINDS[name].recovers else self._failures[name].failed_at)
 
-    def _log(self, name: Name, now: float) -> None:
+    def _log(self, name: str, now: float) -> None:
         self._write(KINDS[name].level, name, self._failures[name].line_fields(now))
 
-    def _end(self, name: Name, at: float) -> None:
+    def _end(self, name: str, at: float) -> None:
         """End a failure, and write that. A failure that had no line is counted in the next line."""
         failure = self._failures[name]
         self.going_on.discard(name)
@@ -199,7 +199,7 @@ class Notices:
     """
 
     def __init__(
-        self, write: Callable[[Level, Name, dict[str, Any]], None], clock: Callable[[], float]
+        self, write: Callable[[Level, str, dict[str, Any]], None], clock: Callable[[], float]
     ) -> None:
         self._write = write
         self._clock = clock
