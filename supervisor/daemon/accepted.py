@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from supervisor.adapters.journal import identity_here
 from supervisor.adapters.journal.copies import ACCEPTED, folder_of, newest
@@ -24,25 +24,10 @@ from supervisor.config import Config, ConfigError
 from supervisor.config.cross_checks import check_item
 from supervisor.config.lease_checks import Surroundings
 from supervisor.config.problems import Positions, Report
-from supervisor.config.settings import (
-    ConsulSettings,
-    ControlSettings,
-    FleetSettings,
-    HttpSettings,
-    LogSettings,
-)
+from supervisor.config.settings import ConsulSettings
 from supervisor.core.settings import Settings
 
-_KINDS: dict[str, Any] = {
-    "consul": ConsulSettings,
-    "log": LogSettings,
-    "items": tuple[Settings, ...],
-    "state_dir": str,
-    "control": ControlSettings | None,
-    "http": HttpSettings | None,
-    "fleet": FleetSettings | None,
-    "page": str | None,
-}
+_KEPT = ("consul", "log", "items", "state_dir", "control", "http", "fleet", "page")  # of the configuration
 _UNUSABLE = (
     *(OSError, ConfigError, RecursionError),
     *(KeyError, ValueError, TypeError, AttributeError, StopIteration),  # of from_plain
@@ -68,7 +53,7 @@ def content_of(path: Path, config: Config) -> bytes:
         "withheld": sorted(config.withheld),
     }
     config = replace(config, consul=_without_variables(config.consul))
-    content |= {name: to_plain(getattr(config, name)) for name in _KINDS}
+    content |= {name: to_plain(getattr(config, name)) for name in _KEPT}
     return json.dumps(content | {"checksum": _checksum(content)}).encode()
 
 
@@ -90,9 +75,9 @@ def _accepted(copy: bytes, path: Path) -> Accepted:
         raise ValueError("it was changed")
     if (kept["path"], kept["machine"], kept["host"]) != (str(path), here.machine, here.host):
         raise ValueError("it is of other files, another machine or another host")
+    kinds = get_type_hints(Config) | {"items": tuple[Settings, ...]}
     # A copy of an earlier release has neither fleet nor page.
-    parts = {name: from_plain(kind, kept.get(name)) for name, kind in _KINDS.items()}
-    parts["page"] = parts["page"] or ""
+    parts = {name: from_plain(kinds[name], kept[name]) for name in _KEPT if name in kept}
     parts["consul"] = _with_variables(parts["consul"])
     report = Report(Positions(str(path)))
     for settings in parts["items"]:
