@@ -13,7 +13,7 @@ from dataclasses import replace
 from supervisor.config import Config
 from supervisor.daemon.shared import Shared
 from supervisor.reporting.control import OperatorCommand, Reply, Result
-from supervisor.reporting.control.server import Control, Execute, serve
+from supervisor.reporting.control.server import Control, Execute
 from supervisor.reporting.control.users import user_name
 from supervisor.reporting.http_server import Peer
 from supervisor.reporting.telemetry.formatting import when
@@ -49,22 +49,27 @@ class Listeners:
     def __init__(
         self, config: Config, shared: Shared, execute: Execute, fleet: Callable[[], Awaitable[bytes]]
     ) -> None:
-        """Make the listeners without opening them. ``fleet``: returns the body of ``/v1/fleet``."""
+        """Make the listeners without opening them.
+
+        execute: carries out a command from the control socket.
+        fleet: returns the body of ``/v1/fleet``.
+        """
         self._config, self._shared, self._log = config, shared, shared.log
-        self._execute = execute  # carries out a command from the control socket
         self._crowded_at = -REPEAT_S
         self.metrics = Metrics(shared.status, shared.history)
         self._routes = Routes(shared.status, self.metrics, fleet)
         self._control: Control | None = None
+        if config.control is not None:
+            self._control = Control(
+                config.control, execute, self._log_command, self._routes.answer, self._warn
+            )
         self._listener = self._new_listener()
         self._moving = asyncio.Lock()
 
     async def open(self) -> None:
         """Open the listeners. Raises ControlError when the control socket cannot be made."""
-        if self._config.control is not None:
-            self._control = await serve(
-                self._config.control, self._execute, self._log_command, self._routes.answer, self._warn
-            )
+        if self._control is not None:
+            await self._control.open()
         if self._listener is not None:
             await self._listener.open()
 

@@ -17,7 +17,7 @@ from supervisor.config import ControlSettings
 from supervisor.reporting.control import ControlError, OperatorCommand, Reply, Result, Verb
 from supervisor.reporting.control.fetch import DaemonUnreachable, ask
 from supervisor.reporting.control.protocol import NOTE_CHARS_MAX, REST_S, InvalidCommand, command_of
-from supervisor.reporting.control.server import Control, serve
+from supervisor.reporting.control.server import Control
 from supervisor.reporting.control.users import user_name
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest, HttpServer, Peer
 from tests.support.supervisor import PATIENCE_S, command
@@ -56,7 +56,11 @@ class Standin:
 
 def control_of(path: Path, daemon: Standin | None = None, group: str | None = None) -> Control:
     daemon = daemon or Standin()
-    return Control(str(path), group, daemon.ask, daemon.note, daemon.read)
+    return of_settings(ControlSettings(str(path), group, configured=True), daemon, [])
+
+
+def of_settings(settings: ControlSettings, daemon: Standin, warnings: list[str]) -> Control:
+    return Control(settings, daemon.ask, daemon.note, daemon.read, warnings.append)
 
 
 @asynccontextmanager
@@ -452,10 +456,10 @@ def tried(settings: ControlSettings) -> list[str]:
     warnings: list[str] = []
 
     async def run() -> None:
-        control = await serve(settings, Standin().ask, Standin().note, Standin().read, warnings.append)
-        assert (control is None) == bool(warnings)
-        if control is not None:
-            await control.close()
+        control = of_settings(settings, Standin(), warnings)
+        await control.open()
+        assert Path(settings.path).exists() != bool(warnings)
+        await control.close()
 
     asyncio.run(run())
     return warnings

@@ -44,20 +44,31 @@ Read = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 class Control:
     """The control socket of one daemon, independent of what the daemon is."""
 
-    def __init__(self, path: str, group: str | None, execute: Execute, note: Note, read: Read) -> None:
-        self._path = Path(path)
-        self._group = group  # the group that may use the socket, besides root and our user. None: no group
+    def __init__(
+        self, settings: ControlSettings, execute: Execute, note: Note, read: Read, warn: Callable[[str], None]
+    ) -> None:
+        self._settings, self._path = settings, Path(settings.path)
         self._execute = execute  # carries out a command, or refuses it
         self._note = note  # called, for the log, when a command arrives (without a reply) and with its reply
         self._read = read  # answers a request that is not a command and changes nothing (GET, HEAD, OPTIONS)
+        self._warn = warn
         self._gid: int | None = None
         self._inode = 0
         self._server = HttpServer(self._handle, LIMITS)
 
     async def open(self) -> None:
-        """Make the socket and serve. A socket that a crash has left is replaced. Raises ControlError."""
-        self._gid = group_id(self._group)
-        sock = bound(self._path, self._gid)
+        """Make the socket and serve. A socket that a crash has left is replaced. Raises ControlError.
+
+        Where this user may not make the default socket, warn instead, so that the daemon can be tried out.
+        """
+        self._gid = group_id(self._settings.group)
+        try:
+            sock = bound(self._path, self._gid)
+        except ControlError as error:
+            if self._settings.configured or not error.no_place:
+                raise
+            self._warn(f"{error}; commands will not reach this daemon")
+            return
         self._inode = self._path.stat().st_ino
         await self._server.listen_unix(sock)
 
@@ -99,24 +110,6 @@ class Control:
         return self._gid is not None and self._gid in (peer.gid, *peer.groups)
 
     def _who(self) -> str:
-        members = "" if self._group is None else f" and the members of group {self._group}"
+        group = self._settings.group
+        members = "" if group is None else f" and the members of group {group}"
         return f"only root, user id {os.geteuid()}{members} may give them"
-
-
-async def serve(
-    settings: ControlSettings, execute: Execute, note: Note, read: Read, warn: Callable[[str], None]
-) -> Control | None:
-    """Return the open control socket of these settings.
-
-    None: the settings name no path, and this user may not make a socket at the default path. ``warn`` is
-    called then, so that the daemon can be tried out without a control socket. Raises ControlError.
-    """
-    control = Control(settings.path, settings.group, execute, note, read)
-    try:
-        await control.open()
-    except ControlError as error:
-        if settings.configured or not error.no_place:
-            raise
-        warn(f"{error}; commands will not reach this daemon")
-        return None
-    return control
