@@ -166,8 +166,9 @@ class FaultyModel(Model):
     def _handle(self, request: HttpRequest, node: str, now: float) -> HttpAnswer | Waiting:
         if self.has_leader or not request.target.startswith(OF_SERVERS):
             return super()._handle(request, node, now)
-        ask = Ask(lambda store: View(0, None), 0, HOLD_S)
-        waiting = self._wait(request, now + HOLD_S, ask, self._no_leader, lambda changes: False)
+        nothing = View(0, None)
+        ask = Ask(lambda store: nothing, 0, HOLD_S)
+        waiting = self._wait(request, now + HOLD_S, ask, nothing, self._no_leader)
         self._held[waiting.number] = node
         return waiting
 

@@ -6,7 +6,7 @@ The map, one line a module; each imports only those above it.
     sessions.py   the table of sessions, and when each ends
     store.py      all tables and every write to them: one raft index a write
     txn.py        operations on keys, alone or in transactions
-    queries.py    the reads that a client can wait for, what wakes them, and how JSON shows the tables
+    queries.py    the reads that a client can wait for, and how JSON shows the tables
     api/          Consul's HTTP API over the store
     model.py      requests and time in; answers out. Pure
     agent.py      the model on a real clock, behind an HTTP server

@@ -5,7 +5,6 @@ looks at it before it decides a write.
 """
 
 from dataclasses import dataclass, field, replace
-from os.path import commonprefix
 
 
 class Rejected(Exception):
@@ -29,14 +28,6 @@ class Entry:
         return replace(other, create_index=self.create_index, modify_index=self.modify_index) == self
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """One change of the table."""
-
-    path: bytes
-    beside: bytes | None  # a node of the radix tree that moves besides those on the way to the key
-
-
 @dataclass(slots=True)
 class KeyValues:
     """The table. Every write is given its raft index."""
@@ -44,11 +35,10 @@ class KeyValues:
     entries: dict[str, Entry] = field(default_factory=dict)
     tombstones: dict[str, int] = field(default_factory=dict)
     index: int = 0
-    touched: list[Touch] = field(default_factory=list)  # the changes since the model last looked
 
     def copy(self) -> "KeyValues":
         """Return a copy, to which a transaction that fails goes back."""
-        return KeyValues(dict(self.entries), dict(self.tombstones), self.index, list(self.touched))
+        return KeyValues(dict(self.entries), dict(self.tombstones), self.index)
 
     def get(self, key: str) -> Entry | None:
         return self.entries.get(key)
@@ -56,25 +46,13 @@ class KeyValues:
     def tree(self, prefix: str) -> list[Entry]:
         """Return all entries whose key begins with the prefix, in the order of their bytes."""
         found = [entry for key, entry in self.entries.items() if key.startswith(prefix)]
-        return sorted(found, key=lambda entry: path_of(entry.key))
+        return sorted(found, key=lambda entry: entry.key.encode())
 
     def tree_index(self, prefix: str) -> int:
         """Return the index of a list: that of its newest entry or tombstone, else the table's."""
         indexes = [entry.modify_index for entry in self.tree(prefix)]
         indexes += [index for key, index in self.tombstones.items() if key.startswith(prefix)]
         return max(indexes, default=self.index) if prefix else self.index
-
-    def node_of(self, sought: bytes) -> bytes:
-        """Return the node of Consul's radix tree at which the search for a key or prefix ends.
-
-        The tree has a node for every point where keys part, named by the bytes with which all keys below it
-        begin. A query for an absent key waits on this node. A write replaces all nodes on the way to its key,
-        so it also wakes the queries for absent keys that share a node with the written key.
-        """
-        paths = [path_of(key) for key in self.entries]
-        shared = max((len(commonprefix([path, sought])) for path in paths), default=0)
-        below = [path for path in paths if path.startswith(sought[:shared])]
-        return commonprefix(below) or b"" if shared else b""
 
     def set(self, entry: Entry, index: int) -> Entry:
         """Write value and flags; the session that holds the key goes on holding it."""
@@ -114,7 +92,7 @@ class KeyValues:
     def delete(self, key: str, index: int) -> None:
         """Remove the key, whether or not a session holds it."""
         if key in self.entries:
-            self._remove(key)
+            del self.entries[key]
             self.tombstones[key] = index
             self.index = index
 
@@ -130,7 +108,7 @@ class KeyValues:
         """Remove all keys with the prefix and leave one tombstone, or none when the whole table goes."""
         keys = [entry.key for entry in self.tree(prefix)]
         for key in keys:
-            self._remove(key)
+            del self.entries[key]
         if keys:
             self.index = index
         if keys and prefix:
@@ -145,20 +123,6 @@ class KeyValues:
         created = existing.create_index if existing else index
         if existing is not None and existing.same(entry):
             return existing
-        written = replace(entry, create_index=created, modify_index=index)
-        path = path_of(entry.key)
-        beside = None if existing else self.node_of(path)
-        self.touched.append(Touch(path, beside))
-        self.entries[entry.key] = written
+        written = self.entries[entry.key] = replace(entry, create_index=created, modify_index=index)
         self.index = index
         return written
-
-    def _remove(self, key: str) -> None:
-        del self.entries[key]
-        path = path_of(key)
-        self.touched.append(Touch(path, self.node_of(path)))
-
-
-def path_of(key: str) -> bytes:
-    """Return a key's path in the radix tree; its last byte ends the key, so that no key is inside another."""
-    return key.encode() + b"\0"

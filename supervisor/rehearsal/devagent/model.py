@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from supervisor.rehearsal.devagent.api.call import JSON, LEADER, Ask, Settings, as_json
 from supervisor.rehearsal.devagent.api.routes import respond
-from supervisor.rehearsal.devagent.queries import View, Watch, take_changes
+from supervisor.rehearsal.devagent.queries import View
 from supervisor.rehearsal.devagent.store import Store
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 
@@ -25,10 +25,8 @@ class Waiting:
     request: HttpRequest
     until: float  # the latest moment of the answer
     ask: Ask
-    # The answer at the end of the wait: the result when the model last looked, because Consul does not look
-    # again at the end.
-    answer: HttpAnswer
-    watch: Watch
+    view: View  # the result at its begin
+    answer: HttpAnswer  # at the end of the wait
 
 
 class Model:
@@ -40,6 +38,7 @@ class Model:
         self.waiting: dict[int, Waiting] = {}  # the requests that wait by their number, the oldest first
         self._answered: list[tuple[Waiting, HttpAnswer]] = []
         self._number = 0
+        self._looked_at = 0  # the index of the store when the queries were last looked at
 
     def deadline(self) -> float:
         """Return when the time alone changes something, so that the caller must call ``advance``.
@@ -90,25 +89,22 @@ class Model:
         if not response.index or _index(view) > response.index:
             return _answer(view)
         jitter_s = self.store.source.random() * response.wait_s * JITTER_SHARE
-        return self._wait(request, now + response.wait_s + jitter_s, response, _answer(view), view.watch)
+        return self._wait(request, now + response.wait_s + jitter_s, response, view, _answer(view))
 
-    def _wait(
-        self, request: HttpRequest, until: float, ask: Ask, answer: HttpAnswer, watch: Watch
-    ) -> Waiting:
+    def _wait(self, request: HttpRequest, until: float, ask: Ask, view: View, answer: HttpAnswer) -> Waiting:
         self._number += 1
-        waiting = self.waiting[self._number] = Waiting(self._number, request, until, ask, answer, watch)
+        waiting = self.waiting[self._number] = Waiting(self._number, request, until, ask, view, answer)
         return waiting
 
     def _wake(self) -> None:
-        """Look at each query whose watch fires: answer it if its index has grown."""
-        changes = take_changes(self.store)
+        """Answer each query whose result has changed, if its index has grown."""
+        if self._looked_at == self.store.index:
+            return
+        self._looked_at = self.store.index
         for waiting in tuple(self.waiting.values()):
-            if not waiting.watch(changes):
-                continue
             view = waiting.ask.query(self.store)
-            waiting.answer, waiting.watch = _answer(view), view.watch
-            if _index(view) > waiting.ask.index:
-                self._finish(waiting, waiting.answer)
+            if view.result != waiting.view.result and _index(view) > waiting.ask.index:
+                self._finish(waiting, _answer(view))
 
     def _finish(self, waiting: Waiting, answer: HttpAnswer) -> None:
         del self.waiting[waiting.number]

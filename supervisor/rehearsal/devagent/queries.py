@@ -1,28 +1,17 @@
-"""Reads that a client can wait for: the result of each, its index, and the changes that wake it.
+"""Reads that a client can wait for: the result of each, and its index.
 
-Consul answers a query that names an index as soon as the result has a higher one. Consul looks at the
-result again only when something changes on which the query waits. For keys that is a node of a radix tree.
+A query that names an index is answered as soon as its result is another one with a higher index. Consul also
+wakes some whose result is the same, such as those for an absent key when one beside it in its tree changes.
 """
 
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from supervisor.rehearsal.devagent.kv import Entry, Touch, path_of
+from supervisor.rehearsal.devagent.kv import Entry
 from supervisor.rehearsal.devagent.sessions import StoredSession
 from supervisor.rehearsal.devagent.store import Store
-
-
-class Changes(NamedTuple):
-    """The changes that the last writes have made."""
-
-    touched: tuple[Touch, ...]
-    ended: frozenset[str]  # sessions
-
-
-Watch = Callable[[Changes], bool]
-"""Returns whether these changes wake a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,38 +20,25 @@ class View:
 
     index: int
     result: Any  # bytes are shown as they are, None as 404, anything else as JSON
-    watch: Watch = lambda changes: True  # what would change the result
 
 
 Query = Callable[[Store], View]
 
 
-def take_changes(store: Store) -> Changes:
-    changes = Changes(tuple(store.kv.touched), frozenset(store.sessions.ended))
-    store.kv.touched.clear()
-    store.sessions.ended.clear()
-    return changes
-
-
 def of_key(store: Store, key: str, *, raw: bool) -> View:
     """Return one key. ``raw``: as its bare value.
 
-    An absent key has the index of the table, so that a client can wait for the key: then the query waits on
-    the node of the radix tree where the search for it ended.
+    An absent key has the index of the table, so that a client can wait for the key.
     """
-    entry, path = store.kv.get(key), path_of(key)
+    entry = store.kv.get(key)
     if entry is None:
-        return View(store.kv.index, None, _below(store, path))
-    shown = entry.value if raw else [entry_shape(entry)]
-    return View(
-        entry.modify_index, shown, lambda changes: any(touch.path == path for touch in changes.touched)
-    )
+        return View(store.kv.index, None)
+    return View(entry.modify_index, entry.value if raw else [entry_shape(entry)])
 
 
 def of_tree(store: Store, prefix: str) -> View:
-    """Return all keys with a prefix. The query waits on the node below which all of them are."""
     entries = [entry_shape(entry) for entry in store.kv.tree(prefix)]
-    return View(store.kv.tree_index(prefix), entries or None, _below(store, prefix.encode()))
+    return View(store.kv.tree_index(prefix), entries or None)
 
 
 def of_names(store: Store, prefix: str, separator: str) -> View:
@@ -77,22 +53,12 @@ def of_names(store: Store, prefix: str, separator: str) -> View:
 
     names = list(dict.fromkeys(cut(entry.key) for entry in store.kv.tree(prefix)))
     shown = names if names or not prefix else None
-    return View(store.kv.tree_index(prefix), shown, _below(store, prefix.encode()))
-
-
-def _below(store: Store, sought: bytes) -> Watch:
-    node = store.kv.node_of(sought)
-    return lambda changes: any(
-        touch.path.startswith(node) or touch.beside == node for touch in changes.touched
-    )
+    return View(store.kv.tree_index(prefix), shown)
 
 
 def of_session(store: Store, session_id: str) -> View:
-    """Return one session. The query waits for its end; for an absent session, for any change."""
     session = store.sessions.find(session_id)
-    if session is None:
-        return View(store.sessions.index, [])
-    return View(store.sessions.index, [session_shape(session)], lambda changes: session_id in changes.ended)
+    return View(store.sessions.index, [session_shape(session)] if session else [])
 
 
 def of_sessions(store: Store, node: str = "") -> View:

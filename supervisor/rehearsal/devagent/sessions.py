@@ -46,7 +46,6 @@ class Sessions:
     table: dict[str, StoredSession] = field(default_factory=dict)
     expiries: dict[str, float] = field(default_factory=dict)  # when each session with a TTL ends
     index: int = 0
-    ended: list[str] = field(default_factory=list)  # the sessions removed since the model last looked
 
     def find(self, session_id: str) -> StoredSession | None:
         return self.table.get(session_id)
@@ -67,7 +66,6 @@ class Sessions:
         del self.table[session.id]
         self.expiries.pop(session.id, None)
         self.index = index
-        self.ended.append(session.id)
 
 
 def nanoseconds(text: str) -> int:
