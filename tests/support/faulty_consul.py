@@ -3,6 +3,7 @@
 No user of the embedded agent can cause these events, so the product does not have them.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from supervisor.rehearsal.devagent.api.call import Ask, Settings, refusal, text
@@ -10,9 +11,10 @@ from supervisor.rehearsal.devagent.kv import Rejected
 from supervisor.rehearsal.devagent.model import Model, Waiting
 from supervisor.rehearsal.devagent.queries import View
 from supervisor.rehearsal.devagent.sessions import SERF_HEALTH, StoredSession
-from supervisor.rehearsal.devagent.store import Store
+from supervisor.rehearsal.devagent.store import Store, Written
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 
+TOMBSTONE_S = 900.0  # tombstone_ttl
 HOLD_S = 7.0  # rpc_hold_timeout: how long a request waits for a leader
 NO_LEADER = "No cluster leader"
 OF_SERVERS = ("/v1/kv", "/v1/session", "/v1/txn")
@@ -53,12 +55,42 @@ class LockDelays:
 
 
 class FaultyStore(Store):
-    """The store of a cluster whose nodes may be lost, and whose server may be restarted."""
+    """The store of a cluster whose nodes may be lost, and whose server may be restarted.
+
+    It forgets tombstones after TOMBSTONE_S, so that the index of a list may go backwards.
+    """
 
     def __init__(self, node: str, seed: int) -> None:
         super().__init__(node, seed)
         self.logged = LockDelays()
         self.dead: set[str] = set()  # the nodes whose serfHealth is critical
+        self.reapings: list[tuple[float, int]] = []
+
+    def deadline(self) -> float:
+        return min([super().deadline(), *(at for at, _ in self.reapings)])
+
+    def expire(self, now: float) -> None:
+        super().expire(now)
+        for at, index in tuple(self.reapings):
+            if at <= now:
+                self.reapings.remove((at, index))
+                self._commit()
+                kept = {key: made for key, made in self.kv.tombstones.items() if made > index}
+                self.kv.tombstones = kept
+
+    def write(self, write: Callable[[int], Written], now: float) -> Written:
+        written = super().write(write, now)
+        self._bury(now)
+        return written
+
+    def _end_sessions(self, sessions: Iterable[StoredSession], now: float) -> None:
+        super()._end_sessions(sessions, now)
+        self._bury(now)
+
+    def _bury(self, now: float) -> None:
+        """Plan when the tombstones of the newest write are forgotten."""
+        if self.index in self.kv.tombstones.values():
+            self.reapings.append((now + TOMBSTONE_S, self.index))
 
     def is_delayed(self, key: str, now: float) -> bool:
         return self.logged.holds(key, now)

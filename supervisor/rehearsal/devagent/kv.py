@@ -114,10 +114,6 @@ class KeyValues:
         if keys and prefix:
             self.tombstones[prefix] = index
 
-    def reap(self, index: int) -> None:
-        """Forget the tombstones up to this index, so that a list's index may go backwards."""
-        self.tombstones = {key: made for key, made in self.tombstones.items() if made > index}
-
     def _write(self, entry: Entry, index: int) -> Entry:
         existing = self.get(entry.key)
         created = existing.create_index if existing else index

@@ -13,7 +13,6 @@ from supervisor.rehearsal.devagent.kv import Entry, KeyValues, Rejected
 from supervisor.rehearsal.devagent.sessions import DELETE, SERF_HEALTH, Sessions, StoredSession, new_id
 
 FIRST_INDEX = 6  # a new cluster's own entries come before its first node
-TOMBSTONE_S = 900.0  # tombstone_ttl; then a list's index may go backwards
 NEVER = float("inf")
 Written = TypeVar("Written")
 
@@ -28,23 +27,16 @@ class Store:
         self.nodes: set[str] = set()
         self.services: dict[tuple[str, str], dict[str, Any]] = {}  # instances, by node of their agent and id
         self.delays: dict[str, float] = {}  # until when each key cannot be locked
-        self.reapings: list[tuple[float, int]] = []
         self.source = random.Random(seed)
         self.join(node)
 
     def deadline(self) -> float:
-        reapings = [at for at, _ in self.reapings]
-        return min([*self.sessions.expiries.values(), *reapings], default=NEVER)
+        return min(self.sessions.expiries.values(), default=NEVER)
 
     def expire(self, now: float) -> None:
-        """End the sessions and tombstones that are due at ``now``, in a fixed order."""
+        """End the sessions that are due at ``now``, in a fixed order."""
         for session_id in sorted(name for name, at in self.sessions.expiries.items() if at <= now):
             self._end_sessions([self.sessions.table[session_id]], now)
-        for at, index in tuple(self.reapings):
-            if at <= now:
-                self.reapings.remove((at, index))
-                self._commit()
-                self.kv.reap(index)
 
     def lock(self, entry: Entry, index: int) -> Entry | None:
         """Lock a key even during a lock-delay. None: another session holds it. Raises Rejected."""
@@ -64,15 +56,7 @@ class Store:
 
     def write(self, write: Callable[[int], Written], now: float) -> Written:
         """Make one write, or those of a transaction, at the next index."""
-        index = self._commit()
-        written = write(index)
-        self._bury(now)
-        return written
-
-    def _bury(self, now: float) -> None:
-        """Plan when the tombstones of the newest write are forgotten."""
-        if self.index in self.kv.tombstones.values():
-            self.reapings.append((now + TOMBSTONE_S, self.index))
+        return write(self._commit())
 
     def create_session(self, wanted: StoredSession, now: float) -> StoredSession:
         """Make a session with a new id. Raises Rejected when its node or its checks do not allow it."""
@@ -103,7 +87,6 @@ class Store:
                     self.kv.free(entry, index)
                 if session.lock_delay_s > 0:
                     self.delay(entry.key, session.lock_delay_s, now)
-            self._bury(now)
 
     def join(self, node: str) -> None:
         """Register a node, whose agent is alive, so that its serfHealth passes."""

@@ -46,6 +46,6 @@ class NodeAgent:
 async def ask(cluster: DevAgent, method: str, target: str, content: object = None) -> object:
     """Send one request to the cluster as an operator does, and return the decoded answer."""
     body = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
-    answer = await cluster.handle(HttpRequest(method, target, (), body, sized=True))
+    answer = await cluster.handle(HttpRequest(method, target, (), body))
     assert answer.status == 200, (target, answer)
     return json.loads(answer.body)

@@ -227,12 +227,10 @@ class Client(asyncio.BufferedProtocol):
 
 def _request(head: h11.Request, body: bytes, peer: Peer | None) -> HttpRequest:
     headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers)
-    chunked = any(name == "transfer-encoding" for name, _ in headers)
     return HttpRequest(
         method=head.method.decode("latin-1"),
         target=head.target.decode("latin-1"),
         headers=headers,
         body=body,
-        sized=not chunked,
         peer=peer,
     )

@@ -31,7 +31,6 @@ class HttpRequest:
     target: str  # the target of the request line
     headers: tuple[tuple[str, str], ...]  # the headers, with names in lower case
     body: bytes  # the complete body
-    sized: bool  # whether the body came with a Content-Length, or there is no body
     peer: Peer | None = None  # the process that sent the request. None: it came over TCP
 
 

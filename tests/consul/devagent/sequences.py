@@ -38,10 +38,8 @@ class Step:
         """Return the request with its names replaced; an unknown name stays as it is."""
         target, body = (_filled(text, prefix, names) for text in (self.target, self.body))
         if body.startswith("bytes:"):
-            return HttpRequest(self.method, f"/v1{target}", (), b"x" * int(body[6:]), sized=True)
-        if body.startswith("chunked:"):
-            return HttpRequest(self.method, f"/v1{target}", (), body[8:].encode(), sized=False)
-        return HttpRequest(self.method, f"/v1{target}", (), body.encode(), sized=True)
+            return HttpRequest(self.method, f"/v1{target}", (), b"x" * int(body[6:]))
+        return HttpRequest(self.method, f"/v1{target}", (), body.encode())
 
 
 @dataclass(frozen=True, slots=True)

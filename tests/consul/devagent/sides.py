@@ -96,13 +96,9 @@ def now() -> float:
 
 
 def _send(connection: http.client.HTTPConnection, request: HttpRequest) -> None:
-    if request.sized:
-        connection.putrequest(request.method, request.target, skip_accept_encoding=True)
-        connection.putheader("Content-Length", str(len(request.body)))
-        connection.endheaders(request.body or None)
-    else:
-        connection.request(request.method, request.target, body=iter([request.body]), encode_chunked=True,
-                           headers={"Transfer-Encoding": "chunked"})  # fmt: skip
+    connection.putrequest(request.method, request.target, skip_accept_encoding=True)
+    connection.putheader("Content-Length", str(len(request.body)))
+    connection.endheaders(request.body or None)
 
 
 def _received(connection: http.client.HTTPConnection) -> HttpAnswer:

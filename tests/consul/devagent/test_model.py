@@ -18,9 +18,7 @@ class Asked:
         self.now = 0.0
 
     def ask(self, method: str, path: str, body: str = "", node: str = "") -> HttpAnswer | Waiting:
-        return self.model.handle(
-            HttpRequest(method, f"/v1{path}", (), body.encode(), sized=True), self.now, node
-        )
+        return self.model.handle(HttpRequest(method, f"/v1{path}", (), body.encode()), self.now, node)
 
     def json(self, method: str, path: str, body: str = "", node: str = "") -> Any:
         answer = self.ask(method, path, body, node)

@@ -73,11 +73,11 @@ class Stage:
         return dict(found)
 
     def code(self, target: str) -> int:
-        return asyncio.run(self.routes.answer(HttpRequest("GET", target, (), b"", True))).status
+        return asyncio.run(self.routes.answer(HttpRequest("GET", target, (), b""))).status
 
     @property
     def metrics(self) -> str:
-        answer = asyncio.run(self.routes.answer(HttpRequest("GET", "/metrics", (), b"", True)))
+        answer = asyncio.run(self.routes.answer(HttpRequest("GET", "/metrics", (), b"")))
         return b"".join([answer.body] if isinstance(answer.body, bytes) else answer.body).decode()
 
     def begins(

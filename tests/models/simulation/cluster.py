@@ -140,7 +140,7 @@ class Cluster:
     def operator(self, method: str, target: str, body: bytes = b"") -> None:
         """Send an operator's own request, which gets through whenever Consul can answer."""
         if self._schedule.now >= self._down_until and self.model.has_leader:
-            self.model.handle(HttpRequest(method, target, (), body, sized=True), self._schedule.now)
+            self.model.handle(HttpRequest(method, target, (), body), self._schedule.now)
             self._settle()
 
     def note(self, words: str) -> None:

@@ -98,7 +98,7 @@ class Network:
         body = prepared.body if isinstance(prepared.body, bytes) else b""
         if isinstance(request, CreateSession) and self._machine.has("altered sessions"):
             body = json.dumps({**json.loads(body), "LockDelay": "0s", "NodeChecks": ["serfHealth"]}).encode()
-        sent = Sent(prepared.method, target, (), body, sized=True)
+        sent = Sent(prepared.method, target, (), body)
         self._carry(exchange, sent)
 
     def ask(self, sent: Sent, reply: Reply) -> Waiting | None:

@@ -411,7 +411,7 @@ async def test_the_loop_goes_on_between_the_pieces_of_many_scrapes() -> None:
     """The loop runs all that is due between any two pieces of any scrape."""
     scene = MeteredNode(*(replace(contender(), name=f"n{number}", key=f"k{number}") for number in range(50)))
     routes = Routes(scene.status, scene.metrics, no_fleet)
-    scrape = HttpRequest("GET", "/metrics", (), b"", sized=True)
+    scrape = HttpRequest("GET", "/metrics", (), b"")
     pieces = len(list(scene.metrics.text()[1]))
     scrapes = [asyncio.create_task(routes.answer(scrape)) for _ in range(5)]
     turns = 0

@@ -21,10 +21,8 @@ SESSION = "session"
 
 
 def create(call: ApiRequest) -> HttpAnswer:
-    """Make a session. Like Consul this ignores a body that comes in chunks."""
-    body = call.request.body if call.request.sized else b""
     try:
-        wanted = _wanted(Fields(decode(body or b"{}")), call.node)
+        wanted = _wanted(Fields(decode(call.request.body or b"{}")), call.node)
     except ValueError as error:
         return text(400, f"Request decode failed: {error}")
     call.check_datacenter()
