@@ -47,34 +47,19 @@ class Failure(NamedTuple):
     line: str
     level: Level
     error: str | None  # the label of the metric. None: the metric does not count it
-    present: str  # the beginning of the text while the failure goes on
-    past: str  # the beginning of the text once it is over
+    text: str  # the beginning of its text in status
 
 
 Trouble = Unknown | Denied | Refused | Ineligible | SessionAltered
 FAILURES: dict[type[Outcome], Failure] = {
-    Unknown: Failure(
-        "consul-silent", "warning", "no-answer", "Consul does not answer: ", "Consul did not answer: "
-    ),
-    Failed: Failure("consul-fails", "warning", "failed", "Consul answers ", "Consul answered "),
-    Dropped: Failure("consul-drops", "warning", "failed", "Consul answers ", "Consul answered "),
-    Throttled: Failure(
-        "consul-throttled",
-        "warning",
-        "throttled",
-        "Consul takes no more requests for now: ",
-        "Consul took no more requests for some time: ",
-    ),
-    Denied: Failure("consul-denied", "error", "denied", "Consul refuses: ", "Consul refused: "),
-    Refused: Failure(
-        "consul-refused",
-        "error",
-        "refused",
-        "Consul refuses what the file asks for: ",
-        "Consul refused what the file asked for: ",
-    ),
-    SessionAltered: Failure("session-altered", "error", "altered", f"{ALTERED}: ", f"{ALTERED}: "),
-    Ineligible: Failure("not-eligible", "warning", None, "not eligible: ", "was not eligible: "),
+    Unknown: Failure("consul-silent", "warning", "no-answer", "Consul does not answer: "),
+    Failed: Failure("consul-fails", "warning", "failed", "Consul answers "),
+    Dropped: Failure("consul-drops", "warning", "failed", "Consul answers "),
+    Throttled: Failure("consul-throttled", "warning", "throttled", "Consul takes no more requests for now: "),
+    Denied: Failure("consul-denied", "error", "denied", "Consul refuses: "),
+    Refused: Failure("consul-refused", "error", "refused", "Consul refuses what the file asks for: "),
+    SessionAltered: Failure("session-altered", "error", "altered", f"{ALTERED}: "),
+    Ineligible: Failure("not-eligible", "warning", None, "not eligible: "),
 }
 
 

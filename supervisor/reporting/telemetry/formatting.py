@@ -6,6 +6,8 @@ acts any more. So its texts name that hook and the whole command that the operat
 
 from datetime import UTC, datetime
 
+from supervisor.core.actions import Fault
+
 DETAIL_CHARS_MAX = 500  # of a text from a hook, Consul or the kernel; the log has the whole text
 FAILED_BEFORE = "on_lose failed before this process began, see the log of that time"
 
@@ -22,6 +24,10 @@ def unix_time(text: str) -> float:
 
 def bounded(text: str) -> str:
     return text if len(text) <= DETAIL_CHARS_MAX else f"{text[:DETAIL_CHARS_MAX]}…"
+
+
+def cannot_start(fault: Fault) -> str:
+    return f"{fault.hook} cannot start: {fault.why}: {fault.remedy}"
 
 
 def remedy(item: str, *, ended: bool = False) -> str:

@@ -21,6 +21,7 @@ from supervisor.core.requests import Answerer, ServiceRequest, Watch
 from supervisor.reporting.telemetry.event_log import EventLog
 from supervisor.reporting.telemetry.facts import CHECK, FAILURES, Fact, Trouble
 from supervisor.reporting.telemetry.fleet import FleetReport
+from supervisor.reporting.telemetry.formatting import cannot_start
 from supervisor.reporting.telemetry.item_history import (
     TRANSITIONS_MAX,
     Attempt,
@@ -114,9 +115,7 @@ class History:
         for action in actions:
             match action:
                 case CannotStart(item, (fault, *_)):
-                    how = f"{fault.why}: {fault.remedy}"
-                    present, past = (f"{fault.hook} {can} start: {how}" for can in ("cannot", "could not"))
-                    self._note_error(self.of(item), present, past, PREFLIGHT)
+                    self._note_error(self.of(item), cannot_start(fault), PREFLIGHT)
                 case CannotStart(item):
                     self._end_error(self.of(item), PREFLIGHT)
 
@@ -171,21 +170,20 @@ class History:
             history.ineligible = outcome.why
         if isinstance(outcome, Trouble):
             failure, ended_by = FAILURES[type(outcome)], CONSUL if isinstance(outcome, Unknown) else kind
-            self._note_error(history, failure.present + outcome.why, failure.past + outcome.why, ended_by)
+            self._note_error(history, failure.text + outcome.why, ended_by)
         else:
             self._end_error(history, kind)
 
     def _record_written(self, item: str, why_not: str) -> None:
         history = self.of(item)
         if why_not:
-            present, past = (f"{can} be recorded: {why_not}" for can in ("cannot", "could not"))
-            self._note_error(history, present, past, RECORD)
+            self._note_error(history, f"cannot be recorded: {why_not}", RECORD)
         elif history.unrecorded:
             self._end_error(history, RECORD)
         history.unrecorded = why_not
 
-    def _note_error(self, history: ItemHistory, present: str, past: str, ended_by: str) -> None:
-        history.last_error = LastError(self.wall(), present, past, ended_by)
+    def _note_error(self, history: ItemHistory, text: str, ended_by: str) -> None:
+        history.last_error = LastError(self.wall(), text, ended_by)
 
     def _end_error(self, history: ItemHistory, ended_by: str) -> None:
         """Note that the last error is over, if it goes on and this ends it."""
@@ -227,7 +225,7 @@ class History:
             history.transitions_json = ""
         if not ok:
             text = f"{hook} {'ended' if event == 'run' else 'failed'}: {detail}"
-            self._note_error(history, text, text, fields["event_kind"])
+            self._note_error(history, text, fields["event_kind"])
         elif event != "run":
             self._end_error(history, event)
 

@@ -43,15 +43,9 @@ class LastError:
     """The newest thing that went wrong."""
 
     at: float  # when it went wrong, as Unix time
-    present: str  # the text while it goes on
-    past: str  # the text once it is over
+    text: str  # in the present tense, also once it is over, which whoever shows it adds
     ended_by: str  # the key of the event that ends it
     over_at: float | None = None  # when it ended, as Unix time. None: it goes on
-
-    @property
-    def text(self) -> str:
-        """The text in the present tense, or in the past tense once the error is over."""
-        return self.present if self.over_at is None else self.past
 
 
 @dataclass(frozen=True, slots=True)

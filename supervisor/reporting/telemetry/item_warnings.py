@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from supervisor.core.actions import Fault, Role
+from supervisor.core.actions import Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock.slots import LOCK
 from supervisor.core.machines.guard import Guard
@@ -12,7 +12,7 @@ from supervisor.core.times import NEVER
 from supervisor.reporting.telemetry.event_log import Event
 from supervisor.reporting.telemetry.facts import ALTERED
 from supervisor.reporting.telemetry.fleet import FleetReport
-from supervisor.reporting.telemetry.formatting import bounded, when
+from supervisor.reporting.telemetry.formatting import bounded, cannot_start, when
 from supervisor.reporting.telemetry.item_history import ItemHistory
 
 
@@ -158,10 +158,6 @@ def _why_unfit(contender: Contender, history: ItemHistory) -> str:
     if not contender.health.fit:
         return f": candidate_check {history.check_failed or 'has not succeeded yet'}"
     return ""
-
-
-def cannot_start(fault: Fault) -> str:
-    return f"{fault.hook} cannot start: {fault.why}: {fault.remedy}"
 
 
 def by(given: Event | None) -> str:

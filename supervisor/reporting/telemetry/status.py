@@ -23,10 +23,10 @@ from supervisor.core.outcomes import View
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.reporting.telemetry.event_log import Event
-from supervisor.reporting.telemetry.formatting import bounded, remedy, when
+from supervisor.reporting.telemetry.formatting import bounded, cannot_start, remedy, when
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.item_history import Attempt, ItemHistory, Transition
-from supervisor.reporting.telemetry.item_warnings import Shown, by, cannot_start, lease_runs_out, warnings_of
+from supervisor.reporting.telemetry.item_warnings import Shown, by, lease_runs_out, warnings_of
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
 _FORGETS = "a boot of this machine forgets what changes now (pauses, stuck items, tenures, the configuration)"

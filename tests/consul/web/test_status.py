@@ -269,7 +269,7 @@ def test_an_error_of_silence_is_over_when_consul_answers() -> None:
     stage.now += 2
     stage.answers(o.KeyView(5))
     error = stage.item["last_error"]
-    assert error["text"] == "Consul did not answer: refused"
+    assert error["text"] == "Consul does not answer: refused"
     assert error["over_at"] == "2027-01-15T08:01:42.000Z"
     stage.now += 5
     stage.answers(o.KeyView(6))
@@ -282,9 +282,10 @@ def test_an_error_of_a_denied_request_is_over_when_a_request_of_that_kind_is_ans
     stage.happens(
         e.Answered(r.RenewSession("n", stage.now, 3.0, "s", SessionSettings("ours")), o.SessionAlive()), []
     )
-    assert stage.item["last_error"]["text"] == "Consul refuses: Permission denied"
+    error = stage.item["last_error"]
+    assert (error["text"], error["over_at"]) == ("Consul refuses: Permission denied", None)
     stage.answers(o.KeyView(5))
-    assert stage.item["last_error"]["text"] == "Consul refused: Permission denied"
+    assert stage.item["last_error"]["over_at"] is not None
 
 
 @pytest.mark.parametrize("event", ["acquire", "lose", "check"])
@@ -301,9 +302,10 @@ def test_an_error_of_a_record_is_over_when_a_record_is_written() -> None:
     stage = Stage()
     write = a.WriteRecord("n", a.EMPTY_RECORD, contender())
     stage.happens(e.RecordWritten(write, "no space left"), [])
-    assert stage.item["last_error"]["text"] == "cannot be recorded: no space left"
+    error = stage.item["last_error"]
+    assert (error["text"], error["over_at"]) == ("cannot be recorded: no space left", None)
     stage.happens(e.RecordWritten(write, ""), [])
-    assert stage.item["last_error"]["text"] == "could not be recorded: no space left"
+    assert stage.item["last_error"]["over_at"] is not None
 
 
 # --- health --------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def test_every_answer_has_an_outcome(request_: r.Request) -> None:
         facts.on_step(e.Answered(request_, outcome), (request_,))
         if isinstance(outcome, SAYS_NOTHING):
             last = history.of("n").last_error
-            assert last is not None and last.text == FAILURES[type(outcome)].present + outcome.why
+            assert last is not None and last.text == FAILURES[type(outcome)].text + outcome.why
             assert outcome.why.strip(), name
 
 
