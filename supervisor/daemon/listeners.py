@@ -5,10 +5,8 @@ They are opened, moved after a reload, and closed here. A response is made when 
 opened never costs leadership.
 """
 
-import asyncio
 import resource
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import replace
 
 from supervisor.config import Config
 from supervisor.daemon.shared import Shared
@@ -63,21 +61,18 @@ class Listeners:
             self._control = Control(
                 config.control, execute, self._log_command, self._routes.answer, self._warn
             )
-        self._listener = self._new_listener()
-        self._moving = asyncio.Lock()
+        self._listener = Listener(self._routes, self._log_http)
 
     async def open(self) -> None:
         """Open the listeners. Raises ControlError when the control socket cannot be made."""
         if self._control is not None:
             await self._control.open()
-        if self._listener is not None:
-            await self._listener.open()
+        await self.move()
 
     async def close(self) -> None:
         if self._control is not None:
             await self._control.close()
-        if self._listener is not None:
-            await self._listener.close()
+        await self._listener.close()
 
     def follow(self, config: Config, items: Collection[str]) -> bool:
         """Use this configuration and these items from now on. Return whether ``move`` must follow."""
@@ -88,25 +83,13 @@ class Listeners:
         return moved
 
     async def move(self) -> None:
-        """Close the TCP listener, and open one where the configuration in force has it."""
-        async with self._moving:
-            if self._listener is not None:
-                await self._listener.close()
-            self._listener = self._new_listener()
-            if self._listener is not None:
-                await self._listener.open()
+        """Listen over TCP where the configuration in force has it, and make room for the clients."""
+        clients = allow_descriptors(len(self._shared.contenders.by_name), self._clients)
+        await self._listener.move(self._config.http, clients)
 
     @property
     def _clients(self) -> int:
         return 0 if self._config.http is None else LIMITS.clients_max
-
-    def _new_listener(self) -> Listener | None:
-        """Return a TCP listener for the configuration in force, or None, and make room for its clients."""
-        clients = allow_descriptors(len(self._shared.contenders.by_name), self._clients)
-        if self._config.http is None:
-            return None
-        limits = replace(LIMITS, clients_max=clients)
-        return Listener(self._config.http, self._routes, self._log_http, limits)
 
     # --- lines of the log ------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ authenticated, so the listener must never serve a request that changes anything.
 import asyncio
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 from supervisor.config import HttpSettings
 from supervisor.reporting.http_server import HttpServer, Limits
@@ -31,16 +32,19 @@ LogLine = Callable[[Level, str], None]
 class Listener:
     """The TCP listener of one daemon. ``log``: logs a line at a level."""
 
-    def __init__(self, settings: HttpSettings, routes: Routes, log: LogLine, limits: Limits = LIMITS) -> None:
-        self._settings = settings
-        self._log = log
-        self._server = HttpServer(routes.answer, limits)
+    def __init__(self, routes: Routes, log: LogLine) -> None:
+        self._routes, self._log = routes, log
+        self._server = HttpServer(routes.answer)
         self._retry: asyncio.Task[None] | None = None
+        self._moving = asyncio.Lock()
 
-    async def open(self) -> None:
-        """Listen now, or as soon as the address can be used."""
-        if not await self._listen():
-            self._retry = asyncio.get_running_loop().create_task(self._keep_trying())
+    async def move(self, settings: HttpSettings | None, clients_max: int) -> None:
+        """Close, and listen at this address, now or as soon as it can be used. None: nowhere."""
+        async with self._moving:
+            await self.close()
+            self._server = HttpServer(self._routes.answer, replace(LIMITS, clients_max=clients_max))
+            if settings is not None and not await self._listen(settings):
+                self._retry = asyncio.get_running_loop().create_task(self._keep_trying(settings))
 
     async def close(self) -> None:
         if self._retry is not None:
@@ -48,21 +52,21 @@ class Listener:
             await asyncio.gather(self._retry, return_exceptions=True)
         await self._server.close()
 
-    async def _keep_trying(self) -> None:
+    async def _keep_trying(self, settings: HttpSettings) -> None:
         while True:
             await asyncio.sleep(RETRY_S)
-            if await self._listen(again=True):
+            if await self._listen(settings, again=True):
                 return
 
-    async def _listen(self, *, again: bool = False) -> bool:
+    async def _listen(self, settings: HttpSettings, *, again: bool = False) -> bool:
         """Return whether the daemon listens now. ``again``: a failure was logged before."""
-        host, port = self._settings.host, self._settings.port
+        host, port = settings.host, settings.port
         try:
             port = await self._server.listen(host, port)
         except OSError as error:
             if not again:
                 why = os.strerror(error.errno) if error.errno else str(error)
-                self._log("error", f"cannot listen on {self._settings}: {why}; trying again")
+                self._log("error", f"cannot listen on {settings}: {why}; trying again")
             return False
         self._log("info", f"listening on {HttpSettings(host, port)}")
         return True
