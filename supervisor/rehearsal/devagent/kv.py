@@ -89,22 +89,22 @@ class KeyValues:
         """Take the lock of an ended session away; value and flags stay."""
         self._write(replace(entry, session=""), index)
 
-    def delete(self, key: str, index: int) -> None:
-        """Remove the key, whether or not a session holds it."""
+    def delete(self, key: str, index: int) -> list[Entry]:
+        """Remove the key, whether or not a session holds it. No removal has an entry to show."""
         if key in self.entries:
             del self.entries[key]
             self.tombstones[key] = index
             self.index = index
+        return []
 
-    def delete_cas(self, key: str, expected: int, index: int) -> bool:
-        """Remove the key if its ModifyIndex is as expected; an absent key counts as removed."""
-        existing = self.get(key)
-        if existing is not None and existing.modify_index != expected:
-            return False
-        self.delete(key, index)
-        return True
+    def delete_cas(self, entry: Entry, index: int) -> list[Entry] | None:
+        """Remove the key if its ModifyIndex is the entry's; an absent key counts as removed."""
+        existing = self.get(entry.key)
+        if existing is not None and existing.modify_index != entry.modify_index:
+            return None
+        return self.delete(entry.key, index)
 
-    def delete_tree(self, prefix: str, index: int) -> None:
+    def delete_tree(self, prefix: str, index: int) -> list[Entry]:
         """Remove all keys with the prefix and leave one tombstone, or none when the whole table goes."""
         keys = [entry.key for entry in self.tree(prefix)]
         for key in keys:
@@ -113,6 +113,7 @@ class KeyValues:
             self.index = index
         if keys and prefix:
             self.tombstones[prefix] = index
+        return []
 
     def _write(self, entry: Entry, index: int) -> Entry:
         existing = self.get(entry.key)

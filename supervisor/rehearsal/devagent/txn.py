@@ -5,7 +5,7 @@ whether it was carried out.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from supervisor.rehearsal.devagent.kv import Entry, Rejected
@@ -13,7 +13,6 @@ from supervisor.rehearsal.devagent.store import Store
 
 OPERATIONS_MAX = 64
 READS = frozenset({"get", "get-tree", "check-index", "check-session", "check-not-exists"})
-VERBS = READS | {"set", "cas", "lock", "unlock", "delete", "delete-cas", "delete-tree"}
 # Why an operation is not carried out, by its verb.
 _REFUSED = {
     "lock": 'failed to lock key "{}", lock is already held',
@@ -39,7 +38,7 @@ def write_alone(store: Store, operation: Operation, now: float) -> bool:
     verb, entry = operation
     if verb == "lock" and store.is_delayed(entry.key, now):
         return False
-    return store.write(lambda index: _operate(store, verb, entry, index), now) is not None
+    return store.write(lambda index: OPERATIONS[verb](store, entry, index), now) is not None
 
 
 def run(store: Store, operations: Sequence[Operation], now: float) -> tuple[list[Entry], Errors]:
@@ -71,7 +70,7 @@ def _apply(store: Store, operations: Sequence[Operation], index: int) -> tuple[l
     errors: Errors = []
     for position, (verb, entry) in enumerate(operations):
         try:
-            shown = _operate(store, verb, entry, index)
+            shown = OPERATIONS[verb](store, entry, index)
         except Rejected as refused:
             errors.append((position, str(refused)))
             continue
@@ -85,44 +84,31 @@ def _apply(store: Store, operations: Sequence[Operation], index: int) -> tuple[l
     return results, errors
 
 
-def _operate(store: Store, verb: str, entry: Entry, index: int) -> list[Entry] | None:
-    """Carry out an operation, and return the entries to show. None: it is refused. Raises Rejected."""
-    kv = store.kv
-    found: Entry | None
-    match verb:
-        case "set":
-            found = kv.set(entry, index)
-        case "cas":
-            found = kv.cas(entry, index)
-        case "lock":
-            found = store.lock(entry, index)
-        case "unlock":
-            found = kv.unlock(entry, index)
-        case "get":
-            found = kv.get(entry.key)
-        case "check-session":
-            found = _checked("session", kv.get(entry.key), entry)
-        case "check-index":
-            found = _checked("modify_index", kv.get(entry.key), entry)
-        case "get-tree":
-            return kv.tree(entry.key)
-        case "check-not-exists":
-            return None if kv.get(entry.key) else []
-        case "delete-cas":
-            return [] if kv.delete_cas(entry.key, entry.modify_index, index) else None
-        case "delete-tree":
-            kv.delete_tree(entry.key, index)
-            return []
-        case _:
-            kv.delete(entry.key, index)
-            return []
-    return None if found is None else [found]
-
-
-def _checked(field: str, found: Entry | None, wanted: Entry) -> Entry | None:
-    """Return the entry that was found. Raises Rejected when this field of it is another one."""
+def _checked(field: str, found: Entry | None, wanted: Entry) -> list[Entry] | None:
+    """Return the entry that was found, to show. Raises Rejected when this field of it is another one."""
     if found is not None and (has := getattr(found, field)) != (expected := getattr(wanted, field)):
         differ = f"current {field.replace('_', ' ')} {json.dumps(has)} != {json.dumps(expected)}"
         check = field.removeprefix("modify_")
         raise Rejected(f'failed {check} check for key "{wanted.key}", {differ}')
-    return found
+    return _shown(found)
+
+
+def _shown(entry: Entry | None) -> list[Entry] | None:
+    return None if entry is None else [entry]
+
+
+# What each verb does: the entries to show. None: it is refused, as _REFUSED says. Raises Rejected.
+OPERATIONS: Mapping[str, Callable[[Store, Entry, int], list[Entry] | None]] = {
+    "set": lambda store, entry, index: [store.kv.set(entry, index)],
+    "cas": lambda store, entry, index: _shown(store.kv.cas(entry, index)),
+    "lock": lambda store, entry, index: _shown(store.lock(entry, index)),
+    "unlock": lambda store, entry, index: _shown(store.kv.unlock(entry, index)),
+    "get": lambda store, entry, index: _shown(store.kv.get(entry.key)),
+    "get-tree": lambda store, entry, index: store.kv.tree(entry.key),
+    "check-session": lambda store, entry, index: _checked("session", store.kv.get(entry.key), entry),
+    "check-index": lambda store, entry, index: _checked("modify_index", store.kv.get(entry.key), entry),
+    "check-not-exists": lambda store, entry, index: None if store.kv.get(entry.key) else [],
+    "delete": lambda store, entry, index: store.kv.delete(entry.key, index),
+    "delete-cas": lambda store, entry, index: store.kv.delete_cas(entry, index),
+    "delete-tree": lambda store, entry, index: store.kv.delete_tree(entry.key, index),
+}

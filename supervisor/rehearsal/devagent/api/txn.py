@@ -9,7 +9,7 @@ from supervisor.rehearsal.devagent.api.bodies import Fields, decode
 from supervisor.rehearsal.devagent.api.call import LEADER, ApiRequest, refuse_large, text
 from supervisor.rehearsal.devagent.kv import Entry
 from supervisor.rehearsal.devagent.queries import entry_shape
-from supervisor.rehearsal.devagent.txn import OPERATIONS_MAX, VERBS, Operation
+from supervisor.rehearsal.devagent.txn import OPERATIONS, OPERATIONS_MAX, Operation
 from supervisor.reporting.http_server import HttpAnswer
 
 # What an answer shows besides when all operations only read.
@@ -51,8 +51,8 @@ def _operation(wrapped: Fields) -> Operation:
     if others := fields.names - FIELDS:
         raise ValueError(f"unknown field {min(others):.50}")
     verb = fields.text("Verb")
-    if verb not in VERBS:
-        raise ValueError(f"the embedded agent has no verb {verb:.50}, only {', '.join(sorted(VERBS))}")
+    if verb not in OPERATIONS:
+        raise ValueError(f"the embedded agent has no verb {verb:.50}, only {', '.join(sorted(OPERATIONS))}")
     entry = Entry(
         key=fields.text("Key"),
         value=base64.b64decode(fields.text("Value"), validate=True),
