@@ -20,15 +20,6 @@ AHEAD_BYTES_MAX = 65536  # that a client may send ahead while its request is bei
 NOTHING = bytearray()
 
 
-class _Refuse(Exception):
-    """A request that is refused before its end is read. ``text``: the body of the answer."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.text = text
-
-
 class Client(asyncio.BufferedProtocol):
     """One connection of a client: one request at a time, with a limit for each step.
 
@@ -135,9 +126,10 @@ class Client(asyncio.BufferedProtocol):
                     return
                 self._handle(event)
         except h11.RemoteProtocolError as error:
-            self._refuse(error.error_status_hint, HTTPStatus(error.error_status_hint).phrase)
-        except _Refuse as refuse:
-            self._refuse(refuse.status, refuse.text)
+            if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+                text = str(error).encode()
+                self._write(HttpAnswer(error.error_status_hint, text, (TEXT,), close=True))
+            self._established.close()
 
     def _handle(self, event: object) -> None:
         match event:
@@ -145,14 +137,14 @@ class Client(asyncio.BufferedProtocol):
                 self._head, self._body = event, bytearray()
                 of_headers = sum(len(name) + len(value) for name, value in event.headers)
                 if len(event.target) + of_headers > self._limits.head_bytes_max:
-                    raise _Refuse(431, HTTPStatus(431).phrase)
+                    raise h11.RemoteProtocolError(HTTPStatus(431).phrase, 431)
                 if self._http.they_are_waiting_for_100_continue:
                     proceed = h11.InformationalResponse(status_code=100, headers=[])
                     self._established.write(self._http.send(proceed) or b"")
             case h11.Data():
                 self._body += event.data
                 if len(self._body) > (most := self._limits.body_bytes_max):
-                    raise _Refuse(413, f"the request's body has more than {most} bytes")
+                    raise h11.RemoteProtocolError(f"the request's body has more than {most} bytes", 413)
             case h11.EndOfMessage():
                 assert self._head is not None
                 request, self._head = _request(self._head, bytes(self._body), self._peer), None
@@ -207,11 +199,6 @@ class Client(asyncio.BufferedProtocol):
         self._ahead_bytes = 0
         self._pool.mark_idle(self)
         self._pool.read_in_turn(self._read_and_resume)
-
-    def _refuse(self, status: int, text: str) -> None:
-        if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._write(HttpAnswer(status, text.encode(), (TEXT,), close=True))
-        self._established.close()
 
     # --- the limit of time -----------------------------------------------------------------------
 
