@@ -9,7 +9,7 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -44,10 +44,6 @@ class FileProbe(NamedTuple):
 Probe = ProgramProbe | FileProbe
 
 
-class ProbeRefused(Exception):
-    """A command or file cannot be used here. Its arguments: the setting, the reason, and the remedy."""
-
-
 def faults_of(probe: Probe, strict: bool) -> list[Fault]:
     """Return every reason why the command or file of this probe cannot be used here.
 
@@ -57,7 +53,7 @@ def faults_of(probe: Probe, strict: bool) -> list[Fault]:
     lenient = not strict and os.geteuid() != 0
     if isinstance(probe, FileProbe):
         look = _usable if probe.is_watchdog else _readable
-        return _gathered(lambda: look(probe, lenient=lenient))
+        return list(look(probe, lenient=lenient))
     faults: list[Fault] = []
     rights = Rights()
     try:
@@ -71,42 +67,32 @@ def faults_of(probe: Probe, strict: bool) -> list[Fault]:
         where = (probe.program, probe.cwd or "/")  # a launcher starts what another machine's disk has
         by_execvp = rights.differ or probe.dies_with_us or not all(map(is_local, where))
         with _taken(rights):
-            return faults + _gathered(lambda: _startable(probe, by_execvp=by_execvp, lenient=lenient))
+            return [*faults, *_startable(probe, by_execvp=by_execvp, lenient=lenient)]
     except PermissionError:
         why = f"{_us()} cannot take the rights of that user here"
         remedy = "see whether the supervisor's unit removes CAP_SETUID or CAP_SETGID"
         return [*faults, ("user", why, remedy)]
 
 
-def _gathered(probe: Callable[[], None]) -> list[Fault]:
-    try:
-        probe()
-    except ProbeRefused as refused:
-        return [refused.args]
-    return []
-
-
-def _readable(probe: FileProbe, *, lenient: bool) -> None:
+def _readable(probe: FileProbe, *, lenient: bool) -> Iterator[Fault]:
     setting, name, folder, _ = probe
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        if isinstance(error, PermissionError) and lenient:
-            return
-        missing = "make it" if folder else "write it"
-        remedy = f"let {_us()} read it" if isinstance(error, PermissionError) else missing
-        raise ProbeRefused(
-            setting, f"cannot read {name}: {_reason(error)}", f"{remedy}, or correct {setting}"
-        ) from None
+        if not isinstance(error, PermissionError) or not lenient:
+            missing = "make it" if folder else "write it"
+            remedy = f"let {_us()} read it" if isinstance(error, PermissionError) else missing
+            yield setting, f"cannot read {name}: {_reason(error)}", f"{remedy}, or correct {setting}"
+        return
     mode = os.fstat(fd).st_mode
     os.close(fd)
     if folder and not stat.S_ISDIR(mode):
-        raise ProbeRefused(setting, f"cannot read {name}: it is not a folder", f"correct {setting}")
+        yield setting, f"cannot read {name}: it is not a folder", f"correct {setting}"
     if not folder and not stat.S_ISREG(mode):
-        raise ProbeRefused(setting, f"cannot read {name}: it is not a regular file", f"correct {setting}")
+        yield setting, f"cannot read {name}: it is not a regular file", f"correct {setting}"
 
 
-def _usable(probe: FileProbe, *, lenient: bool) -> None:
+def _usable(probe: FileProbe, *, lenient: bool) -> Iterator[Fault]:
     from supervisor.adapters.runtime.watchdogs import NOWAYOUT, Kernel  # which few configurations need
 
     try:
@@ -116,7 +102,7 @@ def _usable(probe: FileProbe, *, lenient: bool) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except (OSError, ValueError) as error:
         remedy = "load its driver or softdog, name another device, or set required: false"
-        raise ProbeRefused(probe.setting, f"cannot open {probe.name}: {_reason(error)}", remedy) from None
+        yield probe.setting, f"cannot open {probe.name}: {_reason(error)}", remedy
 
 
 # --- as which user -------------------------------------------------------------------------------
@@ -159,37 +145,33 @@ def _taken(rights: Rights) -> Iterator[None]:
 # --- a program -----------------------------------------------------------------------------------
 
 
-def _startable(probe: ProgramProbe, *, by_execvp: bool, lenient: bool) -> None:
+def _startable(probe: ProgramProbe, *, by_execvp: bool, lenient: bool) -> Iterator[Fault]:
+    """Yield the first fault that keeps the command from starting, if there is one."""
     cwd = probe.cwd or ""
     try:
         if cwd:
             os.stat(os.path.join(cwd, "."))  # fails as entering the folder does
     except PermissionError:
-        if lenient:
-            return
-        raise ProbeRefused("cwd", f"{_us()} may not enter {cwd}", f"chmod +x {cwd}, or correct cwd") from None
+        if not lenient:
+            yield "cwd", f"{_us()} may not enter {cwd}", f"chmod +x {cwd}, or correct cwd"
+        return
     except (OSError, ValueError) as error:
-        raise ProbeRefused(
-            "cwd", f"cannot enter {cwd}: {_reason(error)}", "make it, or correct cwd"
-        ) from None
-    _check_program(probe.program, probe, by_shell=by_execvp, lenient=lenient)
-    if probe.script:
-        _check_program(probe.script, probe, by_shell=True, lenient=lenient)
-
-
-def _check_program(name: str, probe: ProgramProbe, *, by_shell: bool, lenient: bool) -> None:
-    found = _found(name, probe.path, probe.cwd or "", lenient=lenient)
-    if found is not None:
+        yield "cwd", f"cannot enter {cwd}: {_reason(error)}", "make it, or correct cwd"
+        return
+    for name, by_shell in ((probe.program, by_execvp), (probe.script, True)):
         try:
-            check_executable(found, probe.path, probe.cwd or "", by_shell=by_shell)
+            found = _found(name, probe.path, cwd, lenient=lenient) if name else None
+            if found is not None:
+                check_executable(found, probe.path, cwd, by_shell=by_shell)
         except CannotExecute as refused:
-            raise ProbeRefused("", *refused.args) from None
+            yield "", *refused.args
+            return
 
 
 def _found(name: str, path: str, cwd: str, *, lenient: bool) -> str | None:
-    """Return the file that is executed. None: this user cannot find out. Raises ProbeRefused."""
+    """Return the file that is executed. None: this user cannot find out. Raises CannotExecute."""
     folders = [""] if "/" in name else path.split(":")
-    refused: ProbeRefused | None = None
+    refused: CannotExecute | None = None
     for folder in folders:
         file = os.path.join(folder, name)
         try:
@@ -197,13 +179,12 @@ def _found(name: str, path: str, cwd: str, *, lenient: bool) -> str | None:
         except PermissionError:
             if "/" in name and lenient:
                 return None
-            fault = ("", f"{_us()} may not look for {file}", "chmod +x its folders")
-            refused = refused or ProbeRefused(*fault)
+            refused = refused or CannotExecute(f"{_us()} may not look for {file}", "chmod +x its folders")
             continue
         except (OSError, ValueError):
             continue
         if not stat.S_ISREG(mode):
-            refused = refused or ProbeRefused("", f"{file} is not a program", "correct the path")
+            refused = refused or CannotExecute(f"{file} is not a program", "correct the path")
         elif os.access(os.path.join(cwd, file), os.X_OK, effective_ids=True):
             return file
         elif lenient and mode & 0o111:
@@ -211,14 +192,13 @@ def _found(name: str, path: str, cwd: str, *, lenient: bool) -> str | None:
         else:
             is_noexec = os.geteuid() == 0 and mode & 0o111
             remedy = "mount its file system without noexec" if is_noexec else f"chmod +x {file}"
-            refused = refused or ProbeRefused("", f"{_us()} cannot execute {file}", remedy)
-    if refused is not None and ("/" in name or "may not look" not in refused.args[1]):
+            refused = refused or CannotExecute(f"{_us()} cannot execute {file}", remedy)
+    if refused is not None and ("/" in name or "may not look" not in refused.args[0]):
         raise refused
     if "/" in name:
-        raise ProbeRefused("", f"no such program: {name}", "install it, or correct the path")
-    raise ProbeRefused(
-        "", f"no such program: {name} is in no folder of PATH, {path}", "install it, or write its path"
-    )
+        raise CannotExecute(f"no such program: {name}", "install it, or correct the path")
+    missing = f"no such program: {name} is in no folder of PATH, {path}"
+    raise CannotExecute(missing, "install it, or write its path")
 
 
 def _us() -> str:
