@@ -55,12 +55,11 @@ class Events:
         for item in self._items():
             self._history.recall(item, past.history.of(item).transitions)
         past.history.leaders.retain(tuple(self._items()))
-        self._history.leaders.begin(past.history.leaders, self._leader_changed)
+        self._history.leaders.begin(
+            past.history.leaders, lambda fields: self._log.line("info", "leader-changed", **fields)
+        )
         self._read = True
         self._write_in(DELAY_S)
-
-    def _leader_changed(self, fields: dict[str, Any]) -> None:
-        self._log.line("info", "leader-changed", **fields)
 
     # --- writing -------------------------------------------------------------------------------
 

@@ -100,15 +100,11 @@ async def settle(stage: DrillCluster) -> bool:
     return await until(is_ready, hold_s(stage.item) + lose_s(stage.item) + stage.item.rejoin_delay_s)
 
 
-def _holder(stage: DrillCluster) -> ObservedTenure:
-    return stage.holding[0]
-
-
 # --- hand-overs ----------------------------------------------------------------------------------
 
 
 async def planned_stop(stage: DrillCluster) -> None:
-    tenure, at = _holder(stage), time.monotonic()
+    tenure, at = stage.holding[0], time.monotonic()
     code = await stage.stop(tenure.node)
     await _handed_over(stage, tenure, at)
     stage.judge("exit code of the supervisor", "0", str(code), code == 0)
@@ -116,7 +112,7 @@ async def planned_stop(stage: DrillCluster) -> None:
 
 async def step_down(stage: DrillCluster) -> None:
     """Hand over to a named candidate, or in a semaphore to any."""
-    tenure, named = _holder(stage), stage.candidates[0]
+    tenure, named = stage.holding[0], stage.candidates[0]
     is_election = not isinstance(stage.item, SemaphoreSettings)
     to = ["--to", named] if is_election else []
     child = stage.command("step-down", stage.item.name, *to, "--for", REST, node=tenure.node)
@@ -146,7 +142,7 @@ async def _handed_over(stage: DrillCluster, tenure: ObservedTenure, at: float) -
 
 
 async def crash_and_return(stage: DrillCluster) -> None:
-    tenure, at = _holder(stage), time.monotonic()
+    tenure, at = stage.holding[0], time.monotonic()
     losing = len(tenure.of("on_lose"))
     stage.mark(tenure.node, "its supervisor is killed with -9")
     stage.kill(tenure.node, with_hooks=False)
@@ -175,7 +171,7 @@ async def crash(stage: DrillCluster, cue: str | None = None) -> None:
     cue: what fence does, while Consul notices the crash at once. Blank: it works. None: it works, too, but
     Consul notices the crash by the TTL.
     """
-    tenure, at = _holder(stage), time.monotonic()
+    tenure, at = stage.holding[0], time.monotonic()
     stage.mark(tenure.node, "crashes: its supervisor and its hooks are killed with -9")
     stage.kill(tenure.node, with_hooks=True)
     await (_failed_over(stage, tenure, at) if cue is None else _lost(stage, tenure, at, cue))
@@ -237,7 +233,7 @@ async def _nobody_acts(stage: DrillCluster, at: float, within_s: float) -> None:
 
 async def silence(stage: DrillCluster) -> None:
     """Let Consul be silent for the holder alone, for longer than its room, while its fence fails."""
-    tenure, at = _holder(stage), time.monotonic()
+    tenure, at = stage.holding[0], time.monotonic()
     stage.cue(FENCE, FAIL)
     stage.mark(tenure.node, "gets no answer from Consul any more")
     stage.agents[tenure.node].freeze()
@@ -261,7 +257,7 @@ async def silence(stage: DrillCluster) -> None:
 
 
 async def destroy(stage: DrillCluster) -> None:
-    tenure, at = _holder(stage), time.monotonic()
+    tenure, at = stage.holding[0], time.monotonic()
     stage.mark("", f"an operator destroys the session of {tenure.node}")
     await stage.destroy(tenure.session)
     following = await next_holder(stage, at, failover_s(stage.item))
@@ -286,7 +282,7 @@ async def destroy(stage: DrillCluster) -> None:
 
 
 async def failing_on_acquire(stage: DrillCluster) -> None:
-    first, at, place = _holder(stage), time.monotonic(), "on_acquire[0]"
+    first, at, place = stage.holding[0], time.monotonic(), "on_acquire[0]"
     stage.cue(place, FAIL)
     stage.mark("", "the next on_acquire will fail")
     stage.command("step-down", stage.item.name, "--for", REST, node=first.node)
@@ -325,7 +321,7 @@ def _failures(tenure: ObservedTenure, place: str) -> int:
 
 async def hanging_on_lose(stage: DrillCluster) -> None:
     """Let on_lose hang on the holder, in spite of TERM."""
-    tenure, at = _holder(stage), time.monotonic()
+    tenure, at = stage.holding[0], time.monotonic()
     place, hook = "on_lose[0]", stage.item.on_lose[0]
     stage.cue(place, HANG)
     stage.mark("", "the next on_lose will hang, and ignore TERM")

@@ -6,6 +6,7 @@ the node acts as long as Consul shows it or a hook runs.
 """
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from supervisor.core.settings import ItemSettings
@@ -60,15 +61,11 @@ class ObservedTenure:
     @property
     def is_stuck(self) -> bool:
         """Whether on_lose has failed in all its attempts, and Consul still shows the node as holder."""
-        failed = {one.place for one in self.of("on_lose")} - {
-            one.place for one in self.of("on_lose") if one.succeeded
-        }
-        hooks = {f"on_lose[{position}]": hook for position, hook in enumerate(self.item.on_lose)}
-        spent = any(self._count(place) > hooks[place].retries for place in failed)
+        done = {one.place for one in self.of("on_lose") if one.succeeded}
+        failed = Counter(one.place for one in self.of("on_lose") if one.place not in done)
+        hooks = enumerate(self.item.on_lose)
+        spent = any(failed[f"on_lose[{position}]"] > hook.retries for position, hook in hooks)
         return spent and self.has_lost and self.is_held
-
-    def _count(self, place: str) -> int:
-        return sum(one.place == place for one in self.attempts)
 
     @property
     def acts(self) -> bool:

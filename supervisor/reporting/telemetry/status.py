@@ -103,20 +103,21 @@ class Status:
 
     def body(self) -> bytes:
         now, items = self._clock(), self.items()
-        troubles = self.problems()
         head = {
             "version": VERSION,
             "daemon": self._daemon(),
-            "healthy": not troubles,
-            "troubles": troubles,
-            "warnings": list(self.own_warnings()),
+            **self.health(),
             "consul": self._consul(now),
             "last_event": self._history.events.newest_at,
         }
         listed = ",\n".join(self._item(name, contender, now) for name, contender in items.items())
         return f'{_json(head)[:-1]},"items":[\n{listed}]}}\n'.encode()
 
-    def own_warnings(self) -> Iterator[str]:
+    def health(self) -> dict[str, Any]:
+        troubles = self.problems()
+        return {"healthy": not troubles, "troubles": troubles, "warnings": list(self._own_warnings())}
+
+    def _own_warnings(self) -> Iterator[str]:
         """Yield each warning that is not about a single item."""
         if why := self._history.uncopied:
             yield f"{_FORGETS}: {bounded(why)}"

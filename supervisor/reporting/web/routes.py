@@ -99,10 +99,9 @@ class Routes:
         return HttpAnswer(200 if held else 503, text.encode(), (TEXT, NO_STORE))
 
     def _health(self) -> HttpAnswer:
-        troubles = self._status.problems()
-        told = {"troubles": troubles, "warnings": list(self._status.own_warnings())}
-        body = json.dumps({"healthy": not troubles, **told}).encode() + b"\n"
-        return HttpAnswer(503 if troubles else 200, body, (JSON, NO_STORE))
+        health = self._status.health()
+        body = json.dumps(health).encode() + b"\n"
+        return HttpAnswer(200 if health["healthy"] else 503, body, (JSON, NO_STORE))
 
 
 def _why_not(contender: Contender) -> str:

@@ -10,7 +10,9 @@ which is global to the process.
 """
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import InfoMetricFamily, Metric
@@ -66,10 +68,10 @@ class Metrics(Collector):
             samples = family.samples
             for begin in range(0, max(1, len(samples)), SAMPLES_AT_ONCE):
                 family.samples = samples[begin : begin + SAMPLES_AT_ONCE]
-                lines = encode(_Only(family)).splitlines(keepends=True)
+                lines = encode(_only(family)).splitlines(keepends=True)
                 heads = _HEADS if begin == 0 else ()
                 yield b"".join(line for line in lines if line[:1] != b"#" or line.startswith(heads))
-        yield encode(_Only())  # OpenMetrics has a line at its end
+        yield encode(_only())  # OpenMetrics has a line at its end
 
     def collect(self) -> Iterator[Metric]:
         """Yield all families except the library's own. The registry calls this at each scrape."""
@@ -101,11 +103,6 @@ class Metrics(Collector):
         yield InfoMetricFamily(f"{PREFIX}_build", "The versions that run here.", value=build)
 
 
-class _Only(Collector):
-    """A collector of these families and no others."""
-
-    def __init__(self, *families: Metric) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        return self._families
+def _only(*families: Metric) -> Any:
+    """Return a collector of these families and no others."""
+    return SimpleNamespace(collect=lambda: families)
