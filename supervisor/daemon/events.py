@@ -10,7 +10,7 @@ from typing import Any
 from supervisor.adapters.journal.event_file import BATCH_MAX, EventFile, events_of, lines_in
 from supervisor.daemon.shared import Shared
 from supervisor.reporting.telemetry.event_log import EVENTS_MAX
-from supervisor.reporting.telemetry.replay import Replay
+from supervisor.reporting.telemetry.history import Replay
 
 DELAY_S = 0.05  # so that the hook whose begin is an event begins first, and one write has several events
 RETRY_S = 10.0  # after a failure, such as a lack of room

@@ -6,7 +6,7 @@ The page and its headers are the product's own; only the documents below ``/v1/`
 import json
 from typing import Any
 
-from supervisor.reporting.web.page import load_page
+from supervisor.reporting.web.routes import load_page
 from tests.support.background import Handler, Server
 
 JSON = (("Content-Type", "application/json"),)

@@ -1,7 +1,6 @@
 """A bounded HTTP/1.1 server on the one loop, which calls one handler for each request.
 
-    peer.py        the process at the other end of a unix socket
-    messages.py    a request, an answer, the limits
+    messages.py    a request, the process that sent it, an answer, the limits
     client_pool.py all clients of a server: how many, and whose request is read next
     connection.py  one client: limits, framing, one request at a time
     server.py      HttpServer: any number of sockets, all their clients
@@ -9,8 +8,7 @@
 The server limits the number, the size and the duration of requests. It must never know what a request means.
 """
 
-from supervisor.reporting.http_server.messages import Handler, HttpAnswer, HttpRequest, Limits
-from supervisor.reporting.http_server.peer import Peer
+from supervisor.reporting.http_server.messages import Handler, HttpAnswer, HttpRequest, Limits, Peer
 from supervisor.reporting.http_server.server import HttpServer
 
 __all__ = ["Handler", "HttpAnswer", "HttpRequest", "HttpServer", "Limits", "Peer"]

@@ -12,8 +12,15 @@ from typing import cast
 import h11
 
 from supervisor.reporting.http_server.client_pool import ClientPool
-from supervisor.reporting.http_server.messages import TEXT, Handler, HttpAnswer, HttpRequest, Limits
-from supervisor.reporting.http_server.peer import Peer, peer_of
+from supervisor.reporting.http_server.messages import (
+    TEXT,
+    Handler,
+    HttpAnswer,
+    HttpRequest,
+    Limits,
+    Peer,
+    peer_of,
+)
 
 RECEIVE_BYTES_MAX = 8192  # in one iteration of the loop; parsed in 8 ms at worst (1400 chunks of one byte)
 AHEAD_BYTES_MAX = 65536  # that a client may send ahead while its request is being answered

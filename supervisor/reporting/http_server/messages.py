@@ -1,10 +1,14 @@
-"""The request that a handler gets, and the answer that it returns: plain values, without a connection."""
+"""What a handler gets and returns: the request, the process that sent it, the answer. Linux only."""
 
 import json
+import socket
+import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from supervisor.reporting.http_server.peer import Peer
+CREDENTIALS = "=iII"  # struct ucred: pid, uid, gid
+SO_PEERGROUPS = 59  # asm-generic/socket.h; Python has no name for it
+GROUPS_BYTES_MAX = 1024  # the limit of Python's getsockopt: 256 groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,16 @@ class Limits:
     receive_s: float = 30.0  # the time for a complete request, from its first byte
     send_s: float = 30.0  # the time for a complete answer
     idle_s: float = 300.0  # the time between two requests
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The process that connected to a unix socket: effective ids and supplementary groups."""
+
+    pid: int
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +60,23 @@ class HttpAnswer:
 
 JSON = ("Content-Type", "application/json")
 TEXT = ("Content-Type", "text/plain; charset=utf-8")
+
+
+def peer_of(sock: socket.socket) -> Peer | None:
+    """Return the process at the other end of a connection. None: the connection uses TCP.
+
+    The ids are those of the moment when the process connected, so a later change gives it no rights.
+    """
+    if sock.family != socket.AF_UNIX:
+        return None
+    size = struct.calcsize(CREDENTIALS)
+    found = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    try:
+        packed = sock.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, GROUPS_BYTES_MAX)
+    except OSError:  # a kernel before 4.13, or a process in more groups than that
+        packed = b""
+    pid, uid, gid = struct.unpack(CREDENTIALS, found)
+    return Peer(pid, uid, gid, tuple(group for (group,) in struct.iter_unpack("=I", packed)))
 
 
 def refusal(status: int, error: str, *headers: tuple[str, str]) -> HttpAnswer:

@@ -4,9 +4,8 @@
     facts.py         what a step means to people: roles, hooks, failures; log, history and metrics present it
     log/             structured lines; a recurring failure has one line for its begin and one for its end
     metrics/         Prometheus: items, hooks, Consul and the process
-    history.py       the histories of all items, bounded
+    history.py       the histories of all items, bounded, also from events of earlier processes
     event_log.py     the events of this node: its tenures and commands, bounded
-    replay.py        the transitions of earlier processes, from their events
     leaders.py       who leads each election and who led before, as far as this node has seen it
     fleet.py         what the fleet reports, and its warnings
     item_history.py  the history of one item: transitions, hooks, the last error

@@ -9,6 +9,7 @@ hold secrets. Only events and transitions also come from earlier processes, as s
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from supervisor.core.requests import Answerer, ServiceRequest, Watch
 from supervisor.reporting.telemetry.event_log import EventLog
 from supervisor.reporting.telemetry.facts import CHECK, FAILURES, Fact, Trouble
 from supervisor.reporting.telemetry.fleet import FleetReport
-from supervisor.reporting.telemetry.formatting import cannot_start
+from supervisor.reporting.telemetry.formatting import cannot_start, unix_time
 from supervisor.reporting.telemetry.item_history import (
     TRANSITIONS_MAX,
     Attempt,
@@ -39,6 +40,7 @@ TOKENS_LOADED_S = 15.0  # after the start of a server; each request that is deni
 HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
 CONSUL = "consul"  # ends with any answer of Consul's servers
 RECORD = "record"  # ends with a record that was written
+_BEGINS = {"hook-succeeded": "hook-started", "hook-failed": "hook-started", "run-ended": "run-started"}
 PREFLIGHT = "preflight"  # ends with a look that finds every hook able to start
 
 
@@ -279,6 +281,31 @@ class History:
     def _add(self, history: ItemHistory, transition: Transition) -> Transition:
         history.transitions.appendleft(transition)
         return transition
+
+
+class Replay:
+    """Makes the history of earlier processes from their events. Its clock is the time of the newest event.
+
+    A transition that a crash cut ends where the next process starts.
+    """
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self.history = History(lambda: self._now, lambda: self._now)
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Take in the next event, the oldest first. One that lacks a field makes no transition."""
+        self.history.events.keep(dict(event))
+        with suppress(KeyError, TypeError, ValueError):
+            at, name = unix_time(event["time"]), event["event"]
+            if name in _BEGINS:  # only the end of a hook is an event
+                self._now = at - float(event.get("duration_s", 0.0))
+                self.history.note(_BEGINS[name], event)
+            self._now = at
+            if name == "started":
+                self.history.end_all()
+            else:
+                self.history.note(name, event)
 
 
 def _attempt_of(fields: Mapping[str, Any]) -> tuple[str, int, str]:

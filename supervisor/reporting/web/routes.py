@@ -12,9 +12,12 @@ HEAD and OPTIONS, which load balancers send, have the answer of GET without its 
 """
 
 import asyncio
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable
+from importlib import resources
 
 from supervisor.core.actions import Role
 from supervisor.core.contender.state import Contender
@@ -23,12 +26,12 @@ from supervisor.reporting.http_server.messages import JSON, TEXT, refusal
 from supervisor.reporting.telemetry.event_log import EVENTS_MAX
 from supervisor.reporting.telemetry.metrics import Metrics
 from supervisor.reporting.telemetry.status import Status
-from supervisor.reporting.web.page import load_page
 
 METHODS = ("GET", "HEAD", "OPTIONS")
 ALLOW = ("Allow", ", ".join(METHODS))
 NO_STORE = ("Cache-Control", "no-store")
 NEWEST = re.compile(r"newest=([0-9]{1,9})")  # any other query is ignored, as for all paths
+INLINE = re.compile(rb"<(script|style)>(.*?)</\1>", re.DOTALL)
 HOLDER_PATHS = ("/leader/", "/holder/")
 
 
@@ -110,3 +113,46 @@ def _why_not(contender: Contender) -> str:
     if contender.role is Role.ACQUIRING:
         return "acquiring, on_acquire has not finished"
     return str(contender.role)
+
+
+def load_page() -> HttpAnswer:
+    """Return the whole answer to ``GET /``. Raises OSError when the package lacks its file.
+
+    The file is read once, so that page and answers of this process fit each other after an upgrade on disk.
+    """
+    html = resources.files("supervisor.reporting.web").joinpath("page.html").read_bytes()
+    headers = (
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Content-Security-Policy", content_security_policy(html)),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Referrer-Policy", "no-referrer"),
+        ("Cache-Control", "no-store"),
+    )
+    return HttpAnswer(200, html, headers)
+
+
+def content_security_policy(html: bytes) -> str:
+    """Return the policy: the file's own script and style, by their hashes, and requests to this daemon.
+
+    ``require-trusted-types-for`` makes the browser refuse to turn any text into markup.
+    """
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {_hashes(html, b'script')}",
+            f"style-src {_hashes(html, b'style')}",
+            "connect-src 'self'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
+
+
+def _hashes(html: bytes, tag: bytes) -> str:
+    found = [text for name, text in INLINE.findall(html) if name == tag]
+    assert found, f"the page has no inline {tag.decode()}"
+    return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in found)

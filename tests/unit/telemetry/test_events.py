@@ -11,9 +11,8 @@ from supervisor.core.settings import Command, Hook
 from supervisor.reporting.telemetry.event_log import BYTES_MAX, EVENTS_MAX, EventLog
 from supervisor.reporting.telemetry.facts import Facts
 from supervisor.reporting.telemetry.formatting import DETAIL_CHARS_MAX, unix_time, when
-from supervisor.reporting.telemetry.history import History
+from supervisor.reporting.telemetry.history import History, Replay
 from supervisor.reporting.telemetry.log import KEPT, Level
-from supervisor.reporting.telemetry.replay import Replay
 from tests.support.log_written import Written
 
 NOON = 1_790_000_000.0

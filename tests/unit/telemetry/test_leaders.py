@@ -5,8 +5,8 @@ from typing import Any
 from supervisor.core import outcomes as o
 from supervisor.core.events import Answered
 from supervisor.core.requests import Acquire, ReadKey, WatchKey
+from supervisor.reporting.telemetry.history import Replay
 from supervisor.reporting.telemetry.leaders import Leaders
-from supervisor.reporting.telemetry.replay import Replay
 
 N1, N2 = b'{"Node": "n1"}', b'{"Node": "n2"}'
 NOON = 1_800_000_000.0

@@ -12,7 +12,7 @@ from docs.page import item, status
 from supervisor.adapters.consul.maintenance import shown as shown_maintenance
 from supervisor.core.outcomes import InMaintenance
 from supervisor.core.requests import ReadMaintenance
-from supervisor.reporting.web.page import load_page
+from supervisor.reporting.web.routes import load_page
 from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 from tests.system.programs.page.looking import OPEN_ALL, POLLED, bar, names, opened, row, said
