@@ -1,4 +1,4 @@
-"""One request on its way through the API: its parameters and the answers that it may get."""
+"""One request on its way through the API: its parameters, its JSON body, and the answers that it may get."""
 
 import json
 import re
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from supervisor.config.formats.durations import parse_duration
-from supervisor.rehearsal.devagent.api.bodies import UINT64_MAX
 from supervisor.rehearsal.devagent.queries import Query
 from supervisor.rehearsal.devagent.store import Store
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest
@@ -18,6 +17,7 @@ LEADER = (("X-Consul-Knownleader", "true"), ("X-Consul-Lastcontact", "0"))
 HOP = "rpc error making call: "
 WAIT_DEFAULT_S = 300.0
 WAIT_MAX_S = 600.0
+UINT64_MAX = 2**64 - 1
 VALUE_BYTES_MAX = 524_288  # kv_max_value_size, and txn_max_req_len
 
 
@@ -122,3 +122,54 @@ def refuse_large(body: bytes) -> None:
     if len(body) > VALUE_BYTES_MAX:
         words = f"Request body({len(body)} bytes) too large, max size: {VALUE_BYTES_MAX} bytes."
         raise ApiReply(text(413, words, close=True))
+
+
+def decode(body: bytes) -> Any:
+    """Return the JSON value of a body. Raises ValueError when the body is no JSON."""
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise ValueError("exceeded max depth") from None
+
+
+class Fields:
+    """The fields of one JSON object. Like Go's decoder this ignores the case of their names, and null.
+
+    Every method raises ValueError when the body is of another shape.
+    """
+
+    def __init__(self, value: object) -> None:
+        if not isinstance(value, dict):
+            raise ValueError(f"an object was expected, not {value!r:.50}")
+        self._fields = {name.lower(): field for name, field in value.items() if field is not None}
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._fields)
+
+    def any(self, name: str) -> Any:
+        return self._fields.get(name.lower())
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self.any(name)
+        return default if value is None else text_of(value)
+
+    def number(self, name: str) -> int:
+        value = self._fields.get(name.lower(), 0)
+        if type(value) is not int or not 0 <= value <= UINT64_MAX:
+            raise ValueError(f"{name} is no unsigned number of 64 bits")
+        return value
+
+    def items(self, name: str) -> list[Any]:
+        value = self._fields.get(name.lower(), [])
+        if not isinstance(value, list):
+            raise ValueError(f"{name} is no list")
+        return value
+
+
+def text_of(value: object) -> str:
+    """Return the value, which is text. Raises ValueError when it is none, or has half a surrogate pair."""
+    if not isinstance(value, str):
+        raise ValueError(f"text was expected, not {value!r:.50}")
+    value.encode()
+    return value

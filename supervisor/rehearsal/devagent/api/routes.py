@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from supervisor.rehearsal.devagent.api import agent, kv, sessions, txn
+from supervisor.rehearsal.devagent.api import handlers
 from supervisor.rehearsal.devagent.api.call import ApiReply, ApiRequest, Ask, Settings, refusal, text
 from supervisor.rehearsal.devagent.kv import Rejected
 from supervisor.rehearsal.devagent.store import Store
@@ -15,22 +15,22 @@ Handler = Callable[[ApiRequest], HttpAnswer | Ask]
 
 # Paths, each with the handler of each method. A path that ends with a slash is followed by a key or an id.
 ROUTES: Mapping[str, Mapping[str, Handler]] = {
-    "/v1/kv/": {"GET": kv.get, "PUT": kv.put, "DELETE": kv.delete},
-    "/v1/txn": {"PUT": txn.transaction},
-    "/v1/session/create": {"PUT": sessions.create},
-    "/v1/session/renew/": {"PUT": sessions.renew},
-    "/v1/session/destroy/": {"PUT": sessions.destroy},
-    "/v1/session/info/": {"GET": sessions.info},
-    "/v1/session/node/": {"GET": sessions.of_node},
-    "/v1/session/list": {"GET": sessions.listed},
-    "/v1/status/leader": {"GET": agent.leader},
-    "/v1/status/peers": {"GET": agent.peers},
-    "/v1/agent/self": {"GET": agent.this},
-    "/v1/agent/checks": {"GET": agent.checks},
-    "/v1/agent/check/pass/": {"PUT": agent.pass_check},
-    "/v1/agent/service/register": {"PUT": agent.register},
-    "/v1/agent/service/deregister/": {"PUT": agent.deregister},
-    "/v1/agent/service/": {"GET": agent.service},
+    "/v1/kv/": {"GET": handlers.read_key, "PUT": handlers.write_key, "DELETE": handlers.delete_key},
+    "/v1/txn": {"PUT": handlers.transaction},
+    "/v1/session/create": {"PUT": handlers.create_session},
+    "/v1/session/renew/": {"PUT": handlers.renew_session},
+    "/v1/session/destroy/": {"PUT": handlers.destroy_session},
+    "/v1/session/info/": {"GET": handlers.session_of},
+    "/v1/session/node/": {"GET": handlers.sessions_of_node},
+    "/v1/session/list": {"GET": handlers.all_sessions},
+    "/v1/status/leader": {"GET": handlers.leader},
+    "/v1/status/peers": {"GET": handlers.peers},
+    "/v1/agent/self": {"GET": handlers.this_agent},
+    "/v1/agent/checks": {"GET": handlers.checks},
+    "/v1/agent/check/pass/": {"PUT": handlers.pass_check},
+    "/v1/agent/service/register": {"PUT": handlers.register},
+    "/v1/agent/service/deregister/": {"PUT": handlers.deregister},
+    "/v1/agent/service/": {"GET": handlers.service},
 }
 OF_NAMESPACES = ("/v1/kv/", "/v1/session/")
 NAMESPACE = 'Invalid query parameter: "ns" - Namespaces are a Consul Enterprise feature'
