@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from supervisor import __version__
@@ -141,8 +140,7 @@ class Daemon:
         """
         for_s = may_stand_still_s(self._environ)
         still_starting(self._environ, for_s)
-        self._records = Records(config, self._log, self._environ)
-        self._records.told = partial(setattr, self._history, "uncopied")
+        self._records = Records(config, self._log, self._history, self._environ)
         still_starting(self._environ, for_s)
         unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
         begun = self._records.start(wanted_of(config, place=self._place), boottime(), unwanted)

@@ -5,7 +5,7 @@ interrupted. This module logs failures of the journal, and the core decides what
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import LOSE_SIDE, Point, Reason, StartHook, StartRun, WriteRecord
 from supervisor.core.settings import Wanted
 from supervisor.daemon.restore import ProcessIdentity, Restored, marks_of, restore, transitions_of
+from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.log import Log
 
 KILL_WITHIN_S = 1.0  # the kernel ends a killed process in milliseconds, or not at all (state D)
@@ -42,9 +43,9 @@ Started = StartHook | StartRun
 class Records:
     """The journal of one configuration, and the log of its failures."""
 
-    def __init__(self, config: Config, log: Log, environ: Mapping[str, str]) -> None:
+    def __init__(self, config: Config, log: Log, history: History, environ: Mapping[str, str]) -> None:
         """Open the journal. Raises JournalError or JournalBusy."""
-        self._log = log
+        self._log, self._history = log, history
         self._items = {settings.name: settings for settings in config.items}
         self._consul = config.consul
         self.withheld = config.withheld  # what hooks must not inherit, by this configuration and earlier ones
@@ -61,7 +62,6 @@ class Records:
         if not self._journal.is_locked:
             self._copies.lock_first(self._journal.keep_lock)
         self.made = self._copies.made  # returns blank once all is on disk, or why it is not
-        self.told: Callable[[str], None] = lambda why: None  # receives why copies fail. Blank: they do not
         self._groups: dict[Started, Group] = {}
         self._folders = config.state_dir, folder
 
@@ -185,7 +185,7 @@ class Records:
             self._log.noted("journal-failed", item, why_not)
 
     def _copied(self, why_not: str) -> None:
-        self.told(why_not)
+        self._history.uncopied = why_not
         self._log.noted("copies-failed", "", why_not)
 
     async def close(self) -> None:

@@ -91,7 +91,8 @@ async def test_a_start_after_a_reset_names_what_the_machine_held(
     assert journal.write(a.WriteRecord("n", record, settings)) == ""
     journal.close()
     written = Written()
-    opened = Records(Config(ConsulSettings(""), LogSettings(), (), str(tmp_path)), written.log, {})
+    config, history = Config(ConsulSettings(""), LogSettings(), (), str(tmp_path)), History(float, float)
+    opened = Records(config, written.log, history, {})
     opened.start((), 10.0, a.Reason.CONFIG_CHANGED)
     await opened.close()
     assert [line["item"] for line in written.lines() if line["event"] == "machine-reset"] == ["n"] * told
