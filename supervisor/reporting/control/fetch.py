@@ -31,11 +31,8 @@ RECEIVE_BYTES = 1 << 16
 STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([2-5][0-9][0-9])(?: [^\r\n]*)?\r\n")
 LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]{1,9})\r\n", re.IGNORECASE)
 VERSION = 1  # of the status and of the events
+NOT_HTTP = "it does not speak HTTP, or closed the connection before the end of its answer"
 NO_ANSWER = "not an answer of a consul-supervisor"
-
-
-class _NotHttp(Exception):
-    """Bytes that are no complete answer of a daemon."""
 
 
 class DaemonUnreachable(PeerError):
@@ -112,9 +109,7 @@ def exchange(
         except TimeoutError:
             why = f"no answer from {socket_path} within {within_s:g} s"
         except OSError as error:
-            why = f"cannot reach {socket_path}: {(error.strerror or str(error)).lower()}"
-        except _NotHttp:
-            why = f"{socket_path} does not speak HTTP, or closed the connection before the end of its answer"
+            why = f"cannot reach {socket_path}: {error.strerror.lower() if error.strerror else error}"
     raise DaemonUnreachable(f"cannot ask the daemon: {why}")
 
 
@@ -122,11 +117,11 @@ def _answer(connection: socket.socket, deadline: float) -> tuple[int, bytes]:
     received = bytearray()
     while (begin := received.find(b"\r\n\r\n") + 4) < 4:
         if len(received) > HEAD_BYTES_MAX:
-            raise _NotHttp
+            raise OSError(NOT_HTTP)
         received += _received(connection, deadline)
     status, length = STATUS_LINE.match(received), LENGTH.search(received, 0, begin - 2)
     if status is None or length is None:
-        raise _NotHttp
+        raise OSError(NOT_HTTP)
     end = begin + int(length[1])
     if end - begin > BODY_BYTES_MAX:
         raise OSError(f"its answer has more than {BODY_BYTES_MAX} bytes")
@@ -138,7 +133,7 @@ def _answer(connection: socket.socket, deadline: float) -> tuple[int, bytes]:
 def _received(connection: socket.socket, deadline: float) -> bytes:
     part = _until(connection, deadline).recv(RECEIVE_BYTES)
     if not part:
-        raise _NotHttp
+        raise OSError(NOT_HTTP)
     return part
 
 
