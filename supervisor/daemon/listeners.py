@@ -18,8 +18,8 @@ from supervisor.reporting.telemetry.formatting import when
 from supervisor.reporting.telemetry.log import Level
 from supervisor.reporting.telemetry.log.recurring import REPEAT_S
 from supervisor.reporting.telemetry.metrics import Metrics
-from supervisor.reporting.web import Listener, Routes
-from supervisor.reporting.web.listener import LIMITS
+from supervisor.reporting.web.listener import LIMITS, Listener
+from supervisor.reporting.web.routes import Routes
 
 DESCRIPTORS_BASE = 128
 DESCRIPTORS_EACH = 12  # of an item: its exchanges, the pipes of two hooks, its record

@@ -71,7 +71,7 @@ def demo(options: argparse.Namespace) -> int:
 
 def dev_agent(options: argparse.Namespace) -> int:
     from supervisor.rehearsal.devagent.agent import run
-    from supervisor.rehearsal.devagent.api import Settings
+    from supervisor.rehearsal.devagent.api.call import Settings
 
     settings = Settings(session_ttl_min_s=options.session_ttl_min_s, client_agent=options.client_agent)
     try:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from supervisor.rehearsal.devagent import BANNER
-from supervisor.rehearsal.devagent.api import Settings
+from supervisor.rehearsal.devagent.api.call import Settings
 from supervisor.rehearsal.devagent.model import Model, Waiting
 from supervisor.rehearsal.devagent.store import NEVER
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest, HttpServer

@@ -6,8 +6,3 @@
 A request changes nothing and causes no request to Consul, so that a load balancer may send any number of
 them. Commands are accepted on the control socket only.
 """
-
-from supervisor.reporting.web.listener import Listener
-from supervisor.reporting.web.routes import Routes
-
-__all__ = ["Listener", "Routes"]

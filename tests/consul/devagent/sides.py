@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from supervisor.rehearsal.devagent.api import Settings
+from supervisor.rehearsal.devagent.api.call import Settings
 from supervisor.rehearsal.devagent.model import Model, Waiting
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 from tests.support.patience import PATIENCE_S

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from supervisor.rehearsal.devagent.api import Settings
+from supervisor.rehearsal.devagent.api.call import Settings
 from supervisor.rehearsal.devagent.model import JITTER_SHARE, Waiting
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 from tests.consul.devagent.sequences import index_of

@@ -31,7 +31,7 @@ from supervisor.reporting.telemetry.history import DENIED_S, History
 from supervisor.reporting.telemetry.item_history import ATTEMPTS_MAX, TRANSITIONS_MAX
 from supervisor.reporting.telemetry.metrics import Metrics
 from supervisor.reporting.telemetry.status import VALUE_BYTES_MAX, Status
-from supervisor.reporting.web import Routes
+from supervisor.reporting.web.routes import Routes
 from tests.unit.core.play import ROOM_S, contender
 
 NOON = 1_800_000_000.0  # a time of day, and the clock's zero

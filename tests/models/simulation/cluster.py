@@ -5,7 +5,7 @@ The model answers a request at once. Requests that come late, twice or never are
 
 from collections.abc import Callable
 
-from supervisor.rehearsal.devagent.api import Settings
+from supervisor.rehearsal.devagent.api.call import Settings
 from supervisor.rehearsal.devagent.model import Waiting
 from supervisor.rehearsal.devagent.store import NEVER
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest

@@ -29,7 +29,7 @@ from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.metrics import SAMPLES_AT_ONCE, Metrics
 from supervisor.reporting.telemetry.metrics.counters import COUNTED
 from supervisor.reporting.telemetry.status import Status
-from supervisor.reporting.web import Routes
+from supervisor.reporting.web.routes import Routes
 from tests.consul.web.test_status import no_fleet
 from tests.support.pages import HOOKS, ROOT, rows
 from tests.unit.core.play import FREE, RIVAL, ROOM_S, UP, WON, contender, hook

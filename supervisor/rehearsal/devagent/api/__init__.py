@@ -7,7 +7,3 @@
 A handler raises Rejected or ApiReply where it refuses. This package knows no sockets and no request that
 waits.
 """
-
-from supervisor.rehearsal.devagent.api.call import Settings
-
-__all__ = ["Settings"]
