@@ -129,8 +129,6 @@ _ASKS_DAEMON = {
     "unreachable": "the daemon is unreachable or did not answer: nothing is known",
     "configuration": _NO_PLACE,
 }
-_NO_ITEM = "wrong usage, or the daemon has no such election or semaphore"
-_ASKS_FOR_ITEM = {"usage": _NO_ITEM, **_ASKS_DAEMON}
 _PAUSE_FOR = {
     "--for DURATION": {
         "help": "end the pause by itself after this long, 720h at most (default: until an operator ends it)",
@@ -257,7 +255,6 @@ COMMANDS = {
         },
         done="the hook succeeded",
         negative="the hook failed or could not be started, or you did not confirm the command",
-        usage="wrong usage, or the configuration has no such election, semaphore or hook",
         configuration="the configuration cannot be used",
     ),
     "lock": CommandSpec(
@@ -311,7 +308,6 @@ COMMANDS = {
         },
         done="the value was printed",
         negative="nobody holds the key",
-        usage="wrong usage, or the configuration has no such election",
         **_ASKS_CONSUL,
     ),
     "members": CommandSpec(
@@ -321,7 +317,6 @@ COMMANDS = {
         {"NAME": _CONFIGURED, **_JSON, **_CONFIG},
         done="at least one node takes part",
         negative="nobody takes part, as far as the token may read",
-        usage="wrong usage, or the configuration has no such election or semaphore",
         **_ASKS_CONSUL,
     ),
     "history": CommandSpec(
@@ -336,7 +331,6 @@ COMMANDS = {
         },
         done="the tenures were printed",
         negative="no tenure is known yet, or the key in Consul holds something else",
-        usage="wrong usage, or the configuration has no such election",
         unreachable=f"{_ASKS_CONSUL['unreachable']}, or the token may not read the key",
         configuration=f"{_ASKS_CONSUL['configuration']}, or the configuration has no section fleet",
     ),
@@ -380,7 +374,6 @@ COMMANDS = {
         },
         done="the election or semaphore is in this state",
         negative="it did not come to this state within the time",
-        usage="wrong usage, or there is no such election or semaphore, or a semaphore has no leader",
         unreachable="Consul, or with --for holding the daemon, did not answer at the end of the time",
         configuration=_ASKS_CONSUL["configuration"],
     ),
@@ -399,7 +392,6 @@ COMMANDS = {
         done="the session still holds the lock",
         negative="the session does not hold it any more",
         unreachable=f"cannot tell: {_ASKS_CONSUL['unreachable']}",
-        usage="wrong usage, or the configuration has no such election or semaphore",
         configuration=_ASKS_CONSUL["configuration"],
     ),
     "limit": CommandSpec(
@@ -414,7 +406,6 @@ COMMANDS = {
         },
         done="the record in Consul has this limit",
         negative="Consul has no record that can be changed",
-        usage="wrong usage, or the configuration has no such semaphore",
         **_ASKS_CONSUL,
     ),
     "status": CommandSpec(
@@ -434,7 +425,6 @@ COMMANDS = {
             required=False,
         ),
         {"--exit-code": "end with 1 if the daemon is not healthy", **_SOCKET},
-        usage=_NO_ITEM,
         done="the status was printed, healthy or not; or --watch was stopped",
         negative="with --exit-code: the status was printed, and the daemon is not healthy",
         unreachable="the daemon, or with --cluster Consul, is unreachable or did not answer",
@@ -450,7 +440,7 @@ COMMANDS = {
             "--json": "print one JSON document",
             **_SOCKET,
         },
-        **_ASKS_FOR_ITEM,
+        **_ASKS_DAEMON,
         done="the events were printed; those of a daemon that does not run come from its state_dir",
     ),
     "holds": CommandSpec(
@@ -460,7 +450,7 @@ COMMANDS = {
         {"NAME": _ITEM, **_SOCKET},
         done="this node holds it now: on_acquire has finished, the lease is valid",
         negative="this node does not hold it",
-        **_ASKS_FOR_ITEM,
+        **_ASKS_DAEMON,
     ),
     "recover": CommandSpec(
         "release a stuck item, once nothing of it acts here",
@@ -469,7 +459,7 @@ COMMANDS = {
         {"NAME": "an election or semaphore that is stuck", **_ORDER},
         done="the item is released, and this node contends again",
         negative="the item is not stuck",
-        **_ASKS_FOR_ITEM,
+        **_ASKS_DAEMON,
     ),
     "confirm-off": CommandSpec(
         "confirm that the machine for which an item waits is off, so that this node acts",
@@ -478,7 +468,7 @@ COMMANDS = {
         {"NAME": "an election that waits, by the words of `status`", **_ORDER},
         done="this node goes on, and acts once Consul has confirmed its lock",
         negative="the item waits for no machine to be off",
-        **_ASKS_FOR_ITEM,
+        **_ASKS_DAEMON,
     ),
     "pause": CommandSpec(
         "stop contending until resume or for a time, even over restarts",
@@ -488,7 +478,6 @@ COMMANDS = {
         {**_PAUSE_FOR, **_EVERYWHERE, **_ORDER},
         done="this node does not contend until resume or the end of --for",
         negative=_NO_PAUSE,
-        usage=_NO_ITEM,
         **_ORDERED,
     ),
     "resume": CommandSpec(
@@ -499,7 +488,6 @@ COMMANDS = {
         {**_EVERYWHERE, **_ORDER},
         done="the pause or the rest is over, if there was one",
         negative=_NO_PAUSE,
-        usage=_NO_ITEM,
         **_ORDERED,
     ),
     "step-down": CommandSpec(
@@ -528,7 +516,7 @@ COMMANDS = {
         negative="no other node took over in time, or this node does not hold it, or cannot release it; "
         "with fleet: the holder did not follow the order in time; with --to: NODE is not exactly one "
         "waiting node, or another node took over; with --all: of one at least",
-        **_ASKS_FOR_ITEM,
+        **_ASKS_DAEMON,
     ),
     "drain": CommandSpec(
         "take this node out of all elections and semaphores: pause all, hand over what it holds",
@@ -592,7 +580,6 @@ COMMANDS = {
         },
         done="every promise held",
         negative="a promise was broken, or the drill could not be finished",
-        usage="wrong usage, or the configuration has no such election or semaphore",
         configuration="the configuration is invalid",
     ),
     "demo": CommandSpec(

@@ -13,4 +13,8 @@ NOT_EXECUTABLE = 126  # as in a shell, like the next two
 NOT_FOUND = 127
 INTERRUPTED = 130  # 128 and the number of SIGINT
 
-OF_ALL = {USAGE: "wrong usage", BUG: "a bug of ours: please report what is printed", INTERRUPTED: "Ctrl-C"}
+OF_ALL = {
+    USAGE: "wrong usage, or a name that does not exist",
+    BUG: "a bug of ours: please report what is printed",
+    INTERRUPTED: "Ctrl-C",
+}
