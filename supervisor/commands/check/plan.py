@@ -9,20 +9,20 @@ this node may be cut off.
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 from supervisor.commands.check.relied_on import (
     DEFAULT_GOSSIP,
     LEADER_CHANGE_S,
-    SERF_HEALTH,
     Gossip,
     acts_after_s,
     noticed_s,
     relied_on,
 )
-from supervisor.commands.check.report import as_lines, guard_rows, lease_rows
+from supervisor.commands.check.report import as_lines, lease_rows, usual_rows
 from supervisor.config.cross_checks import check_item
 from supervisor.config.formats.durations import format_duration
 from supervisor.config.lease_checks import RESTART_S, TTL_MIN_S, Surroundings, return_s, watchdog_sum
@@ -107,13 +107,12 @@ def as_text(settings: ElectionSettings, wishes: Wishes) -> str:
     """Return the session block as YAML. Its sums, in the words of ``check``, are comments of the block."""
     leader_change_s, gossip = wishes.leader_change_s, wishes.gossip
     session, around = settings.session, surroundings_of(settings, leader_change_s)
-    block = "".join(f"  {line}\n" for line in _times(settings))
+    times = (session.ttl_s, session.lock_delay_s, settings.confirm_every_s)
+    named = zip(("ttl", "lock_delay", "confirm_every"), times, strict=True)
+    block = "".join(f"  {key}: {format_duration(time_s)}\n" for key, time_s in named if time_s is not None)
     if session.node_checks:
         block += f"  node_checks: {json.dumps(session.node_checks)}\n"
-    fence = settings.fence
-    takes_s = None if fence is None else fence.hook.timeout_s
-    usual = _usual_rows(settings, gossip) if fence is None else guard_rows(settings, takes_s, gossip)
-    rows = [*lease_rows(settings), *usual]
+    rows = [*lease_rows(settings), *usual_rows(settings, wishes.fence_s, gossip)]
     relied = [*relied_on(settings, leader_change_s, gossip), *_drop_in(around)]
     rows += [("" if index else "relies on", line) for index, line in enumerate(relied)]
     warnings = "".join(f"# warning: {warning}\n" for warning in warnings_of(settings, around))
@@ -214,45 +213,27 @@ def _costs(wishes: Wishes) -> Iterator[Cost]:
         yield Cost(FAILOVER, None if quickest is None else lease_of(quickest).failover_s)
     if wishes.usually_s is not None:
         yield Cost(USUALLY, None if quickest is None else _usual_s(quickest, wishes.gossip)[-1])
-    silence_s = wishes.silence_s
-    if silence_s is None:
-        silence_s = Surroundings(wishes.leader_change_s).silence_s
-    on_lose_s = _longest_s(wishes.on_lose_s, lambda length_s: replace(wishes, on_lose_s=length_s))
-    yield Cost(ON_LOSE, on_lose_s)
+    if wishes.silence_s is None:
+        wishes = replace(wishes, silence_s=Surroundings(wishes.leader_change_s).silence_s)
+    yield Cost(ON_LOSE, _longest_s(wishes, "on_lose_s"))
     if wishes.fence_s is not None:
-        yield Cost(FENCE, _longest_s(wishes.fence_s, lambda length_s: replace(wishes, fence_s=length_s)))
-    yield Cost(SILENCE, _longest_s(silence_s, lambda length_s: replace(wishes, silence_s=length_s)))
+        yield Cost(FENCE, _longest_s(wishes, "fence_s"))
+    yield Cost(SILENCE, _longest_s(wishes, "silence_s"))
 
 
-def _longest_s(wished_s: float, wish: Callable[[float], Wishes]) -> float | None:
-    """Return the longest time below the wished one, in tenths of a second, that is possible. None: none."""
-    lengths = _steps(0.0, min(wished_s, LOCK_DELAY_MAX_S), STEPS_S[-1])
-    count = bisect_left(lengths, True, key=lambda length_s: not any(_in_time(wish(length_s))))
+def _longest_s(wishes: Wishes, name: str) -> float | None:
+    """Return the longest time below that wish, in tenths of a second, that is possible. None: none."""
+
+    def is_too_long(length_s: float) -> bool:
+        changed: dict[str, Any] = {name: length_s}
+        return not any(_in_time(replace(wishes, **changed)))
+
+    lengths = _steps(0.0, min(getattr(wishes, name), LOCK_DELAY_MAX_S), STEPS_S[-1])
+    count = bisect_left(lengths, True, key=is_too_long)
     return lengths[count - 1] if count else None
 
 
 # --- words ------------------------------------------------------------------------------------------
-
-
-def _times(settings: ElectionSettings) -> list[str]:
-    session = settings.session
-    times = {
-        "ttl": session.ttl_s,
-        "lock_delay": session.lock_delay_s,
-        "confirm_every": settings.confirm_every_s,
-    }
-    return [f"{key}: {format_duration(time_s)}" for key, time_s in times.items() if time_s is not None]
-
-
-def _usual_rows(settings: ElectionSettings, gossip: Gossip) -> Iterator[tuple[str, str]]:
-    """Yield the usual effect of serfHealth, if the session has it. It changes no figure of ``check``."""
-    if SERF_HEALTH not in settings.session.node_checks or len(noticed_s(settings, gossip)) == 1:
-        return  # the TTL is as quick as gossip
-    free = " to ".join(map(format_duration, _usual_s(settings, gossip)))
-    noticed = " to ".join(map(format_duration, gossip.noticed_s))
-    yield "usually", f"{free} after a crash of the machine: gossip notices it in {noticed} (serfHealth),"
-    yield "", "then lock_delay. Only the ttl limits that, so the figure failover is the most. The leadership"
-    yield "", "also ends when a network fault is noticed by Consul's gossip alone"
 
 
 def _drop_in(around: Surroundings) -> Iterator[str]:

@@ -152,22 +152,26 @@ def _rows(settings: ItemSettings, others: int) -> Iterator[tuple[str, str]]:
     yield "role", role if settings.contend else "observes: no session, no lease"
     if settings.contend:
         yield from lease_rows(settings, others)
-        yield from guard_rows(settings)
+        yield from usual_rows(settings) if settings.fence is not None else ()
 
 
-def guard_rows(
+def usual_rows(
     settings: ItemSettings, takes_s: float | None = None, gossip: Gossip = DEFAULT_GOSSIP
 ) -> Iterator[tuple[str, str]]:
-    """Yield how soon another node usually acts where the fence works. ``takes_s``: how long it then takes."""
-    if (fence := settings.fence) is None or settings.session.ttl_s is None:
-        return
-    noticed, guarded_s = noticed_s(settings, gossip), acts_after_s(settings, takes_s or 0.0)
+    """Yield how soon another node usually acts after a crash. ``takes_s``: how long the fence then takes."""
+    fence, noticed = settings.fence, noticed_s(settings, gossip)
+    if settings.session.ttl_s is None or (fence is None and len(noticed) == 1):
+        return  # the TTL is as quick as gossip
+    guarded_s = acts_after_s(settings, takes_s or 0.0)
     acts, ends = (" to ".join(format_duration(each_s + s) for each_s in noticed) for s in (guarded_s, 0.0))
-    more, takes = (" + fence", "fence") if takes_s is None else ("", f"fence {format_duration(takes_s)}")
     how = f"{SERF_HEALTH}; 2 x ttl at most" if SERF_HEALTH in settings.session.node_checks else "2 x ttl"
-    delay, after = format_duration(lease_of(settings).key_delay_s), format_duration(fence.after_s)
+    more, then = "", "lock_delay"
+    if fence is not None:
+        more, takes = (" + fence", "") if takes_s is None else ("", f" {format_duration(takes_s)}")
+        delay, after = format_duration(lease_of(settings).key_delay_s), format_duration(fence.after_s)
+        then = f"the longer of {delay} in Consul and after {after}, then fence{takes}"
     yield "usually", f"{acts}{more} after a crash of the machine: Consul ends the session in {ends}"
-    yield "", f"({how}), then the longer of {delay} in Consul and after {after}, then {takes}"
+    yield "", f"({how}), then {then}"
 
 
 def as_lines(rows: Iterable[tuple[str, str]], before: str) -> str:

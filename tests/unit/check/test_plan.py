@@ -169,7 +169,9 @@ def test_serf_health_changes_no_figure_and_says_what_it_mostly_gains() -> None:
     usual = planned("--failover", "50s", "--on-lose", "5s")
     text = planned("--failover", "50s", "--on-lose", "5s", "--checks", "serfHealth,memory")
     assert '\n  node_checks: ["serfHealth", "memory"]\n' in text
-    assert "# usually      34s to 37s after a crash of the machine: gossip notices it in 6s to 9s" in text
+    assert (
+        "# usually      34s to 37s after a crash of the machine: Consul ends the session in 6s to 9s" in text
+    )
     assert set(usual.splitlines()) <= set(text.splitlines())
     assert yaml.safe_load(text)["session"]["node_checks"] == ["serfHealth", "memory"]
 
@@ -206,7 +208,8 @@ def test_a_quick_block_has_both_figures_and_names_what_it_relies_on() -> None:
 def test_quicker_gossip_shortens_what_is_usual_and_is_named_with_its_price() -> None:
     gossip = ("--probe-interval", "200ms", "--suspicion-mult", "3")
     text = planned("--failover-usually", "9s", *gossip, *QUICK)
-    assert "# usually      8s to 8.6s after a crash of the machine: gossip notices it in 1s to 1.6s" in text
+    usually = "8s to 8.6s after a crash of the machine: Consul ends the session in 1s to 1.6s"
+    assert f"# usually      {usually}\n#              (serfHealth; 2 x ttl at most), then lock_delay" in text
     assert 'gossip_lan { probe_interval = "200ms" probe_timeout = "100ms" suspicion_mult = 3 }\n' in text
     assert "lock_delay: 7s\n" in text and "# failover     27s at most" in text
     fenced = planned("--failover-usually", "10s", "--fence", "5s", *gossip, *QUICK)
