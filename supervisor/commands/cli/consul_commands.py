@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 ITEM = "election or semaphore"
 
 
-class NoFleet(OperatorError):
-    """The configuration has no section fleet, on which the command relies."""
-
-
 def leader(options: argparse.Namespace) -> int:
     from supervisor.adapters.consul.query import key_now
 
@@ -100,10 +96,10 @@ def load_item(path: Path | None, name: str, kind: str = ITEM) -> "tuple[Config, 
 
 
 def fleet_of(config: "Config", path: Path | None, deed: str, lacks: str) -> "FleetSettings":
-    """Return the fleet of the configuration at ``path``. Raises NoFleet, with what it lacks without one."""
+    """Return the fleet of the configuration at ``path``. Raises OperatorError, with what it lacks."""
     if config.fleet is None:
         why = f"{path or DEFAULT_CONFIG} has no section fleet, so {lacks}"
-        raise NoFleet(f"cannot {deed}: {why}; add `fleet: {{}}` to it on all nodes, and reload them")
+        raise OperatorError(f"cannot {deed}: {why}; add `fleet: {{}}` to it on all nodes, and reload them")
     return config.fleet
 
 

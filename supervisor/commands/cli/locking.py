@@ -8,13 +8,17 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from supervisor.commands.cli.display.text import escape
-from supervisor.commands.cli.exit_codes import CONFIGURATION, NEGATIVE, NOT_EXECUTABLE, NOT_FOUND, USAGE
+from supervisor.commands.cli.exit_codes import NEGATIVE, NOT_EXECUTABLE, NOT_FOUND, USAGE
 from supervisor.commands.cli.terminal import collect_rarely, fail, report, run_async
 from supervisor.core.settings import LOCK_SUFFIX
-from supervisor.errors import CommandError
+from supervisor.errors import CommandError, OperatorError
+
+if TYPE_CHECKING:
+    from supervisor.commands.lock_command.period import Period
+    from supervisor.commands.lock_command.waiting import WaitingProcess
 
 WAIT_MIN_S = 1.0  # with --every, because another machine may hold the lock to note what it has seen
 STOP_TIMEOUT_S = 5.0  # between TERM and KILL, as `consul lock` leaves it
@@ -47,13 +51,21 @@ def _lock(options: argparse.Namespace) -> int:
     waiting = None
     with suppress(OSError):  # the start of the command tries again
         waiting = WaitingProcess()  # first, while this process is small
-    from supervisor.commands.lock_command.holding import Holding, Manner
     from supervisor.commands.lock_command.judgement import NotAcquired
+
+    try:
+        return run_async(_hold(options, waiting))
+    except NotAcquired as error:  # no fault, so cron sends no mail
+        return fail(NEGATIVE, str(error)) if options.verbose else NEGATIVE
+
+
+async def _hold(options: argparse.Namespace, waiting: "WaitingProcess | None") -> int:
+    """Hold the lock while the command runs, and return the exit code. Raises CommandError."""
+    from supervisor.commands.lock_command.holding import Holding, Manner
     from supervisor.config.command_line import lock_settings
     from supervisor.config.consul import from_environment
 
-    kills = options.on_lost == "KILL"
-    hostname = socket.gethostname()
+    kills, hostname = options.on_lost == "KILL", socket.gethostname()
     settings = lock_settings(
         key=options.key,
         limit=options.limit,
@@ -63,27 +75,24 @@ def _lock(options: argparse.Namespace) -> int:
         environ=os.environ,
         hostname=hostname,
     )
-    consul = from_environment(os.environ)
-    wait_s, period = options.wait_s, None
-    if options.every_s is not None:
-        from supervisor.adapters.journal.identity import place_here
-        from supervisor.commands.lock_command.period import Period
-
-        if not (boot := place_here().boot):
-            return fail(CONFIGURATION, "cannot use --every: this process may not read the kernel's boot_id")
-        period = Period(options.every_s, boot, hostname)
-        wait_s = None if wait_s is None else max(wait_s, WAIT_MIN_S)
+    consul, period = from_environment(os.environ), _period(options.every_s, hostname)
+    wait_s = options.wait_s if period is None or options.wait_s is None else max(options.wait_s, WAIT_MIN_S)
     manner = Manner(wait_s, kills, _say, _say if options.verbose else lambda text: None)
     environ = {**os.environ, "CONSUL_LOCK_HELD": "true"}  # as `consul lock` sets it
+    collect_rarely()
+    return await Holding(consul, settings, manner, environ, hostname, waiting, period).run()
 
-    async def holding() -> int:
-        collect_rarely()
-        return await Holding(consul, settings, manner, environ, hostname, waiting, period).run()
 
-    try:
-        return run_async(holding())
-    except NotAcquired as error:  # no fault, so cron sends no mail
-        return fail(NEGATIVE, str(error)) if options.verbose else NEGATIVE
+def _period(every_s: float | None, hostname: str) -> "Period | None":
+    """Return the period of --every. None: it is not given. Raises OperatorError."""
+    if every_s is None:
+        return None
+    from supervisor.adapters.journal.identity import place_here
+    from supervisor.commands.lock_command.period import Period
+
+    if not (boot := place_here().boot):
+        raise OperatorError("cannot use --every: this process may not read the kernel's boot_id")
+    return Period(every_s, boot, hostname)
 
 
 @contextmanager

@@ -23,11 +23,10 @@ from supervisor.adapters.runtime.clock import boottime
 from supervisor.adapters.runtime.driver import STARTED_S, Driver, Effects, prepare_hand_over
 from supervisor.adapters.runtime.signals import listen
 from supervisor.commands.lock_command import judgement
-from supervisor.commands.lock_command.judgement import LockLost, NotAcquired
-from supervisor.commands.lock_command.killer import Killer
+from supervisor.commands.lock_command.judgement import NotAcquired
 from supervisor.commands.lock_command.period import Period
 from supervisor.commands.lock_command.terminal import Terminal
-from supervisor.commands.lock_command.waiting import WaitingProcess
+from supervisor.commands.lock_command.waiting import Killer, WaitingProcess
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import (
     Action,
@@ -50,7 +49,7 @@ from supervisor.core.outcomes import Dropped, KeyView
 from supervisor.core.requests import Acquire, Request
 from supervisor.core.settings import ElectionSettings, ItemSettings, Wanted
 from supervisor.core.times import LONG_AGO
-from supervisor.errors import CommandError
+from supervisor.errors import CommandError, NotPossible
 
 FORWARDED = (
     signal.SIGTERM,
@@ -156,7 +155,7 @@ class Holding:
         await self._close()
         if self._lost:  # the reason of a loss may become known after the end of the command
             what = f"lost {self._settings.key} ({self._reason})"
-            raise LockLost(f"{what}: the command was ended: {self._how_ended}")
+            raise NotPossible(f"{what}: the command was ended: {self._how_ended}")
         if self._why_not is not None:
             raise self._why_not
         return self._code
@@ -231,11 +230,6 @@ class Holding:
         if self._is_acquiring and (contender.tenure is None or contender.guard is not None):
             why = self._hindrance
             self._give_up(judgement.hindered(contender, why) if why else judgement.not_acquired(contender))
-
-    @property
-    def _is_foreign(self) -> bool:
-        """Whether the wait ends at once because another program has the key, and reports the notice."""
-        return self._is_acquiring and judgement.belongs_to_another_program(self._contender)
 
     def _give_up(self, why_not: CommandError) -> None:
         self._why_not = why_not
@@ -355,8 +349,10 @@ class Holding:
                 explain(f"holding {key} with session {session}, fencing token {token}")
             case RoleChanged(role=Role.LOSING, reason=reason):
                 self._reason = reason
-            case NoticeChanged(notice=notice) if notice and not (self._why_not or self._is_foreign):
-                self._manner.say(f"{key}: {notice}")
+            case NoticeChanged(notice=notice) if notice and not self._why_not:
+                # The wait for the key of another program ends at once, and reports the notice.
+                if not (self._is_acquiring and judgement.belongs_to_another_program(self._contender)):
+                    self._manner.say(f"{key}: {notice}")
             case Finished() if self._begun and not self._contender.session.abandoned_id:
                 explain(f"released {key}")
             case Finished() if self._begun:

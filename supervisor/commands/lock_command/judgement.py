@@ -22,29 +22,18 @@ from supervisor.core.settings import SemaphoreSettings
 from supervisor.errors import CommandError, NotPossible, OperatorError, PeerError
 
 
-class LockFault(OperatorError):
-    """The lock cannot be had: a missing right, a refused session, or a key of another program."""
-
-
-class NoConsul(PeerError):
-    """Consul did not answer, or makes no session for now."""
-
-
 class NotAcquired(NotPossible):
     """Other sessions hold the lock."""
 
 
-class LockLost(NotPossible):
-    """The lock was lost, and the command was ended."""
-
-
-def fault(contender: Contender, answered: Answered) -> LockFault | None:
+def fault(contender: Contender, answered: Answered) -> OperatorError | None:
+    """Return why the lock cannot be had: a missing right, a refused session, or a key of another program."""
     key, outcome, notice = contender.settings.key, answered.outcome, contender.lock.notice
     if isinstance(outcome, SessionAltered) or (isinstance(outcome, Refused) and not outcome.may_pass):
-        return LockFault(f"cannot lock {key}: {outcome.why}")
+        return OperatorError(f"cannot lock {key}: {outcome.why}")
     if isinstance(outcome, Denied) and not isinstance(answered.request, ReadSession):
-        return LockFault(f"cannot lock {key}: {outcome.why}")
-    return LockFault(f"cannot lock {key}: {notice}") if belongs_to_another_program(contender) else None
+        return OperatorError(f"cannot lock {key}: {outcome.why}")
+    return OperatorError(f"cannot lock {key}: {notice}") if belongs_to_another_program(contender) else None
 
 
 def belongs_to_another_program(contender: Contender) -> bool:
@@ -72,8 +61,8 @@ def hindrance(outcome: Outcome) -> str:
     return f"no session yet: {outcome.why}" if isinstance(outcome, Refused) else ""
 
 
-def hindered(contender: Contender, why: str) -> NoConsul:
-    return NoConsul(f"cannot lock {contender.settings.key}: {why}")
+def hindered(contender: Contender, why: str) -> PeerError:
+    return PeerError(f"cannot lock {contender.settings.key}: {why}")
 
 
 def not_acquired(contender: Contender) -> NotAcquired:

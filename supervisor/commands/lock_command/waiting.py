@@ -1,8 +1,12 @@
-"""The process of the command, which waits from the start of ``lock`` until it holds.
+"""The process of the command, which waits from the start of ``lock`` until it holds, and its killer.
 
 So the killer knows the group before the command begins. An exec takes longer, the more memory a process has,
 so this one is forked before anything is imported. It has a process group of its own, is killed by the kernel
 when its parent ends, and reads the arguments and the environment of the command from a pipe.
+
+The kernel (PR_SET_PDEATHSIG) kills neither what the command has started, nor a command whose parent was
+killed before it asked for that. So the killer, a shell in a process group of its own, waits on another pipe.
+When our end of it is closed without a word, it kills the group of the command.
 """
 
 import marshal
@@ -15,6 +19,9 @@ from typing import NoReturn
 from supervisor.commands.lock_command.terminal import ignore_stops
 
 PR_SET_PDEATHSIG = 1
+SHELL = "/bin/sh"
+NAME = "consul-supervisor-killer"  # in a list of processes
+_SCRIPT = 'read -r _ || kill -s KILL -- "-$1"'
 STDERR = 2
 READ_BYTES = 65536
 CANNOT_EXECUTE = 126  # as shells report it
@@ -81,6 +88,31 @@ class WaitingProcess(WaitsOnPipe):
             self._close()
 
 
+class Killer(WaitsOnPipe):
+    """The killer of one process group, from its start to ``end``. Another process may kill it before."""
+
+    def __init__(self, pgid: int) -> None:
+        """Start the killer. Raises OSError when it cannot start."""
+        theirs, self._ours = os.pipe()
+        null = os.open(os.devnull, os.O_RDWR)
+        ends = ((0, theirs), (1, null), (2, null))
+        try:
+            self.pid = os.posix_spawn(
+                SHELL,
+                [SHELL, "-c", _SCRIPT, NAME, str(pgid)],
+                {},
+                file_actions=[(os.POSIX_SPAWN_DUP2, end, number) for number, end in ends],
+                setpgroup=0,
+                setsigmask=signal.valid_signals(),  # only KILL ends it before its time
+            )
+        except OSError:
+            os.close(self._ours)
+            raise
+        finally:
+            os.close(theirs)
+            os.close(null)
+
+
 def _wait_and_become(fd: int, parent: int) -> NoReturn:
     try:
         os.setpgid(0, 0)
@@ -105,7 +137,7 @@ def _wait_and_become(fd: int, parent: int) -> NoReturn:
 def _die_with_parent() -> None:
     """Have the kernel kill this process when its parent ends, also after an exec (prctl(2)).
 
-    Where Python has no ctypes, killer.py ends it alone.
+    Where Python has no ctypes, the killer ends it alone.
     """
     with suppress(ImportError, OSError, AttributeError):
         import ctypes

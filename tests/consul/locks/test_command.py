@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.commands.lock_command.killer import NAME
+from supervisor.commands.lock_command.waiting import NAME
 from tests.consul.locks.lockers import SHORT, SLEEP, Lockers, children, is_alive
 from tests.support.captured import captured
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, command, until
