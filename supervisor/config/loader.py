@@ -30,7 +30,6 @@ def load(
     hostname: str,
     *,
     asked: str | None = None,
-    document: dict[str, Any] | None = None,
 ) -> Config:
     """Load the configuration at ``path``, a file or a folder of drop-ins.
 
@@ -38,28 +37,21 @@ def load(
     asked: the item that a query is about, or EVERY_ITEM. Texts that refer to unset variables are left out,
         because only the daemon's unit may set them, but not those in ``consul`` and in the item's key or
         prefix. In names of sessions ANY_TEXT stands for each variable. None: the whole file is needed.
-    document: the schema, if it is not the package's own.
     Raises ConfigError with every problem at once.
     """
-    document = document or own_schema()
+    document = own_schema()
     report = Report(Positions(str(path)))
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)  # first, because the file may use up FILLED_CHARS_MAX
-    read = config_files.read(path, report)
-    repeat(read.data, document, report)
-    copy_hooks(read.data, report.positions)
-    if asked is not None:
-        leave_out_unset(read.data, variables, asked)
+    read = _read(path, variables, report, asked)
     withheld = secret_variables(read.data)
     valid = _validated(read, variables, document, report)
     if url := valid.get("http", {}).get("public_url"):
         values = {kind: {**value, "Url": url} for kind, value in values.items()}
     full = apply_defaults(valid, defaults, values, hostname)
     section = valid.get("consul", {})
-    unit = unit_watchdog_s(environ), seconds_of("TIMEOUT_START_USEC", environ)
-    around = lease_checks.Surroundings(consul.leader_change_s(section, defaults), *unit)
-    items = _items(full, report, around)
+    items = _items(full, report, consul.leader_change_s(section, defaults), environ)
     _check_data(read, report, defaults, is_whole=asked is None)
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(section, defaults, environ, report)
@@ -81,6 +73,16 @@ def load(
     )
 
 
+def _read(path: Path, variables: Variables, report: Report, asked: str | None) -> config_files.Source:
+    """Read the files, with each item of for_each, and in each item its hooks or those of ``defaults``."""
+    read = config_files.read(path, report)
+    repeat(read.data, own_schema(), report)
+    copy_hooks(read.data, report.positions)
+    if asked is not None:
+        leave_out_unset(read.data, variables, asked)
+    return read
+
+
 def _check_data(read: config_files.Source, report: Report, defaults: Defaults, *, is_whole: bool) -> None:
     """Report what raw data show, whatever fault is elsewhere. A query's data may lack keys."""
     if is_whole:
@@ -91,8 +93,10 @@ def _check_data(read: config_files.Source, report: Report, defaults: Defaults, *
 
 
 def _items(
-    full: Mapping[str, Any], report: Report, around: lease_checks.Surroundings
+    full: Mapping[str, Any], report: Report, leader_change_s: float, environ: Mapping[str, str]
 ) -> tuple[ItemSettings, ...]:
+    unit = unit_watchdog_s(environ), seconds_of("TIMEOUT_START_USEC", environ)
+    around = lease_checks.Surroundings(leader_change_s, *unit)
     elections: list[ItemSettings] = [build.election(each) for each in full["elections"].values()]
     items = (*elections, *(build.semaphore(each) for each in full["semaphores"].values()))
     for settings in items:

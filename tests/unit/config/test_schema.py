@@ -91,7 +91,7 @@ CHANGED = {
 
 @pytest.mark.parametrize(("definition", "key"), defaults(), ids=map(".".join, defaults()))
 def test_a_changed_default_of_the_schema_changes_the_loaded_settings(
-    definition: str, key: str, tmp_path: Path
+    definition: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(
@@ -116,13 +116,10 @@ elections:
     changed = copy.deepcopy(SCHEMA)
     rule = changed["$defs"][definition]["properties"][key]
     rule["default"] = another(key, resolved(rule)["default"])
-    before = repr(loader.load(file, {}, "node1"))
-    assert repr(loader.load(file, {}, "node1", document=changed)) != before or hidden_differ(file, changed)
-
-
-def hidden_differ(file: Path, changed: Rule) -> bool:
-    """Return whether settings that repr leaves out as secret differ: env and headers."""
-    return loader.load(file, {}, "node1", document=changed) != loader.load(file, {}, "node1")
+    before = loader.load(file, {}, "node1")
+    monkeypatch.setattr(loader, "own_schema", lambda: changed)
+    after = loader.load(file, {}, "node1")
+    assert repr(after) != repr(before) or after != before  # repr leaves out env and headers, as secret
 
 
 def another(key: str, default: Any) -> Any:
