@@ -44,10 +44,6 @@ async def check_connection(config: Config, hostname: str) -> list[Finding]:
         return await _Checker(config, consul).findings(hostname)
 
 
-def is_reached(found: list[Finding]) -> bool:
-    return not any(one.what in ("reachable", "leader") and one.level is Level.ERROR for one in found)
-
-
 class _Checker:
     """Sends the requests of one run one after another, the reads over one connection."""
 

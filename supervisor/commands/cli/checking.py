@@ -40,54 +40,45 @@ if TYPE_CHECKING:
 def check(options: argparse.Namespace) -> int:
     if options.json and options.quiet:
         return fail(USAGE, "cannot use --quiet with --json: the document is whole")
-    if len(options.paths) > 1:
-        return _check_each(options)
-    try:
-        return _check_one(options.paths[0], options)
-    except ConfigError as error:
-        if not options.json:
-            return _refused(options.paths[0], error, quiet=options.quiet)
-        print(refused_json(error.problems, environment_file.read().warnings))
-        return CONFIGURATION
-
-
-def _check_each(options: argparse.Namespace) -> int:
+    several = len(options.paths) > 1
     for option, given in (("--connect", options.connect), ("--json", options.json)):
-        if given:
+        if several and given:
             return fail(USAGE, f"cannot use {option} with several PATHs: it is about one configuration")
-    code = DONE
-    for path in options.paths:
-        try:
-            config = _loaded(path, options.here)
-            warnings = "" if options.quiet else warnings_text(config.warnings)
-            print(f"{warnings}{verdict(path, config)}", flush=True)
-        except ConfigError as error:
-            code = _refused(path, error, quiet=options.quiet)
-    return code
+    return max([_check(path, options, several=several) for path in options.paths])
 
 
-def _refused(path: Path, error: ConfigError, *, quiet: bool) -> int:
-    """Print every fault, the warnings that may explain one, and the verdict, and return the exit code.
-
-    A variable is missing if its line in the file of the daemon's variables cannot be used.
-    """
-    code = report(error)
-    warnings = environment_file.read().warnings
-    text = "" if quiet else warnings_text(warnings)
-    print(f"{text}{refused_verdict(path, error.problems, warnings)}", file=sys.stderr)
-    return code
-
-
-def _check_one(path: Path, options: argparse.Namespace) -> int:
-    config, found, code = _loaded(path, options.here), None, DONE
+def _check(path: Path, options: argparse.Namespace, *, several: bool) -> int:
+    try:
+        config = _loaded(path, options.here)
+    except ConfigError as error:
+        return _refused(path, error, options)
+    found, code = None, DONE
     if options.connect:
         found, code = _ask_consul(config)
         config = _without_proven(config, found)
     if options.json:
         print(as_json(config, found))
         return code
-    text = faults_text(found) if options.quiet else f"{as_text(config, found)}\n"
-    print(f"{text}{verdict(path, config, found)}")
+    if options.quiet:
+        text = faults_text(found)
+    else:
+        text = warnings_text(config.warnings) if several else f"{as_text(config, found)}\n"
+    print(f"{text}{verdict(path, config, found)}", flush=True)
+    return code
+
+
+def _refused(path: Path, error: ConfigError, options: argparse.Namespace) -> int:
+    """Print every fault, the warnings that may explain one, and the verdict, and return the exit code.
+
+    A variable is missing if its line in the file of the daemon's variables cannot be used.
+    """
+    warnings = environment_file.read().warnings
+    if options.json:
+        print(refused_json(error.problems, warnings))
+        return CONFIGURATION
+    code = report(error)
+    text = "" if options.quiet else warnings_text(warnings)
+    print(f"{text}{refused_verdict(path, error.problems, warnings)}", file=sys.stderr)
     return code
 
 
@@ -157,16 +148,15 @@ def _without_proven(config: Config, found: list["Finding"]) -> Config:
 
 def _ask_consul(config: Config) -> tuple[list["Finding"], int]:
     from supervisor.adapters.consul.token import TokenError
-    from supervisor.commands.check.connection import check_connection, is_reached
+    from supervisor.commands.check.connection import check_connection
     from supervisor.commands.check.findings import Finding, Level
 
     try:
         found = run_async(check_connection(config, socket.gethostname()))
     except TokenError as error:
         found = [Finding("token", Level.ERROR, str(error))]
-    if not is_reached(found):
-        return found, UNREACHABLE
-    return found, CONFIGURATION if any(one.level is Level.ERROR for one in found) else DONE
+    wrong = {one.what for one in found if one.level is Level.ERROR}
+    return found, UNREACHABLE if wrong & {"reachable", "leader"} else CONFIGURATION if wrong else DONE
 
 
 def policy(options: argparse.Namespace) -> int:
