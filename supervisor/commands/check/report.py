@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _LABEL_WIDTH = 11
 _FAULT, _WARNING = "error", "warning"  # levels of findings
-_WHILE_IT_CHANGES = " are tolerated while Consul changes its leader"
 JSON_VERSION = 1  # of the document's shape; an added field does not change it
 
 
@@ -187,9 +186,15 @@ def lease_rows(settings: ItemSettings, others: int = 0) -> Iterator[tuple[str, s
     terms = " + ".join(f"{what} {format_duration(length_s)}" for what, length_s in lose_terms(settings))
     yield "lose_time", f"{format_duration(lease.lose_time_s)} = {terms}" if terms else format_duration(0)
     yield "room", _room(settings.lockout_name, lease)
-    yield "silence", _silence(lease)
+    silence, cut_off = (format_duration(max(0.0, each_s)) for each_s in (lease.silence_s, lease.cut_off_s))
+    tolerated = "without an answer from Consul are tolerated"
+    if lease.ttl_s is not None:  # a new leader of Consul starts every TTL again, and one that stays does not
+        tolerated = "are tolerated while Consul changes its leader"
+    yield "silence", f"{silence} {tolerated}: room - 2 x interval {format_duration(lease.interval_s)}"
     if lease.ttl_s is not None:
-        yield "cut off", _cut_off(lease, lease.ttl_s)
+        exchange, retry = format_duration(lease.exchange_s), format_duration(RETRY_MAX_S)
+        terms = f": 2 x ttl - ttl/3 - exchange {exchange} - {retry}" if cut_off != silence else ""
+        yield "cut off", f"{cut_off} are tolerated while Consul keeps its leader{terms}"
     if settings.watchdog is not None:
         earlier, (_, text) = format_duration(lease.margin_s / 2), watchdog_sum(settings, settings.watchdog)
         yield "watchdog", f"fires at the latest {earlier} before another node may act, and a restart needs"
@@ -208,24 +213,6 @@ def _room(guard: str, lease: Lease) -> str:
         only = f"{text} is only {format_duration(room_s)}"
         return f"{format_duration(lease.room_s)} = ttl, because accept_overlap is true: {only}"
     return f"{format_duration(room_s)} = {text}"
-
-
-def _silence(lease: Lease) -> str:
-    """Return the longest silence of Consul that is tolerated while its leader changes.
-
-    A new leader starts every TTL again. A leader that stays does not: ``_cut_off`` has the figure for that.
-    """
-    silence_s, interval = format_duration(max(0.0, lease.silence_s)), format_duration(lease.interval_s)
-    when = " without an answer from Consul are tolerated" if lease.ttl_s is None else _WHILE_IT_CHANGES
-    return f"{silence_s}{when}: room - 2 x interval {interval}"
-
-
-def _cut_off(lease: Lease, ttl_s: float) -> str:
-    cut_off_s = format_duration(max(0.0, lease.cut_off_s))
-    if lease.cut_off_s == lease.silence_s:
-        return f"{cut_off_s} are tolerated while Consul keeps its leader"
-    terms = f"2 x ttl - ttl/3 - exchange {format_duration(lease.exchange_s)} - {format_duration(RETRY_MAX_S)}"
-    return f"{cut_off_s} are tolerated while Consul keeps its leader: {terms}"
 
 
 def _failover(settings: ItemSettings, lease: Lease, others: int) -> Iterator[str]:
