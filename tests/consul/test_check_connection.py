@@ -22,10 +22,10 @@ from supervisor.commands.check.findings import (
     of_agent,
     of_datacenter,
     of_fence,
+    of_servers,
     of_sessions,
     of_voters,
 )
-from supervisor.commands.check.servers import of_servers
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from tests.consul.test_verify import Leaderless

@@ -6,7 +6,6 @@
     connection.py  check --connect: requests to the real Consul, none of which changes anything
     findings.py    the meaning of each of Consul's answers, with its remedy
     relied_on.py   what a quick file relies on in Consul's own configuration
-    servers.py     the findings about what the agent reports of it
 
 This module imports nothing, because a command that needs one module should not wait for the other modules.
 """

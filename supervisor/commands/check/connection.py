@@ -26,7 +26,6 @@ from supervisor.adapters.consul.shared.query import ListQuery
 from supervisor.adapters.transport import ExchangeFailed, FailureKind
 from supervisor.commands.check import findings
 from supervisor.commands.check.findings import AgentFacts, Finding, Level
-from supervisor.commands.check.servers import of_servers
 from supervisor.config import Config
 from supervisor.core.outcomes import Created, KeyView, Outcome
 from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
@@ -119,7 +118,7 @@ class _Checker:
         facts = findings.facts_of(answer)
         is_local = _is_local(facts.address)
         found = findings.of_agent(facts, hostname, is_local=is_local, items=items)
-        found += of_servers(facts, self._config.consul.leader_change_s, items)
+        found += findings.of_servers(facts, self._config.consul.leader_change_s, items)
         return facts, found + findings.of_datacenter(self._datacenter, facts.datacenter, items)
 
     async def _voters(self) -> list[Finding]:

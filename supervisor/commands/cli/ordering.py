@@ -27,6 +27,7 @@ from supervisor.core.lock.handover import HANDOVER_S
 from supervisor.core.outcomes import Done, KeyView, LostRace, Unknown
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.fleet.order import Order, encoded, order_of, pause_key, step_down_key
+from supervisor.errors import NotPossible
 from supervisor.reporting.control.protocol import NOTE_CHARS_MAX
 from supervisor.reporting.control.users import user_name
 from supervisor.reporting.telemetry.formatting import when
@@ -35,10 +36,6 @@ FOLLOWED_S = 30.0  # in which a daemon follows an order, unless it is cut off or
 DONE_S = 660.0  # on_lose with its retries takes shorter
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
 LOOK_EVERY_S = 0.5
-
-
-class _Refused(Exception):
-    """What cannot be ordered. The text says why."""
 
 
 def everywhere(options: argparse.Namespace) -> int:
@@ -59,7 +56,7 @@ async def _everywhere(
             order = None if resumes else _order(item, options.note, options.pause_s)
             try:
                 former = await _write(consul, prefix, key, order)
-            except _Refused as error:
+            except NotPossible as error:
                 code = fail(NEGATIVE, f"cannot {options.command} {item.name} everywhere: {error}")
                 continue
             if not options.quiet:
@@ -84,7 +81,7 @@ def _order(item: ItemSettings, why: str, for_s: float | None, to: str = "") -> O
 async def _write(consul: OneOffClient, prefix: str, key: str, order: Order | None) -> Order | str | None:
     """Write this order into the key, or delete it, and return what was there. None: nothing was.
 
-    Raises _Refused when another operator changes the key meanwhile, and LookupFailed.
+    Raises NotPossible when another operator changes the key meanwhile, and LookupFailed.
     """
     shown = await _shown(consul, prefix, key)
     former = order_of(shown) if shown.present else None
@@ -100,7 +97,7 @@ async def _shown(consul: OneOffClient, prefix: str, key: str) -> KeyView:
 async def _put(consul: OneOffClient, prefix: str, key: str, value: bytes | None, index: int) -> None:
     """Write or delete the key if its index is still this one.
 
-    A write without a good answer may have been applied, so the key tells. Raises _Refused and LookupFailed.
+    A write without a good answer may have been applied, so the key tells. Raises NotPossible or LookupFailed.
     """
     try:
         done = await consul.ask(WriteOrder("", 0.0, LOOKUP_S, key, prefix, value, index))
@@ -112,7 +109,7 @@ async def _put(consul: OneOffClient, prefix: str, key: str, value: bytes | None,
     if (shown.value if shown.present else None) == value:
         return
     if isinstance(done, LostRace):
-        raise _Refused("another operator has changed it at this moment; look at `status`, and try again")
+        raise NotPossible("another operator has changed it at this moment; look at `status`, and try again")
     raise LookupFailed(f"cannot write {key}: Consul answers {getattr(done, 'why', done)}")
 
 
@@ -150,7 +147,7 @@ def step_down(options: argparse.Namespace, refused: str) -> int | None:
         return fail(NEGATIVE, f"{refused}; a slot is given up on the node that has it")
     try:
         line = run_async(_step_down(options, config, config.fleet.prefix, item))
-    except (_Refused, NoTarget) as error:
+    except (NotPossible, NoTarget) as error:
         return fail(NEGATIVE, f"cannot step-down {item.name}: {error}")
     if not options.quiet:
         print(escape(line))
@@ -161,7 +158,7 @@ async def _step_down(options: argparse.Namespace, config: Config, prefix: str, i
     async with OneOffClient(config.consul) as consul:
         holder, to = await _holder(consul, item), ""
         if not holder.session:
-            raise _Refused("nobody holds it")
+            raise NotPossible("nobody holds it")
         if options.to:
             seen, hostname = await consul.sessions(), socket.gethostname()
             to = target_of(options.to, item, seen, ours=holder.session, hostname=hostname).id
@@ -180,7 +177,7 @@ async def _step_down(options: argparse.Namespace, config: Config, prefix: str, i
 async def _taken_over(
     consul: OneOffClient, config: Config, item: ItemSettings, former: _Holder, to: str
 ) -> str:
-    """Wait until another node holds the key, or the one that is to, and return who. Raises _Refused."""
+    """Wait until another node holds the key, or the one that is to, and return who. Raises NotPossible."""
     began = free_since = time.monotonic()
     within_s = TAKEN_OVER_S + HANDOVER_S if to else TAKEN_OVER_S
     while True:
@@ -188,15 +185,15 @@ async def _taken_over(
         if holder.session not in ("", former.session):
             if holder.session == to or (not to and holder.name != former.name):
                 return f"{item.name}: {holder.name} holds it, {now - began:.1f} s after the order"
-            raise _Refused(f"{former.name} has released it, and {holder.name} holds it now")
+            raise NotPossible(f"{former.name} has released it, and {holder.name} holds it now")
         free_since = now if holder.session else free_since
         if now - free_since > within_s:
-            raise _Refused(f"{former.name} has released it, but nobody took over within {within_s:g} s")
+            raise NotPossible(f"{former.name} has released it, but nobody took over within {within_s:g} s")
         if holder.session and now - began > DONE_S:
-            raise _Refused(f"{former.name} still holds it; see `status` there")
+            raise NotPossible(f"{former.name} still holds it; see `status` there")
         if holder.session and now - began > FOLLOWED_S and not await _loses(consul, config, item):
             unknown = "is it up, does its file have fleet, and may its token read the orders?"
-            raise _Refused(f"{former.name} has not followed the order within {FOLLOWED_S:g} s: {unknown}")
+            raise NotPossible(f"{former.name} has not followed the order within {FOLLOWED_S:g} s: {unknown}")
         await asyncio.sleep(LOOK_EVERY_S)
 
 

@@ -26,7 +26,7 @@ from supervisor.commands.lock_command import judgement
 from supervisor.commands.lock_command.judgement import NotAcquired
 from supervisor.commands.lock_command.period import Period
 from supervisor.commands.lock_command.terminal import Terminal
-from supervisor.commands.lock_command.waiting import Killer, WaitingProcess
+from supervisor.commands.lock_command.waiting import CANNOT_EXECUTE, Killer, WaitingProcess
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.actions import (
     Action,
@@ -66,7 +66,6 @@ OF_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)  # the kernel sen
 BY_SIGNAL = 128  # and the number of the signal, as shells report it
 JUDGED_S = 1.0  # how long a start that was decided on may wait for its acquire
 UNDECIDED = -1  # no key has this ModifyIndex
-CANNOT_RUN = 126  # as shells report it
 EXIT_BUG = 70
 
 
@@ -87,7 +86,7 @@ class Holding:
     _killer: Killer | None = None
     _pgid = 0  # the process group of the command; 0: it does not run
     _begun = False  # the command has begun, or could not be started
-    _code = CANNOT_RUN
+    _code = CANNOT_EXECUTE
     _lost = False  # the lock was lost while the command ran
     _reason = "lock-lost"  # why this node holds no more
     _how_ended = ""  # of the command

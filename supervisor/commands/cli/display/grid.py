@@ -21,29 +21,25 @@ def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | N
 
     rows: escaped text, one cell for each column.
     """
-    shown = list(range(len(columns)))
     natural = [
         max([width(column.title), *(width(row[at]) for row in rows)]) for at, column in enumerate(columns)
     ]
-    while (widths := _widths(columns, natural, shown, room)) is None:
+    least = [
+        size if each.least is None else min(each.least, size)
+        for each, size in zip(columns, natural, strict=True)
+    ]
+    shown = list(range(len(columns)))
+    while room is not None and sum(least[at] + len(GAP) for at in shown) - len(GAP) > room:
         dropped = max(shown, key=lambda at: columns[at].rank)
         if columns[dropped].rank == 0:
-            widths = [natural[at] for at in shown]
             break
         shown.remove(dropped)
+    widths = [natural[at] for at in shown]
+    if room is not None:
+        inner = room - len(GAP) * (len(shown) - 1)
+        widths = shrink_to_fit(widths, [least[at] for at in shown], inner) or widths
     lines = [
         GAP.join(pad(row[at], size) for at, size in zip(shown, widths, strict=True)).rstrip()
         for row in [[column.title for column in columns], *rows]
     ]
     return [fit(line, room) for line in lines]
-
-
-def _widths(
-    columns: Sequence[Column], natural: Sequence[int], shown: Sequence[int], room: int | None
-) -> list[int] | None:
-    """Return the widths of the shown columns. None: they do not fit."""
-    wanted = [natural[at] for at in shown]
-    if room is None:
-        return wanted
-    least = [natural[at] if (size := columns[at].least) is None else min(size, natural[at]) for at in shown]
-    return shrink_to_fit(wanted, least, room - len(GAP) * (len(shown) - 1))
