@@ -46,6 +46,7 @@ class CommandSpec:
         self.function = function
         self.arguments = arguments
         # The meaning of its exit codes, which are given by their names. Those of every command are in OF_ALL.
+        codes = {"done": "done", **codes}
         self.codes: dict[int, str] = {getattr(exit_codes, name.upper()): codes[name] for name in codes}
 
 
@@ -197,7 +198,6 @@ COMMANDS = {
                 "choices": ["daemon", "operator", "observer"],
             },
         },
-        done="the rules were printed",
         unreachable="the agent does not tell the name of its node, which the rules need: give --node",
         configuration="the configuration is invalid",
     ),
@@ -306,7 +306,6 @@ COMMANDS = {
             "--json": "print one JSON document with value, session, node, TTL, lock-delay and fencing token",
             **_CONFIG_OR_NONE,
         },
-        done="the value was printed",
         negative="nobody holds the key",
         **_ASKS_CONSUL,
     ),
@@ -329,7 +328,6 @@ COMMANDS = {
             **_JSON,
             **_CONFIG,
         },
-        done="the tenures were printed",
         negative="no tenure is known yet, or the key in Consul holds something else",
         unreachable=f"{_ASKS_CONSUL['unreachable']}, or the token may not read the key",
         configuration=f"{_ASKS_CONSUL['configuration']}, or the configuration has no section fleet",
@@ -586,7 +584,6 @@ COMMANDS = {
         "watch an election, a failover and a semaphore, in about ten seconds",
         "demo",
         "local_commands:demo",
-        done="all was shown",
         negative="something that the demo waited for did not happen",
     ),
     "dev-agent": CommandSpec(
@@ -607,7 +604,6 @@ COMMANDS = {
         "print the JSON Schema of the configuration",
         "schema > config.schema.json",
         "local_commands:schema",
-        done="the schema was printed",
     ),
     "complete": CommandSpec(
         "print the names that can follow in a command line, for the completion of shells",
@@ -621,11 +617,8 @@ COMMANDS = {
         "help step-down",
         "local_commands:help",
         {"[topic COMMAND]": "the command (default: all commands)"},
-        done="the help was printed",
     ),
-    "version": CommandSpec(
-        "print the version", "version", "local_commands:version", done="the version was printed"
-    ),
+    "version": CommandSpec("print the version", "version", "local_commands:version"),
 }
 
 

@@ -51,17 +51,8 @@ from supervisor.core.settings import ElectionSettings, ItemSettings, Wanted
 from supervisor.core.times import LONG_AGO
 from supervisor.errors import CommandError, NotPossible
 
-FORWARDED = (
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGALRM,
-    signal.SIGWINCH,
-)
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+FORWARDED = (*ENDING, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGWINCH)
 OF_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)  # the kernel sends these to a foreground group
 BY_SIGNAL = 128  # and the number of the signal, as shells report it
 JUDGED_S = 1.0  # how long a start that was decided on may wait for its acquire
