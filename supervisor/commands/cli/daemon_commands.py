@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,15 +90,13 @@ def _cluster(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace, path: str) -> int:
-    from supervisor.commands.cli.display.live import LiveStatus
     from supervisor.commands.cli.display.screen import watch
 
     if options.exit_code:
         return fail(USAGE, "cannot use --exit-code with --watch: the status may change until Ctrl-C")
     if not sys.stdout.isatty():
         return fail(USAGE, "cannot watch: standard output is not a terminal; --json is for programs")
-    live = LiveStatus(path, options.name, colours=has_colours())
-    watch(live.lines, partial(print, end="", flush=True), sys.stdout.fileno())
+    watch(path, options.name, colours=has_colours())
     return DONE
 
 

@@ -5,8 +5,7 @@
     event_lines.py  a line for each event of the node
     grid.py         rows of cells in columns that fit the terminal
     text.py         text in columns: escaped, measured, truncated, padded
-    screen.py       a page on the terminal, drawn each second; leaves the terminal as it was
-    live.py         status --watch: the lines of each page, also while the daemon is silent
+    screen.py       status --watch: drawn each second, also while the daemon is silent
 
 Text of Consul and of the daemon is escaped before it is measured, because a terminal obeys what it is sent.
 """
