@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from supervisor.commands.cli.arguments import parser
-from supervisor.commands.cli.history_command import _COLUMNS as HISTORY
+from supervisor.commands.cli.cluster_commands import HISTORY
 from supervisor.config import load
 from supervisor.core.actions import Reason, Role
 from supervisor.core.lease import lease_of

@@ -10,8 +10,7 @@
     hook_commands.py    test-hook
     locking.py          lock
     consul_commands.py  leader, verify, limit: requests to Consul
-    cluster_commands.py members, sessions, wait, status --cluster: requests about all nodes
-    history_command.py  history: who led, as the daemons have told Consul
+    cluster_commands.py members, history, sessions, wait, status --cluster: requests about all nodes
     ordering.py         pause and resume --everywhere, step-down on any node
     daemon_commands.py  status, holds, wait, step-down, ...: requests to the running daemon
     without_daemon.py   what is known while no daemon answers

@@ -321,7 +321,7 @@ COMMANDS = {
     "history": CommandSpec(
         "list who led an election, and why that changed, the newest tenure first",
         "history namenode",
-        "history_command:history",
+        "cluster_commands:history",
         {
             "NAME": "an election of the configuration",
             "--limit N": "print only the newest N tenures",
