@@ -144,11 +144,9 @@ _EVERYWHERE = {
 _ORDERED = {
     "unreachable": "the daemon, or with --everywhere Consul, is unreachable or did not answer, or refuses it",
     "configuration": f"{_NO_PLACE}; with --everywhere: it cannot be used, or has no section fleet",
+    "negative": "this node only observes, the item has ended, or the change cannot be recorded; with "
+    "--everywhere: another operator has changed it at the same time",
 }
-_NO_PAUSE = (
-    "this node only observes, the item has ended, or the change cannot be recorded; with --everywhere: "
-    "another operator has changed it at the same time"
-)
 
 COMMANDS = {
     "run": CommandSpec(
@@ -475,7 +473,6 @@ COMMANDS = {
         _NAME_OR_ALL,
         {**_PAUSE_FOR, **_EVERYWHERE, **_ORDER},
         done="this node does not contend until resume or the end of --for",
-        negative=_NO_PAUSE,
         **_ORDERED,
     ),
     "resume": CommandSpec(
@@ -485,7 +482,6 @@ COMMANDS = {
         _NAME_OR_ALL,
         {**_EVERYWHERE, **_ORDER},
         done="the pause or the rest is over, if there was one",
-        negative=_NO_PAUSE,
         **_ORDERED,
     ),
     "step-down": CommandSpec(

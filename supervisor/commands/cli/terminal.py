@@ -83,13 +83,9 @@ def collect_rarely() -> None:
 
 def columns() -> int | None:
     """Return the width of the terminal. None: output goes to a pipe or a file, which gets whole lines."""
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or None
-    except OSError:
-        return None
+    from shutil import get_terminal_size  # with many imports of its own
+
+    return get_terminal_size(fallback=(0, 0)).columns or None
 
 
 def has_colours() -> bool:

@@ -41,7 +41,7 @@ _SESSION = (
 
 def member_lines(item: Members, room: int | None) -> list[str]:
     lines = [fit(_headline(item), room)]
-    if rows := _rows(item):
+    if rows := [*_rows(item)]:
         lines += ["", *grid(_MEMBER, rows, room)]
     return [*lines, "", *wrapped(_notes([item]), room)]
 
@@ -50,7 +50,7 @@ def cluster_lines(items: Sequence[Members], room: int | None) -> list[str]:
     rows = []
     for item in items:
         name = escape(item.settings.name)
-        found = _rows(item)
+        found = [*_rows(item)]
         rows += [[name, *cells] for cells in found]
         if not found:
             nobody = "nobody" if item.is_complete else "not known"
@@ -189,27 +189,18 @@ def _headline(item: Members) -> str:
     return escape(f"{settings.name}: {settings.kind} {settings.key}, {held}, {waiting}{known}")
 
 
-def _rows(item: Members) -> list[list[str]]:
-    """Return the cells of each member, then of each node that has no session or none that is recognised."""
+def _rows(item: Members) -> Iterator[list[str]]:
+    """Yield the cells of each member, then of each node that has no session or none that is recognised."""
     names = {id(node.member): node.of.name for node in item.nodes}
-    rows = [_cells(member, names.get(id(member), "")) for member in item.members]
+    for member in item.members:
+        part = member.part if member.slot is None else f"{member.part}, slot {member.slot}"
+        consul_node = member.listed.node if member.listed else ""
+        named = (names.get(id(member)) or member.node, consul_node, member.session)
+        yield [part, *(escape(name) or NONE for name in named), *_times(member.listed)]
     for node in item.nodes:
         if node.member is None:
             part = "silent" if node.of.status == "critical" else node.role or "not told"
-            names_of = map(escape, (part, node.of.name, node.of.consul_node))
-            rows.append([*names_of, NONE, NONE, NONE])
-    return rows
-
-
-def _cells(member: Member, name: str) -> list[str]:
-    consul_node = member.listed.node if member.listed else ""
-    return [
-        member.part if member.slot is None else f"{member.part}, slot {member.slot}",
-        escape(name or member.node) or NONE,
-        escape(consul_node) or NONE,
-        escape(member.session),
-        *_times(member.listed),
-    ]
+            yield [*map(escape, (part, node.of.name, node.of.consul_node)), NONE, NONE, NONE]
 
 
 def _times(listed: ListedSession | None) -> tuple[str, str]:
