@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from supervisor import __version__
-from supervisor.commands.cli.commands import ARGV, COMMANDS, Argument, OneOf, codes_of, parsed
+from supervisor.commands.cli.commands import ARGV, COMMANDS, OneOf, codes_of, parsed
 from supervisor.commands.cli.exit_codes import USAGE
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def parser(word: str = "", *, unfinished: bool = False) -> argparse.ArgumentPars
             group: Any = added
             if isinstance(each, OneOf):
                 group = added.add_mutually_exclusive_group(required=each.required and not unfinished)
-            for argument in parsed(each.arguments if isinstance(each, OneOf) else each):
-                group.add_argument(argument.name, **_details(argument, unfinished))
+            for argument, details in parsed(each):
+                group.add_argument(argument, **(_unrequired(argument, details) if unfinished else details))
         if any(action.dest == ARGV for action in added._actions):
             added.runs_command()
     return parser
@@ -147,10 +147,8 @@ def _unknown(kind: str, name: str, known: Iterable[str], remedy: str) -> str:
     return f"no such {kind} '{name}'" + (f", did you mean '{match}'?" if match else f": {remedy}")
 
 
-def _details(argument: Argument, unfinished: bool) -> dict[str, Any]:
-    if not unfinished:
-        return argument.details
-    if argument.name.startswith("-"):
-        return {**argument.details, "required": False}
-    nargs = argument.details.get("nargs")
-    return {**argument.details, "nargs": {None: "?", "+": "*"}.get(nargs, nargs)}
+def _unrequired(argument: str, details: dict[str, Any]) -> dict[str, Any]:
+    if argument.startswith("-"):
+        return {**details, "required": False}
+    nargs = details.get("nargs")
+    return {**details, "nargs": {None: "?", "+": "*"}.get(nargs, nargs)}

@@ -13,13 +13,6 @@ from supervisor.commands.cli import exit_codes, values
 DEFAULT_CONFIG = Path("/etc/consul-supervisor")
 
 
-class Argument(NamedTuple):
-    """An argument: its name, and the details as ``ArgumentParser.add_argument`` takes them."""
-
-    name: str
-    details: dict[str, Any]
-
-
 Arguments = Mapping[str, str | dict[str, Any]]
 """The help of each argument, or its details, by its spelling: ``[NAME]``, ``--quiet``, ``--port N=8500``.
 
@@ -50,21 +43,25 @@ class CommandSpec:
         self.codes: dict[int, str] = {getattr(exit_codes, name.upper()): codes[name] for name in codes}
 
 
-def parsed(arguments: Arguments) -> Iterator[Argument]:
-    """Yield each argument. A duration is parsed as ``option_s``, and an option without a value is a flag."""
+def parsed(group: Arguments | OneOf) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name of each argument, and its details as ``ArgumentParser.add_argument`` takes them.
+
+    A duration is parsed as ``option_s``, and an option without a value is a flag.
+    """
+    arguments = group.arguments if isinstance(group, OneOf) else group
     for spelled, given in arguments.items():
         left, has_default, default = spelled.strip("[]").partition("=")
         name, _, metavar = left.rpartition(" ")
         details = {"help": given} if isinstance(given, str) else given
         if left.startswith("--") and not name:
-            yield Argument(left, {"action": "store_true", **details})
+            yield left, {"action": "store_true", **details}
             continue
         usual: dict[str, Any] = {"metavar": metavar, "type": _TYPES.get(left) or _TYPES.get(metavar, str)}
         usual |= {"default": default} if has_default else {}
         usual |= {"nargs": "?"} if spelled.startswith("[") else {}
         if metavar == "DURATION":
             usual["dest"] = f"{name.removeprefix('--').replace('-', '_')}_s"
-        yield Argument(name or metavar.lower(), {**usual, **details})
+        yield name or metavar.lower(), {**usual, **details}
 
 
 # By the placeholder of the value, where the option before it has no other.

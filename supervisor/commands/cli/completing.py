@@ -7,12 +7,12 @@ import argparse
 import os
 import shlex
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from supervisor.commands.cli.arguments import parser
-from supervisor.commands.cli.commands import COMMANDS, DEFAULT_CONFIG, Argument, OneOf, parsed
+from supervisor.commands.cli.commands import COMMANDS, DEFAULT_CONFIG, parsed
 from supervisor.commands.cli.daemon_commands import socket_path
 from supervisor.commands.cli.exit_codes import DONE
 from supervisor.errors import CommandError
@@ -36,7 +36,7 @@ def complete(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _names(line: str) -> list[str]:
+def _names(line: str) -> Sequence[str]:
     try:
         words = shlex.split(line)
     except ValueError:  # a quote is still open
@@ -48,9 +48,8 @@ def _names(line: str) -> list[str]:
     words = _from_command([os.path.expanduser(os.path.expandvars(word)) for word in words])
     if not words:
         return []
-    option = _option_at_end(words)
-    if option is not None:
-        return list(option.details.get("choices", ()))
+    if (choices := _choices(words)) is not None:
+        return choices
     try:
         given = parser(unfinished=True).parse_args(words)
     except SystemExit:  # of a command line that is wrong already
@@ -72,14 +71,13 @@ def _from_command(words: list[str]) -> list[str]:
     return words
 
 
-def _option_at_end(words: list[str]) -> Argument | None:
-    """Return the option of the command whose value is not given yet, because the option is the last word."""
-    if words[0] not in COMMANDS or "--" in words:
-        return None
-    for each in COMMANDS[words[0]].arguments:
-        for argument in parsed(each.arguments if isinstance(each, OneOf) else each):
-            if argument.name == words[-1] and argument.name.startswith("-"):
-                return None if "action" in argument.details else argument
+def _choices(words: list[str]) -> Sequence[str] | None:
+    """Return the values of the option that is the last word. None: that is no option with a value."""
+    if words[0] in COMMANDS and "--" not in words:
+        for each in COMMANDS[words[0]].arguments:
+            for argument, details in parsed(each):
+                if argument == words[-1] and argument.startswith("-") and "action" not in details:
+                    return tuple(details.get("choices", ()))
     return None
 
 
