@@ -122,7 +122,6 @@ class Holding:
             StopRun: self._stop_run,
         }
         self._driver = Driver(self._contenders, self, effects)
-        self._observed: list[Action] = []
         self._terminal, self._waiting = Terminal(), waiting
         self._background = Background(self._on_unhandled_exception)
         self._ended = asyncio.Event()
@@ -158,9 +157,6 @@ class Holding:
         if self._ended.is_set():
             return
         self._driver.dispatch(event)
-        observed, self._observed = self._observed, []
-        for action in observed:
-            self._report(action)
         if isinstance(event, Answered) and self._is_acquiring:
             self._judge(event)
         if self._period is not None and self._is_acquiring and self._contender.tenure is None:
@@ -329,26 +325,25 @@ class Holding:
         self._timer = asyncio.get_running_loop().call_later(max(0.0, at - boottime()), self.dispatch, Tick())
 
     def observe(self, event: Event, actions: list[Action]) -> None:
-        """Keep the actions, which are reported after the step."""
-        self._observed += actions
-
-    def _report(self, action: Action) -> None:
+        """Tell the user of the step."""
         key, explain = self._settings.key, self._manner.explain
-        match action:
-            case RoleChanged(role=Role.HOLDING, session=session, token=token):
-                explain(f"holding {key} with session {session}, fencing token {token}")
-            case RoleChanged(role=Role.LOSING, reason=reason):
-                self._reason = reason
-            case NoticeChanged(notice=notice) if notice and not self._why_not:
-                # The wait for the key of another program ends at once, and reports the notice.
-                if not (self._is_acquiring and judgement.belongs_to_another_program(self._contender)):
-                    self._manner.say(f"{key}: {notice}")
-            case Finished() if self._begun and not self._contender.session.abandoned_id:
-                explain(f"released {key}")
-            case Finished() if self._begun:
-                self._manner.say(f"cannot release {key} without Consul: it is free when the session expires")
-            case _:
-                pass
+        for action in actions:
+            match action:
+                case RoleChanged(role=Role.HOLDING, session=session, token=token):
+                    explain(f"holding {key} with session {session}, fencing token {token}")
+                case RoleChanged(role=Role.LOSING, reason=reason):
+                    self._reason = reason
+                case NoticeChanged(notice=notice) if notice and not self._why_not:
+                    # The wait for the key of another program ends at once, and reports the notice.
+                    if not (self._is_acquiring and judgement.belongs_to_another_program(self._contender)):
+                        self._manner.say(f"{key}: {notice}")
+                case Finished() if self._begun and not self._contender.session.abandoned_id:
+                    explain(f"released {key}")
+                case Finished() if self._begun:
+                    why = "it is free when the session expires"
+                    self._manner.say(f"cannot release {key} without Consul: {why}")
+                case _:
+                    pass
 
     async def _close(self) -> None:
         if self._timer is not None:
