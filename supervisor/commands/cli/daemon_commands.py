@@ -13,7 +13,7 @@ from typing import Any
 from supervisor.commands.cli.display.text import escape
 from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, USAGE
 from supervisor.commands.cli.terminal import UnknownItem, columns, fail, has_colours
-from supervisor.commands.cli.without_daemon import readable_config, say_why_it_ended
+from supervisor.commands.cli.without_daemon import only_socket_is_given, readable_config, say_why_it_ended
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb, fetch
 from supervisor.reporting.control.fetch import ask
 from supervisor.reporting.control.protocol import REST_S
@@ -29,14 +29,13 @@ def operate(options: argparse.Namespace) -> int:
     if getattr(options, "everywhere", False):
         from supervisor.commands.cli.ordering import everywhere
 
-        if options.socket is not None and options.config is None:
+        if only_socket_is_given(options):
             return fail(USAGE, "cannot use --everywhere with --socket alone: --config says where orders go")
         return everywhere(options)
     pause_s = getattr(options, "pause_s", None)
     command = OperatorCommand(Verb(options.command), name, rest_s, note, to, pause_s)
     reply = ask(socket_path(options.socket, options.config), command)
-    knows_fleet = options.socket is None or options.config is not None
-    if reply.outcome is Result.ELSEWHERE and name is not None and knows_fleet:
+    if reply.outcome is Result.ELSEWHERE and name is not None and not only_socket_is_given(options):
         from supervisor.commands.cli.ordering import step_down
 
         if (code := step_down(options, reply.error)) is not None:

@@ -21,7 +21,7 @@ def readable_config(config: Path | None) -> Path | None:
     return None if unread else config or DEFAULT_CONFIG
 
 
-def _only_socket_is_given(options: argparse.Namespace) -> bool:
+def only_socket_is_given(options: argparse.Namespace) -> bool:
     return options.socket is not None and options.config is None
 
 
@@ -38,7 +38,7 @@ def left_events(options: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]
     from supervisor.config.control import control_socket
     from supervisor.config.loader import state_dir_without_file, state_dirs_of
 
-    if _only_socket_is_given(options):
+    if only_socket_is_given(options):
         return "", []
     config = readable_config(options.config)
     usual = (state_dir_without_file(os.environ),)
@@ -60,7 +60,7 @@ def say_why_it_ended(options: argparse.Namespace) -> None:
 
     Print nothing when the socket alone says which daemon is meant.
     """
-    if _only_socket_is_given(options):
+    if only_socket_is_given(options):
         return
     import socket
 
