@@ -71,7 +71,8 @@ class _Checker:
             return found
         try:
             facts, of_agent = await self._agent(hostname, items)
-            found += of_agent + await self._voters()
+            raft = await self._asked(self._codec.question("operator/raft/configuration"), dict)
+            found += of_agent + findings.of_voters((raft or {}).get("Servers") or ())
             if of_agent[0].what == "token":
                 return found
             for settings in items:
@@ -84,7 +85,9 @@ class _Checker:
                 said = await self._writes_service(fleet.service)
                 found += findings.of_fleet(fleet.service, said, await self._consul.present(fleet.service))
             if fenced := tuple(settings for settings in items if settings.fence is not None):
-                found.append(findings.of_fence(fenced, await self._servers(), listed, facts))
+                on = await self._asked(self._codec.question("catalog/service/consul"), list) or ()
+                servers = {str(each.get("Node")) for each in on if isinstance(each, dict)}
+                found.append(findings.of_fence(fenced, servers, listed, facts))
         except ExchangeFailed as failure:
             found.append(Finding("rest", Level.UNTOLD, f"some requests were not answered: {failure}"))
         return found
@@ -120,16 +123,6 @@ class _Checker:
         found = findings.of_agent(facts, hostname, is_local=is_local, items=items)
         found += findings.of_servers(facts, self._config.consul.leader_change_s, items)
         return facts, found + findings.of_datacenter(self._datacenter, facts.datacenter, items)
-
-    async def _voters(self) -> list[Finding]:
-        """Return the finding about Consul's servers; none without the right ``operator`` to read it."""
-        answer = await self._asked(self._codec.question("operator/raft/configuration"), dict)
-        return findings.of_voters((answer or {}).get("Servers") or ())
-
-    async def _servers(self) -> set[str]:
-        """Return the nodes that run a server of Consul. Empty: the token may not see them."""
-        listed = await self._asked(self._codec.question("catalog/service/consul"), list)
-        return {str(each.get("Node")) for each in listed or () if isinstance(each, dict)}
 
     async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:
         found = []

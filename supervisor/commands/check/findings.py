@@ -99,7 +99,7 @@ def of_leader(leader: str) -> Finding:
 
 
 def of_voters(servers: Iterable[object]) -> list[Finding]:
-    """Return the finding about servers of Consul that do not vote yet; none if all vote."""
+    """Return the finding about servers of Consul that do not vote yet; none if all vote, or nobody knows."""
     found = (each for each in servers if isinstance(each, dict))
     waiting = [_text(each, "Node") for each in found if each.get("Voter") is False]
     if not waiting:

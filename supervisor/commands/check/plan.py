@@ -64,26 +64,18 @@ class Wishes:
     gossip: Gossip = DEFAULT_GOSSIP
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """A wish that can be met beside the other wishes, in the place of one that cannot."""
-
-    option: str  # the wish, as the option of the command
-    length_s: float | None  # the nearest length that is possible. None: none is
-
-
-def plan(wishes: Wishes) -> ElectionSettings | tuple[Cost, ...]:
+def plan(wishes: Wishes) -> ElectionSettings | dict[str, float | None]:
     """Return an election whose session meets the wishes, with as few warnings of ``check`` as possible.
 
-    Among these, the session has the quickest failover. If no session meets the wishes, return for each wish
-    the nearest one that is possible beside the others.
+    Among these, the session has the quickest failover. If no session meets the wishes, return for each wish,
+    by its option, the nearest length that is possible beside the others. None: none is.
     """
     around = Surroundings(wishes.leader_change_s)
     for quickest, step_s in _in_time(wishes):
         longer = (_with_lockout(quickest, lockout_s) for lockout_s in _steps(0.0, LOCK_DELAY_MAX_S, step_s))
         possible = [each for each in longer if _meets(each, wishes) and _is_in_time(each, wishes)]
         return min(possible, key=lambda each: len(warnings_of(each, around)))
-    return tuple(_costs(wishes))
+    return dict(_costs(wishes))
 
 
 def warnings_of(settings: ElectionSettings, around: Surroundings) -> list[Problem]:
@@ -119,12 +111,12 @@ def as_text(settings: ElectionSettings, wishes: Wishes) -> str:
     return f"session:\n{block}{as_lines(rows, '# ')}{warnings}"
 
 
-def cost_text(cost: Cost) -> str:
-    is_failover = cost.option in (FAILOVER, USUALLY)
-    if cost.length_s is not None:
-        return f"  {cost.option} {format_duration(cost.length_s)} or {'more' if is_failover else 'less'}"
+def cost_text(option: str, length_s: float | None) -> str:
+    is_failover = option in (FAILOVER, USUALLY)
+    if length_s is not None:
+        return f"  {option} {format_duration(length_s)} or {'more' if is_failover else 'less'}"
     none = "no time is long enough" if is_failover else "not even 0s is short enough"
-    return f"  {cost.option}: {none} beside the other wishes"
+    return f"  {option}: {none} beside the other wishes"
 
 
 # --- the search ----------------------------------------------------------------------------------
@@ -207,18 +199,18 @@ def _steps(first_s: float, last_s: float, step_s: float) -> list[float]:
 # --- contradictions --------------------------------------------------------------------------------
 
 
-def _costs(wishes: Wishes) -> Iterator[Cost]:
+def _costs(wishes: Wishes) -> Iterator[tuple[str, float | None]]:
     quickest = _quickest(wishes, STEPS_S[-1], *MEANS[-1])
     if wishes.failover_s is not None:
-        yield Cost(FAILOVER, None if quickest is None else lease_of(quickest).failover_s)
+        yield FAILOVER, None if quickest is None else lease_of(quickest).failover_s
     if wishes.usually_s is not None:
-        yield Cost(USUALLY, None if quickest is None else _usual_s(quickest, wishes.gossip)[-1])
+        yield USUALLY, None if quickest is None else _usual_s(quickest, wishes.gossip)[-1]
     if wishes.silence_s is None:
         wishes = replace(wishes, silence_s=Surroundings(wishes.leader_change_s).silence_s)
-    yield Cost(ON_LOSE, _longest_s(wishes, "on_lose_s"))
+    yield ON_LOSE, _longest_s(wishes, "on_lose_s")
     if wishes.fence_s is not None:
-        yield Cost(FENCE, _longest_s(wishes, "fence_s"))
-    yield Cost(SILENCE, _longest_s(wishes, "silence_s"))
+        yield FENCE, _longest_s(wishes, "fence_s")
+    yield SILENCE, _longest_s(wishes, "silence_s")
 
 
 def _longest_s(wishes: Wishes, name: str) -> float | None:

@@ -27,9 +27,9 @@ def plan(options: argparse.Namespace) -> int:
     more = change_s, usually_s, watchdog_s, options.fence_s, gossip
     wishes = Wishes(options.failover_s, on_lose_s, silence_s, checks, *more)
     found = plan_for(wishes)
-    if isinstance(found, tuple):
+    if isinstance(found, dict):
         fail(NEGATIVE, "cannot plan a session: none meets all these wishes; change one of them:")
-        progress("\n".join(map(cost_text, found)))
+        progress("\n".join(cost_text(*each) for each in found.items()))
         return NEGATIVE
     print(as_text(found, wishes), end="")
     return DONE

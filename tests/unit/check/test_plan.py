@@ -113,7 +113,7 @@ def test_an_answer_meets_its_wishes_and_a_contradiction_is_real(tmp_path: Path, 
     met = 0
     for wishes in (each for each in WISHES if each.on_lose_s == on_lose_s):
         answer, others = plan(wishes), found_by_search(wishes)
-        if isinstance(answer, tuple):
+        if isinstance(answer, dict):
             assert others == [], wishes
             continue
         candidate, _ = checked(tmp_path, wishes, answer)
@@ -129,15 +129,13 @@ def test_an_answer_meets_its_wishes_and_a_contradiction_is_real(tmp_path: Path, 
 )
 def test_each_named_cost_is_enough_and_the_least(wishes: Wishes) -> None:
     answer = plan(wishes)
-    assert isinstance(answer, tuple)
-    failover, on_lose, silence = answer
-    assert (failover.option, on_lose.option, silence.option) == (FAILOVER, ON_LOSE, SILENCE)
-    for cost, hopeless_s, tenth_s in ((failover, 7200.0, -0.1), (on_lose, 0.0, 0.1), (silence, 0.0, 0.1)):
-        if cost.length_s is None:
-            assert isinstance(plan(changed(wishes, cost.option, hopeless_s)), tuple)
+    assert isinstance(answer, dict) and [*answer] == [FAILOVER, ON_LOSE, SILENCE]
+    for option, hopeless_s, tenth_s in ((FAILOVER, 7200.0, -0.1), (ON_LOSE, 0.0, 0.1), (SILENCE, 0.0, 0.1)):
+        if (length_s := answer[option]) is None:
+            assert isinstance(plan(changed(wishes, option, hopeless_s)), dict)
         else:
-            assert isinstance(plan(changed(wishes, cost.option, cost.length_s)), ElectionSettings)
-            assert isinstance(plan(changed(wishes, cost.option, cost.length_s + tenth_s)), tuple)
+            assert isinstance(plan(changed(wishes, option, length_s)), ElectionSettings)
+            assert isinstance(plan(changed(wishes, option, length_s + tenth_s)), dict)
 
 
 def changed(wishes: Wishes, option: str, length_s: float) -> Wishes:
@@ -288,12 +286,12 @@ def test_a_fence_makes_the_usual_failover_independent_of_the_lock_delay() -> Non
     )
     assert "then the longer of 1s in Consul and after 2s, then fence 5s\n" in printed
     assert "fence: {exclusive: true, after: 2s} with a command that takes 5s at most.\n" in printed
-    assert isinstance(plan(replace(wishes, fence_s=None)), tuple)
+    assert isinstance(plan(replace(wishes, fence_s=None)), dict)
 
 
 def test_a_fence_that_would_end_after_the_wait_gets_a_longer_lock_delay_or_is_named() -> None:
     slow = plan(Wishes(120.0, 0.5, fence_s=40.0))
     assert isinstance(slow, ElectionSettings) and slow.session.lock_delay_s == 42.0
     costs = plan(Wishes(120.0, 0.5, fence_s=70.0))
-    assert isinstance(costs, tuple) and "  --fence 58s or less" in map(cost_text, costs)
+    assert isinstance(costs, dict) and cost_text("--fence", costs["--fence"]) == "  --fence 58s or less"
     assert "--fence" in command("plan", "--help").stdout
