@@ -205,11 +205,11 @@ def _costs(wishes: Wishes) -> Iterator[tuple[str, float | None]]:
         yield FAILOVER, None if quickest is None else lease_of(quickest).failover_s
     if wishes.usually_s is not None:
         yield USUALLY, None if quickest is None else _usual_s(quickest, wishes.gossip)[-1]
-    if wishes.silence_s is None:
-        wishes = replace(wishes, silence_s=Surroundings(wishes.leader_change_s).silence_s)
     yield ON_LOSE, _longest_s(wishes, "on_lose_s")
     if wishes.fence_s is not None:
         yield FENCE, _longest_s(wishes, "fence_s")
+    if wishes.silence_s is None:
+        wishes = replace(wishes, silence_s=Surroundings(wishes.leader_change_s).silence_s)
     yield SILENCE, _longest_s(wishes, "silence_s")
 
 
