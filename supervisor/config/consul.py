@@ -126,13 +126,7 @@ def resolve(
     section: dict[str, Any], defaults: Defaults, environ: Mapping[str, str], report: Report
 ) -> ConsulSettings:
     """Return the settings of a ``consul`` section that the schema has accepted, and report their faults."""
-    settings = _Resolver(section, defaults, environ, report).settings()
-    if not settings.tls.verify and settings.address.startswith("https://"):
-        report.warn(
-            ("consul", "tls", "verify"),
-            "Consul's certificate is not verified: anyone on the network path can read and change everything",
-        )
-    return settings
+    return _Resolver(section, defaults, environ, report).settings()
 
 
 def from_environment(environ: Mapping[str, str]) -> ConsulSettings:

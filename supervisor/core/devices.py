@@ -58,7 +58,7 @@ class Devices:
         self.due_at = LONG_AGO
 
     def tried(self, event: WatchdogTried) -> None:
-        """Note the device as it is now, unless only its timeout is too long for the tenure that wants it."""
+        """Note the device as it is now. One whose timeout was too long for one tenure may suit the others."""
         self.asked.discard(event.path)
         if not (event.item and event.device.starves):
             self.by_path[event.path] = event.device

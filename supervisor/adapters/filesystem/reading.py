@@ -24,7 +24,7 @@ class FileReader(Child):
         super().__init__(path, partial(spawn, argv, {"LC_ALL": "C"}))
 
     def content(self) -> bytes:
-        """Return the bytes that the child has read, which has ended. Raises OSError as reading would."""
+        """Return what was read, once the child has ended. Raises OSError as reading would."""
         if self.wait() == 0:
             return self.result()
         why = self.error().rpartition(": ")[2]

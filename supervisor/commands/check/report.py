@@ -171,6 +171,8 @@ def usual_rows(
         then = f"the longer of {delay} in Consul and after {after}, then fence{takes}"
     yield "usually", f"{acts}{more} after a crash of the machine: Consul ends the session in {ends}"
     yield "", f"({how}), then {then}"
+    if fence is None:
+        yield "", "The leadership also ends when a network fault is noticed by Consul's gossip alone"
 
 
 def as_lines(rows: Iterable[tuple[str, str]], before: str) -> str:

@@ -188,7 +188,7 @@ class History:
         history.last_error = LastError(self.wall(), text, ended_by)
 
     def _end_error(self, history: ItemHistory, ended_by: str) -> None:
-        """Note that the last error is over, if it goes on and this ends it."""
+        """Note that the last error, which is of this kind, is over."""
         error = history.last_error
         if error is None or error.ended_by != ended_by or error.over_at is not None:
             return
