@@ -156,7 +156,7 @@ class Hooks:
         task.add_done_callback(partial(self._looked_up, action, requested_at))
 
     def _looked_up(self, action: Started, requested_at: float, task: asyncio.Task[None]) -> None:
-        if task.cancelled():
+        if task.cancelled() or self._under_way[action] is None:
             self._end(action, False, STOPPED_EARLY, began=False)
             return
         error = task.exception()
@@ -242,10 +242,11 @@ class Hooks:
 
     def _call_off(self, action: Started, under_way: asyncio.Task[Any] | asyncio.TimerHandle | None) -> None:
         """Cancel a start that has no process. None: its end is about to be reported already."""
-        if under_way is not None:
-            under_way.cancel()
         if isinstance(under_way, asyncio.TimerHandle):
+            under_way.cancel()
             self._end_soon(action, STOPPED_EARLY)
+        elif under_way is not None and not under_way.cancel():
+            self._under_way[action] = None  # it is done, and its callback comes in the next turn of the loop
 
     def _send(self, action: StartHook, webhook: Webhook) -> None:
         event_facts = self._facts(action, action.attempt)

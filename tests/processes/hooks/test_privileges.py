@@ -164,6 +164,17 @@ async def test_the_loop_goes_on_while_a_user_is_looked_up_and_the_hook_can_be_st
         assert await one.outcome(start) == (False, "stopped before it could start")
 
 
+async def test_a_hook_that_is_killed_in_the_moment_its_user_is_known_does_not_start() -> None:
+    async with trial() as one:
+        others = asyncio.all_tasks()
+        start = one.start(shell("true", user=NOBODY.pw_name))
+        (look_up,) = asyncio.all_tasks() - others
+        while not look_up.done():
+            await asyncio.sleep(0)
+        one.kill(start)
+        assert await one.outcome(start) == (False, "stopped before it could start")
+
+
 def test_a_missing_user_is_no_fault_before_its_hook_runs() -> None:
     assert run_as("nobody-such") == (
         False,
