@@ -160,7 +160,7 @@ def leave_out_unset(data: dict[str, Any], variables: Variables, asked: str) -> N
     sessions each variable becomes ANY_TEXT, because the sessions of other nodes have other values there.
     """
     for mapping, key, path in _places(data):
-        is_needed = key == "consul" or (key in ("key", "prefix") and asked in (path[1], EVERY_ITEM))
+        is_needed = key in ("consul", "name") or (key in ("key", "prefix") and asked in (path[1], EVERY_ITEM))
         if key == "name" and isinstance(named := mapping[key], str):
             mapping[key] = _REFERENCE.sub(lambda found: ANY_TEXT if found[2] else found[0], named)
         elif not is_needed and variables.refers_to_unset(mapping[key]):

@@ -6,7 +6,6 @@ takes time is answered when it is complete: ``on_step`` checks after every step.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
 from supervisor.config.formats.json_values import holder_node
@@ -51,7 +50,7 @@ class Operator:
         self._shared, self._contenders = shared, shared.contenders
         self._reload = reload  # reads the configuration again and returns the changes. Raises CannotReload
         self._on_disk = on_disk  # returns blank once the records are on disk, or why they are not
-        self._stepped = asyncio.Event()  # the next step has been made
+        self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     async def execute(self, command: OperatorCommand) -> Reply:
         """Carry out a command and return its reply: of several, the first refusal if there is one."""
@@ -74,9 +73,10 @@ class Operator:
         return Reply(Result.DONE, "", tuple(line for reply in replies for line in reply.lines))
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
-        """Let each command look whether this step has completed it."""
-        self._stepped.set()
-        self._stepped = asyncio.Event()
+        """Wake each command that this step has completed, even if the next step undoes that."""
+        for future, condition in tuple(self._waiting.items()):
+            if not future.done() and condition():
+                future.set_result(None)
 
     def _one(self, command: OperatorCommand, name: str) -> Reply:
         verb, before = command.verb, self._contenders.by_name.get(name)
@@ -105,11 +105,17 @@ class Operator:
     # --- commands that take time -----------------------------------------------------------------
 
     async def _until(self, condition: Callable[[], bool], within_s: float) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while not condition():
-                    await self._stepped.wait()
-        return condition()
+        if condition():
+            return True
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[future] = condition
+        try:
+            await asyncio.wait_for(future, within_s)
+        except TimeoutError:
+            return False
+        finally:
+            del self._waiting[future]
+        return True
 
     async def _step_down(self, command: OperatorCommand) -> Reply:
         """Give the lock up. Return the reply when another node holds it, or when none took it in time."""

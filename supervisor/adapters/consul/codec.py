@@ -16,7 +16,7 @@ from supervisor.adapters.consul.calls import Call, as_json, get, key_path, put, 
 from supervisor.adapters.consul.endpoints import endpoint_of, outcome_of
 from supervisor.adapters.consul.presence import Present, shown
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
-from supervisor.adapters.consul.semaphore import view_of_slots
+from supervisor.adapters.consul.semaphore import reader_of
 from supervisor.adapters.consul.shared.listing import Listing, listed
 from supervisor.adapters.consul.shared.query import ListQuery
 from supervisor.adapters.consul.token import Token
@@ -118,7 +118,7 @@ class Codec:
             if response.status_code not in (200, 404):
                 return failed(response)
         try:
-            return view_of_slots(prefix, responses)
+            return reader_of(prefix).view_in_parts(responses)
         except MalformedResponse as error:
             return unreadable(error)
 

@@ -129,25 +129,47 @@ def _indexes(entry: Any) -> KeyIndexes:
     return KeyIndexes(*(number(entry, name) for name in ("CreateIndex", "ModifyIndex", "LockIndex")))
 
 
-def view_of_slots(prefix: str, responses: Sequence[requests.Response]) -> SlotsView:
-    """Return the contender keys and ``.lock`` below the prefix, as one list or single reads show them."""
-    lock: LockKey | None = None
-    contenders = []
-    for entry in (entry for each in responses if each.status_code == 200 for entry in json_of(each, list)):
-        key = text(entry, "Key")
-        name = key.removeprefix(f"{prefix}/")
-        if name == key:
-            raise MalformedResponse("another key than was asked for")
-        if f"/{name}" == LOCK_SUFFIX:
-            lock = _lock_key(entry)
-        elif "/" not in name and _is_contender(name, entry):
-            contenders.append(_contender_key(name, entry))
-    index, filtered = max(map(index_of, responses)), any(map(is_filtered, responses))
-    return SlotsView(index, lock, tuple(contenders), filtered)
+class SlotsReader:
+    """The decoder of one semaphore's answers, which decodes only what has changed since the last one.
 
+    Each change wakes all contenders and concerns one key of many.
+    """
 
-def _is_contender(name: str, entry: Any) -> bool:
-    return text(entry, "Session", "") == name or number(entry, "Flags") == SEMAPHORE_FLAGS
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._last: dict[str, tuple[object, ContenderKey]] = {}
+
+    def view(self, index: int, response: requests.Response) -> SlotsView:
+        """Return the contender keys and ``.lock`` below the prefix. Raises MalformedResponse."""
+        filtered = is_filtered(response)
+        if response.status_code == 404:
+            return SlotsView(index, filtered=filtered)
+        return self._of(index, json_of(response, list), filtered=filtered)
+
+    def view_in_parts(self, responses: Sequence[requests.Response]) -> SlotsView:
+        """Return the keys that single reads show, as a list of these keys. Raises MalformedResponse."""
+        found = [entry for each in responses if each.status_code == 200 for entry in json_of(each, list)]
+        return self._of(max(map(index_of, responses)), found, filtered=False)
+
+    def _of(self, index: int, entries: list[Any], *, filtered: bool) -> SlotsView:
+        lock: LockKey | None = None
+        read: dict[str, tuple[object, ContenderKey]] = {}
+        for entry in entries:
+            key = text(entry, "Key")
+            if not key.startswith(f"{self._prefix}/"):
+                raise MalformedResponse("another key than was asked for")
+            name = key.removeprefix(f"{self._prefix}/")
+            if f"/{name}" == LOCK_SUFFIX:
+                lock = _lock_key(entry)
+            elif (last := self._last.get(name)) is not None and last[0] == entry:
+                read[name] = last
+            elif "/" in name:
+                continue
+            elif text(entry, "Session", "") == name or number(entry, "Flags") == SEMAPHORE_FLAGS:
+                read[name] = (entry, _contender_key(name, entry))
+        self._last = read
+        contenders = tuple(key for _, key in read.values())
+        return SlotsView(index, lock, contenders, filtered)
 
 
 def _lock_key(entry: Any) -> LockKey:
@@ -189,4 +211,15 @@ def _path_of(prefix: str) -> str:
 
 def shown(request: ReadSlots | WatchSlots, response: requests.Response) -> Outcome:
     """Return all below the prefix. A 404 without an index raises, because another program has sent it."""
-    return view_of_slots(request.prefix, [response])
+    return reader_of(request.prefix).view(index_of(response), response)
+
+
+def reader_of(prefix: str) -> SlotsReader:
+    """Return the reader that keeps the last answer about this prefix."""
+    if len(_readers) > READERS_MAX:
+        _readers.clear()
+    return _readers.setdefault(prefix, SlotsReader(prefix))
+
+
+READERS_MAX = 1000  # prefixes whose last answer is kept; one file has fewer semaphores
+_readers: dict[str, SlotsReader] = {}  # by prefix; a cache that only saves work

@@ -156,17 +156,16 @@ class Hooks:
         task.add_done_callback(partial(self._looked_up, action, requested_at))
 
     def _looked_up(self, action: Started, requested_at: float, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, PrivilegesRefused | OSError | ValueError):
+            raise error  # so that the loop's exception handler ends the daemon
         if task.cancelled() or self._under_way[action] is None:
             self._end(action, False, STOPPED_EARLY, began=False)
-            return
-        error = task.exception()
-        if error is None:
+        elif error is None:
             self._try_again(action, requested_at, requested_at, "the directory of users answered too late")
-        elif isinstance(error, PrivilegesRefused | OSError | ValueError):
+        else:
             self._lend_spare(action, error)
             self._cannot_start(action, requested_at, error)
-        else:
-            raise error  # so that the loop's exception handler ends the daemon
 
     def _spawn_with_spare(self, action: Started) -> HookProcess | None:
         """Spawn the action. When descriptors are short, a hook that ends a tenure may use those kept back.

@@ -70,7 +70,7 @@ def _load_or_go_on(path: Path, note: Path) -> _Start:
     unusable: ConfigError | NoAnswer | TokenError
     config = None
     try:
-        config = run_async(_load_at_start(path))
+        config = _load_at_start(path)
         Token(config.consul, forgiven=TokenHangs).close()
         return _Start(config)
     except NoAnswer as error:
@@ -98,15 +98,25 @@ def _load_or_go_on(path: Path, note: Path) -> _Start:
     raise unusable
 
 
-async def _load_at_start(path: Path) -> Config:
+def _load_at_start(path: Path) -> Config:
     """Load the configuration in a child, or in this process if no child can do it.
 
-    A shortage of processes or memory must not keep a node from adopting its tenures. The daemon is imported
-    meanwhile, which takes a tenth of a second. Raises ConfigError, and NoAnswer when loading takes too long.
+    A shortage of processes or memory must not keep a node from adopting its tenures. Raises ConfigError, and
+    NoAnswer when loading takes too long.
     """
-    import asyncio
-
     from supervisor.adapters.filesystem.forked import ChildFailed
+
+    try:
+        return run_async(_load_beside_imports(path))
+    except NoAnswer:
+        raise
+    except (ChildFailed, OSError):
+        return _load_here(path)
+
+
+async def _load_beside_imports(path: Path) -> Config:
+    """Load the configuration in a child, and import the daemon meanwhile, which takes a tenth of a second."""
+    import asyncio
 
     loading = asyncio.create_task(_load(path, START_WITHIN_S))
     await asyncio.sleep(0)  # so that the child begins
@@ -116,12 +126,7 @@ async def _load_at_start(path: Path) -> Config:
         still_starting(os.environ, may_stand_still_s(os.environ))
         await asyncio.wait((loading,), timeout=SIGN_OF_LIFE_S)
     still_starting(os.environ, may_stand_still_s(os.environ))
-    try:
-        return await loading
-    except NoAnswer:
-        raise
-    except (ChildFailed, OSError):
-        return _load_here(path)
+    return await loading
 
 
 async def _load(path: Path, within_s: float) -> Config:

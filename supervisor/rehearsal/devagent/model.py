@@ -26,7 +26,7 @@ class Waiting:
     until: float  # the latest moment of the answer
     ask: Ask
     view: View  # the result at its begin
-    answer: HttpAnswer  # at the end of the wait
+    answer: HttpAnswer | None = None  # at the end of the wait. None: what is true then
 
 
 class Model:
@@ -79,7 +79,7 @@ class Model:
             self._wake()
             for waiting in tuple(self.waiting.values()):
                 if waiting.until <= at:
-                    self._finish(waiting, waiting.answer)
+                    self._finish(waiting, waiting.answer or _answer(waiting.ask.query(self.store)))
 
     def _handle(self, request: HttpRequest, node: str, now: float) -> HttpAnswer | Waiting:
         response = respond(request, node, self.store, self.settings, now)
@@ -89,9 +89,11 @@ class Model:
         if not response.index or _index(view) > response.index:
             return _answer(view)
         jitter_s = self.store.source.random() * response.wait_s * JITTER_SHARE
-        return self._wait(request, now + response.wait_s + jitter_s, response, view, _answer(view))
+        return self._wait(request, now + response.wait_s + jitter_s, response, view)
 
-    def _wait(self, request: HttpRequest, until: float, ask: Ask, view: View, answer: HttpAnswer) -> Waiting:
+    def _wait(
+        self, request: HttpRequest, until: float, ask: Ask, view: View, answer: HttpAnswer | None = None
+    ) -> Waiting:
         self._number += 1
         waiting = self.waiting[self._number] = Waiting(self._number, request, until, ask, view, answer)
         return waiting

@@ -109,7 +109,8 @@ def exchange(
         except TimeoutError:
             why = f"no answer from {socket_path} within {within_s:g} s"
         except OSError as error:
-            why = f"cannot reach {socket_path}: {error.strerror.lower() if error.strerror else error}"
+            known = error.strerror  # only an error of the kernel has it
+            why = f"cannot reach {socket_path}: {known.lower()}" if known else f"{socket_path}: {error}"
     raise DaemonUnreachable(f"cannot ask the daemon: {why}")
 
 

@@ -134,8 +134,9 @@ class Client(asyncio.BufferedProtocol):
                 self._handle(event)
         except h11.RemoteProtocolError as error:
             if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-                text = str(error).encode()
-                self._write(HttpAnswer(error.error_status_hint, text, (TEXT,), close=True))
+                status = error.error_status_hint  # h11's own text would quote the request; it has no 413
+                text = str(error) if status == 413 else HTTPStatus(status).phrase
+                self._write(HttpAnswer(status, text.encode(), (TEXT,), close=True))
             self._established.close()
 
     def _handle(self, event: object) -> None:

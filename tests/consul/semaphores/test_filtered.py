@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from supervisor.adapters.consul.semaphore import view_of_slots
+from supervisor.adapters.consul.semaphore import SlotsReader
 from tests.support.background import Server
 from tests.support.supervisor import Supervisor, command
 
@@ -74,6 +74,6 @@ def test_the_header_is_read_of_empty_and_other_lists(says: str | None, filtered:
     for status, body in ((404, b""), (200, b"[]")):
         response = requests.Response()
         response.status_code, response._content = status, body
-        response.headers.update({"X-Consul-Index": "7"} | ({} if says is None else {FILTERED.lower(): says}))
-        view = view_of_slots("p", [response])
+        response.headers.update({} if says is None else {FILTERED.lower(): says})
+        view = SlotsReader("p").view(7, response)
         assert (view.filtered, view.hides) == (filtered, filtered)

@@ -308,6 +308,13 @@ def test_a_query_needs_no_variable_of_a_fence(tmp_path: Path) -> None:
     assert fence is not None and fence.target is None
 
 
+def test_a_query_refuses_a_session_name_that_is_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("elections: {app: {session: {name: ['${NOT_SET}']}}}")
+    with pytest.raises(ConfigError, match="must be text"):
+        load(file, {}, "node1", asked="app")
+
+
 @pytest.mark.parametrize(
     ("fence", "warning"),
     [
