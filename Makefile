@@ -51,7 +51,7 @@ help-all: help
 	@echo "make slowest   make test once more: the tests that take three quarters of its processor time"
 	@echo "make test-pythons  the tests of make test-unit with every other Python that is found"
 	@echo "make test-long the long tests: real outages, many orders of events, sixty seeds of the simulation"
-	@echo "make test-orders  every order of events to its end, for a change of the core (an hour)"
+	@echo "make test-orders  every order of events to its end, for a change of the core (hours)"
 	@echo "make simulate  ten minutes of several supervisors for each seed, in no time (SEEDS=1-1000, or one for its table)"
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-watchdog  virtual machines with a watchdog device: a node that fails is reset in time, no other one"
@@ -111,7 +111,7 @@ test-all: setup
 test-long: setup
 	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "long and not orders" -o faulthandler_timeout=2400 $(ELSEWHERE) $(TESTS)
 
-# Not in test-all, because it takes as long as all of that.
+# Not in test-all, because it takes longer than all of that: seventeen minutes for some single walks.
 test-orders: setup
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m orders -o faulthandler_timeout=2400 tests/models
 
