@@ -44,7 +44,7 @@ def load(
     defaults = Defaults(document)
     variables = Variables(environ, hostname)
     values = default_values(defaults, variables)  # first, because the file may use up FILLED_CHARS_MAX
-    read = _read(path, variables, report, asked)
+    read = _read(path, document, variables, report, asked)
     withheld = secret_variables(read.data)
     valid = _validated(read, variables, document, report)
     if url := valid.get("http", {}).get("public_url"):
@@ -73,10 +73,12 @@ def load(
     )
 
 
-def _read(path: Path, variables: Variables, report: Report, asked: str | None) -> config_files.Source:
+def _read(
+    path: Path, document: dict[str, Any], variables: Variables, report: Report, asked: str | None
+) -> config_files.Source:
     """Read the files, with each item of for_each, and in each item its hooks or those of ``defaults``."""
     read = config_files.read(path, report)
-    repeat(read.data, own_schema(), report)
+    repeat(read.data, document, report)
     copy_hooks(read.data, report.positions)
     if asked is not None:
         leave_out_unset(read.data, variables, asked)

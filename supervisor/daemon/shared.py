@@ -1,4 +1,4 @@
-"""What most parts of a daemon use of it."""
+"""Names the parts of a daemon that its operator, pauses, listeners, events and fleet all use."""
 
 import time
 from collections.abc import Callable

@@ -6,7 +6,8 @@ owner keeps one ``FileReader`` or one ``Pulse`` for it.
 
 import errno
 import os
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 
 from supervisor.adapters.filesystem.children import WITHIN_S, Child, NoAnswer, spawn
@@ -81,19 +82,23 @@ def await_answer(path: str, within_s: float) -> None:
 
     For a path on a local disk this returns at once. Raises NoAnswer when the time is up.
     """
-    try:
-        if not is_local(path):
+    if not is_local(path):
+        with _error_is_answer():
             read_within(path, 1, within_s)
-    except OSError as error:
-        if isinstance(error, NoAnswer):
-            raise
 
 
 async def answer_of(path: str, within_s: float) -> None:
     """Wait as ``await_answer`` does, while the loop runs on. Raises NoAnswer when the time is up."""
-    try:
-        if not is_local(path):
+    if not is_local(path):
+        with _error_is_answer():
             await read(path, 1, within_s)
-    except OSError as error:
-        if isinstance(error, NoAnswer):
-            raise
+
+
+@contextmanager
+def _error_is_answer() -> Iterator[None]:
+    try:
+        yield
+    except NoAnswer:
+        raise
+    except OSError:
+        pass

@@ -116,7 +116,7 @@ def _begin_run(change: Change, settings: ItemSettings) -> Change:
         key=settings.key,
         reason=reason,
         transition=f"{change.instance}-{settings.name}-change-{count}",
-        session=(isinstance(newest, KeyView) and newest.session) or "",
+        session=(newest.session if isinstance(newest, KeyView) else None) or "",
         lock_index=newest.lock_index,
         leader=newest.leader,
         previous_leader=previous_leader,

@@ -1,4 +1,4 @@
-"""What a handler gets and returns: the request, the process that sent it, the answer. Linux only."""
+"""Defines what a handler gets and returns: a request with the process that sent it, and an answer."""
 
 import json
 import socket

@@ -10,7 +10,7 @@ from supervisor.core import outcomes as o
 from supervisor.core.lock.slots import LOCK
 from supervisor.core.machines.record import is_adoptable
 from tests.unit.core import slot_play as s
-from tests.unit.core.play import RENEW, Play
+from tests.unit.core.play import RENEW, SILENCE, Play
 
 
 def loses(play: Play) -> str:
@@ -129,6 +129,16 @@ def test_a_prune_delay_from_before_the_tenure_does_not_shorten_the_lease() -> No
     assert play.last(s.TAKE).slot_record.prune_delay_s == 30.0
     play.does(0.7, s.TAKE, s.TAKEN, "start up#1: acquired, acquiring")
     assert play.contender.lease.lockout_s == 30.0
+
+
+def test_a_slot_shown_by_an_answer_older_than_the_room_begins_no_tenure() -> None:
+    play = s.full()
+    play.on(1.0, s.WATCH, s.view("o1", "o2", "s", at=s.lock("o1", "o2")))
+    play.on(1.1, s.TAKE, SILENCE)
+    play.happens(max(play.now, play.deadline), e.Tick())
+    asked = play.last(s.READ).at
+    play.on(asked + 40.0, s.READ, s.view("o1", "o2", "s", at=s.lock("o1", "o2", "s", index=66), index=66))
+    assert play.last(s.READ).at == asked and play.contender.tenure is None
 
 
 def test_after_all_keys_are_deleted_a_waiter_that_saw_holders_waits_the_prune_delay() -> None:
