@@ -293,7 +293,7 @@ class _BehindTheGuard:
             tuple(
                 (p.node, part(p.request, names), p.answer and part(p.answer, names)) for p in world.pending
             ),
-            tuple((type(write).__name__, part(write, names)) for write in world.late),
+            tuple(part(replace(write, at=now), names) for write in world.late),
             (consul.session, consul.guarded, consul.value, consul.sessions, max(consul.delay_until - now, 0)),
             consul.record and part(consul.record, names),
             (world.shots, world.plain, max(world.plain_until - now, 0.0), world.lied, world.used),
@@ -583,7 +583,7 @@ class _BehindTheGuard:
         if fresh and (used := self._use(world, "clones")) is not None:
             first = used.nodes[0]
             clone: dict[str, Any] = {"record": first.record, "recorded": first.recorded, "recorded_boot": -1}
-            boots = [("starts from a copy of the disk of A", replace(node, **clone))]
+            boots = [("starts from a copy of the disk of A", replace(boots[0][1], **clone))]
         for told, each in boots:
             in_time = world.now < each.acts_until
             until = inf if in_time or not each.acts else each.acts_until

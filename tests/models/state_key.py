@@ -28,7 +28,7 @@ from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.machines.session import Session
 from supervisor.core.machines.tenure import OUR_OWN_MAKING, Tenure
-from supervisor.core.outcomes import ContenderKey, KeyView, LockKey, SlotsView, TenureShown
+from supervisor.core.outcomes import ContenderKey, KeyView, LockKey, SlotsView, TenureShown, Won
 from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure_record import TenureRecord
 
@@ -115,6 +115,8 @@ def part(value: Any, naming: Naming) -> Any:
     return tuple(parts)
 
 
+TIMES = ("_at", "_until", "_since")  # how the names of times end, which never belong into a key as they are
+
 How = Callable[[Any, Any, Naming], Any]
 
 
@@ -125,6 +127,8 @@ def _plan(kind: type) -> tuple[tuple[str, How | None], ...]:
     plan = [(field.name, _HOW.get((kind, field.name))) for field in fields(kind)]
     if issubclass(kind, r.Request):
         plan = [(name, _REQUEST.get(name)) for name, _ in plan]
+    raw = [name for name, how in plan if how is None and name.endswith(TIMES)]
+    assert not raw, f"{kind.__name__}: {raw}: a walk would never end, as each moment were another state"
     return tuple((name, how) for name, how in plan if how is not _left_out)
 
 
@@ -165,11 +169,11 @@ def _asked_at(value: float, owner: r.Request, naming: Naming) -> float:
     if isinstance(owner, r.WatchTenure) and owner.wait_s:
         return 0.0
     if not isinstance(owner, r.WatchKey | r.WatchSlots):
-        return naming.age(value, inf)
+        return naming.age(value, owner.timeout_s + naming.over_s)  # a paused process looks at it later
     if not owner.consistent or not naming.contact_matters:
         return 0.0
     contact = naming.tenure.contact if naming.tenure is not None else naming.now - naming.lease.room_s
-    return naming.age(max(value, contact), inf)
+    return naming.age(max(value, contact), naming.lease.lockout_s)
 
 
 def _told(value: KeyView | None, owner: Any, naming: Naming) -> Any:
@@ -189,8 +193,15 @@ def _settings(value: ItemSettings | None, owner: Any, naming: Naming) -> Any:
 
 
 def _guarded_since(at: float, owner: Guard, naming: Naming) -> float:
-    """Return a time of the guard up to the longest time that a guard counts from it."""
+    """Return a time of the guard up to the longest time that a guard counts from it; none after its end."""
+    if owner.end is not None:
+        return 0.0
     return naming.age(at, (owner.record or vars(guards)["UNREADABLE"]).lock_delay_s)
+
+
+def _looked_at(at: float, owner: Guard, naming: Naming) -> tuple[float, bool]:
+    """Return the time of the newest look at the record, and whether the fence awaits another one."""
+    return _guarded_since(at, owner, naming), owner.awaits_look(naming.settings.fence)
 
 
 def _known(value: int, owner: Any, naming: Naming) -> int | None:
@@ -222,7 +233,8 @@ _ALIKE: dict[How, dict[type, str]] = {
     },
     _settings: {Contender: "settings next_settings"},
     _due: {
-        Contender: "retry_settings_at rejoin_at rests_until",
+        Contender: "retry_settings_at rejoin_at rests_until paused_until",
+        keys.ElectionLock: "paused_until",
         Session: "look_at",
         Lane: "due_at",
         Tenure: "reason_deadline",
@@ -253,6 +265,8 @@ _ALIKE: dict[How, dict[type, str]] = {
         keys.ElectionLock: "index hold_index record_index mark_index",
         KeyView: "create_index modify_index lock_index",
         TenureShown: "index modify_index",
+        Won: "create_index modify_index lock_index",
+        Tenure: "create_index lock_index",
     },
 }
 _HOW: dict[tuple[type, str], How] = {
@@ -283,7 +297,9 @@ _HOW: dict[tuple[type, str], How] = {
     (Tenure, "reason"): lambda reason, _, naming: reason in OUR_OWN_MAKING,
     (Tenure, "repair_at"): lambda at, _, naming: min(naming.due(at), REPAIR_SEEN_S),
     (Tenure, "fresh_since"): lambda at, _, naming: naming.age(at, naming.lease.fresh_s),
+    (Record, "pause_ends_at"): lambda at, _, naming: at is not None,
     (Tenure, "held_at"): lambda at, _, naming: at is not None,
+    (Guard, "seen_at"): _looked_at,
     (a.StartHook, "hook"): lambda hook, _, naming: hook.name,
     **{
         (kind, name): how
