@@ -114,7 +114,7 @@ def _rows(tenures: Sequence[Tenure]) -> list[list[str]]:
 
 def _lasted(tenure: Tenure) -> str:
     try:
-        ends = [datetime.fromisoformat(tenure[name]) for name in ("from", "to")]
+        ends = [datetime.fromisoformat(tenure.get(name, "")) for name in ("from", "to")]
         return duration((ends[1] - ends[0]).total_seconds())
     except (TypeError, ValueError):  # no end yet, or another program's text
         return NONE

@@ -69,8 +69,11 @@ class Sessions:
 
 
 def nanoseconds(text: str) -> int:
-    """Return the nanoseconds of a duration. Raises ValueError when the text is no duration."""
-    if not math.isfinite(length_s := parse_duration(text)):
+    """Return the nanoseconds of a duration, or of a bare 0, which Go takes too.
+
+    Raises ValueError when the text is neither.
+    """
+    if not math.isfinite(length_s := parse_duration("0s" if text == "0" else text)):
         raise ValueError("a number of hundreds of digits")
     return round(length_s * SECOND_NS)
 

@@ -140,8 +140,8 @@ def test_a_failed_node_ends_sessions_with_serfhealth_and_a_leaving_node_ends_all
 
 def test_waiting_queries_are_answered_in_their_order_and_at_the_end_of_the_wait() -> None:
     asked = Asked()
-    session = asked.session('{"TTL":"10s","LockDelay":"0s"}')
-    assert asked.acquire("k", session)
+    session = asked.session('{"TTL":"10s","LockDelay":"0"}')  # Go takes a bare 0
+    assert asked.acquire("k", session) and asked.json("GET", "/kv/k?wait=0")
     first, second = asked.wait("/kv/k?index=9&wait=100s"), asked.wait("/kv/?recurse&index=9&wait=100s")
     short = asked.wait("/kv/k?index=9&wait=8s")
     assert 8.0 <= short.until <= 8.0 * (1 + JITTER_SHARE) and asked.model.deadline() == short.until

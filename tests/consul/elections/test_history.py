@@ -134,6 +134,11 @@ def test_a_stuck_tenure_has_no_end(scene: Fleet) -> None:
     assert a.wait() == 1
     scene.excuse("a")
     assert scene.ends(a) == [("a", None)]
+    written_by_hand = {"token": 7, "node": "b", "session": "s", "from": "2026-11-22T14:02:00Z"}
+    scene.agent.kv_put(
+        scene.history_key, json.dumps({**scene.document(), "tenures": [written_by_hand]}).encode()
+    )
+    assert " b " in scene.asked(a)[1]
     scene.agent.kv_delete(scene.history_key)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from supervisor.config.formats.durations import parse_duration
 from supervisor.rehearsal.devagent.queries import Query
+from supervisor.rehearsal.devagent.sessions import SECOND_NS, nanoseconds
 from supervisor.rehearsal.devagent.store import Store
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 
@@ -89,7 +89,7 @@ class ApiRequest:
     def ask(self, query: Query) -> Ask:
         """Return the read that the parameters describe, handed to a server. Raises ApiReply."""
         try:
-            wait_s = parse_duration(self.parameters.get("wait") or "0s")
+            wait_s = nanoseconds(self.parameters.get("wait") or "0") / SECOND_NS
         except ValueError:
             raise ApiReply(text(400, "Invalid wait time")) from None
         index = _unsigned(self.parameters.get("index") or "0")
