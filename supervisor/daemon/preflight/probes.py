@@ -158,9 +158,10 @@ def _startable(probe: ProgramProbe, *, by_execvp: bool, lenient: bool) -> Iterat
     except (OSError, ValueError) as error:
         yield "cwd", f"cannot enter {cwd}: {_reason(error)}", "make it, or correct cwd"
         return
-    for name, by_shell in ((probe.program, by_execvp), (probe.script, True)):
+    programs = [(probe.program, by_execvp), *([(probe.script, True)] if probe.script else [])]
+    for name, by_shell in programs:
         try:
-            found = _found(name, probe.path, cwd, lenient=lenient) if name else None
+            found = _found(name, probe.path, cwd, lenient=lenient)
             if found is not None:
                 check_executable(found, probe.path, cwd, by_shell=by_shell)
         except CannotExecute as refused:

@@ -155,7 +155,8 @@ class Client(asyncio.BufferedProtocol):
                     raise h11.RemoteProtocolError(f"the request's body has more than {most} bytes", 413)
             case h11.EndOfMessage():
                 assert self._head is not None
-                request, self._head = _request(self._head, bytes(self._body), self._peer), None
+                request = _request(self._head, bytes(self._body), self._peer)
+                self._head, self._body = None, bytearray()
                 self._cancel_timer()
                 self._pool.mark_busy(self)
                 self._task = self._loop.create_task(self._answer(request))

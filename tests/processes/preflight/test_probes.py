@@ -62,6 +62,7 @@ def test_each_reason_why_a_hook_cannot_start_is_reported(program: Path, tmp_path
     assert found(program=missing) == [f"no such program: {missing}"]
     assert found(program="no-such") == [f"no such program: no-such is in no folder of PATH, {PATH}"]
     assert found(program=str(tmp_path)) == [f"{tmp_path} is not a program"]
+    assert found(program="", path="/usr/bin:/bin") == ["/usr/bin/ is not a program"]
     assert found(cwd=missing) == [f"cannot enter {missing}: No such file or directory"]
     assert found(cwd=str(program)) == [f"cannot enter {program}: Not a directory"]
     assert found(user="no-such-user") == ["unknown user 'no-such-user'"]
