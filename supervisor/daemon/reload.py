@@ -10,10 +10,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from supervisor.adapters.filesystem.forked import ChildFailed, call_in_child
 from supervisor.config import Config, ConfigError, Problem
-from supervisor.core.reload import ReloadEffect
+
+if TYPE_CHECKING:  # because a start imports this module before the child that loads the configuration
+    from supervisor.core.reload import ReloadEffect
 
 WITHIN_S = 30.0  # two thousand elections take a second; a machine may be many times slower
 STATE_DIR = "state_dir"
@@ -31,7 +34,7 @@ STOPPED = (
 class Reloaded:
     """The result of a reload."""
 
-    effects: Mapping[str, ReloadEffect]  # the effect on each item, by name
+    effects: "Mapping[str, ReloadEffect]"  # the effect on each item, by name
     process: tuple[str, ...]  # a line for each changed setting of the process
 
 
