@@ -305,6 +305,12 @@ def test_an_answer_older_than_the_room_begins_no_belief() -> None:
     assert play.times(p.READ)[-1] >= 34.2
 
 
+def test_a_win_older_than_the_room_begins_no_tenure() -> None:
+    """With ``accept_overlap`` the room may be shorter than a request."""
+    play = p.trying(lock_delay_s=6.0)
+    play.does(0.9, p.ACQUIRE, p.WON, "")
+
+
 def test_a_win_reported_after_a_read_has_shown_it_changes_nothing() -> None:
     play = p.trying()
     play.does(0.3, p.WATCH, p.OURS, "read, watch 7")
