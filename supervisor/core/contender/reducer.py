@@ -359,7 +359,8 @@ def _release_informed(contender: Contender, observation: Observation | None, now
     if observation is not None:
         lock = lock.with_observation(observation, session.id, now)
     write = session.write.schedule_at(max(now, lock.paused_until))
-    return replace(contender, lock=lock, session=replace(session, write=write))
+    session = replace(session, write=write, unread=observation is None)
+    return replace(contender, lock=lock, session=session)
 
 
 # --- observations --------------------------------------------------------------------------------

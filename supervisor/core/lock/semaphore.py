@@ -192,13 +192,13 @@ class SemaphoreLock(KnownSlots):
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> LeaveSemaphore | None:
         """Return the request that gives up our slot, if we have one, and our contender key.
 
-        None: a read must come first. An attempt without an answer may have put our name into ``.lock``. A
-        release without this knowledge would leave the name there, and the unused slot would stay taken for
-        the prune delay. The last attempt before this process ends cannot wait for a read.
+        None: a read must come first. An attempt without an answer may have put our name into ``.lock``, and
+        so may the process before. A release without this knowledge would leave the name there, and the unused
+        slot would stay taken for the prune delay. A process that ends waits for the end of one such read.
         """
         view, ours = self.view, session.id
         base = (terms.item, now, terms.exchange_s, _prefix(terms), ours)
-        if (view is None or self.unsure) and not session.final_attempt:
+        if (view is None or self.unsure) and not session.unread:
             return None
         if view is None or view.lock is None or ours not in view.named:
             return LeaveSemaphore(*base)

@@ -152,6 +152,8 @@ class Session:
     final_attempt: bool = (
         False  # this process ends, so each last write is sent once, with or without an answer
     )
+    # The read that the last release waits for has no answer. Nothing more is awaited before a final attempt.
+    unread: bool = False
     abandoned_id: str | None = None  # what a final attempt left behind, for the next process to end
     handover_to: str | None = None  # the session to which the release hands the lock over. None: to any
     node: str | None = None  # the node that Consul has it for. None: not known yet

@@ -4,6 +4,7 @@ A proxy stands between node a and Consul; all other nodes talk to Consul directl
 """
 
 import re
+import signal
 from typing import Any
 
 import pytest
@@ -55,6 +56,22 @@ def test_a_late_acquire_of_a_node_that_has_stopped_takes_nothing(scene: SlotScen
     assert a.stop() == 0
     rule.release()
     assert scene.holders() == [] and not scene.contenders() and not scene.calls("a")
+
+
+def test_a_node_that_is_stopped_soon_after_its_start_gives_back_the_slot_that_it_held(
+    scene: SlotScene,
+) -> None:
+    patient = {"session": {"ttl": "60s"}, "prune_delay": "60s"}  # a read waits for its answer for long
+    a = scene.holder("a", consul={"address": scene.proxy.url}, **patient)
+    a.kill()
+    reads = scene.proxy.hold("answer", "GET", "/kv/")
+    a.start()
+    reads.wait_caught()
+    a.signal(signal.SIGTERM)
+    a.wait_line("stopping")
+    reads.release()
+    assert a.wait() == 0
+    assert scene.holders() == [] and not scene.contenders()
 
 
 def test_a_late_first_write_of_a_node_that_has_stopped_takes_a_slot_for_no_node(scene: SlotScene) -> None:

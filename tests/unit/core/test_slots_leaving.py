@@ -5,8 +5,21 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from tests.unit.core.play import DESTROY, SILENCE, Play
-from tests.unit.core.slot_play import LEAVE, READ, TAKE, TAKEN, WATCH, full, holding, lock, view
+from tests.unit.core.slot_play import (
+    LEAVE,
+    OURS,
+    READ,
+    TAKE,
+    TAKEN,
+    WATCH,
+    full,
+    holding,
+    lock,
+    semaphore,
+    view,
+)
 
 
 def left(play: Play) -> str:
@@ -64,22 +77,36 @@ def test_a_slot_that_is_won_after_a_pause_or_a_stop_is_given_back(asked: e.Event
     assert "leave s as 3: o1 o2" in Play.says(play.on(1.1, TAKE, TAKEN))
 
 
-def test_a_paused_waiter_reads_whether_its_last_attempt_won_before_it_leaves() -> None:
+@pytest.mark.parametrize("asked", [e.PauseAsked("n"), e.StopAsked()])
+def test_a_waiter_reads_whether_its_last_attempt_won_before_it_leaves(asked: e.Event) -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
-    play.happens(1.05, e.PauseAsked("n"))
+    play.happens(1.05, asked)
     assert "leave" not in Play.says(play.on(4.0, TAKE, SILENCE))
     shown = view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66), index=66)
     assert "leave s as 3: o1 o2" in Play.says(play.on(4.1, READ, shown))
+
+
+@pytest.mark.parametrize("shown", [OURS, SILENCE])
+def test_a_process_that_is_stopped_before_it_has_read_anything_reads_once_before_it_leaves(
+    shown: o.Outcome,
+) -> None:
+    record = a.Record(a.Point.HOLDING, "p/.lock", "s", 61, 50, 1, contact=1.0, leader=b"me")
+    play = Play(semaphore(), record=record, now=2.0, recorded=semaphore())
+    play.happens(2.0, e.Tick())
+    assert "leave" not in left(play)
+    assert "leave s" in Play.says(play.on(2.3, READ, shown))
+    leave = play.last(LEAVE)
+    assert leave.slot_record == (None if shown is SILENCE else r.SlotRecord(3, (), 30.0))
 
 
 def test_a_slot_that_a_late_write_takes_for_a_paused_contender_is_given_back() -> None:
     play = full()
     play.on(1.0, WATCH, view("o1", "o2", "s", at=lock("o1", "o2")))
     play.on(4.0, TAKE, SILENCE)
-    play.under_way = [r for r in play.under_way if not isinstance(r, READ)]
+    play.under_way = [each for each in play.under_way if not isinstance(each, READ)]
     shown = view("o1", "o2", "s", at=lock("o1", "o2", "s", index=66), index=66)
-    play.happens(4.1, e.Answered(next(r for r in play.under_way if isinstance(r, WATCH)), shown))
+    play.happens(4.1, e.Answered(next(each for each in play.under_way if isinstance(each, WATCH)), shown))
     play.happens(4.1, e.PauseAsked("n"))
     told = Play.says(play.on(4.2, READ, shown))
     assert "leave s as 3: o1 o2" in told
