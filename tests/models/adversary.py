@@ -168,8 +168,10 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
     monitor = world.monitor
     if monitor.asked is not None:
         return e.RecordWritten(monitor.asked) if a.WriteRecord not in hostile else None
-    if e.WatchdogTried not in hostile and (monitor.arm is not None or world.contender.watchdog_fault):
-        return _tried(world.contender.settings.name if monitor.arm is not None else "")
+    if monitor.arm is not None:
+        return _tried(world.contender.settings.name) if e.WatchdogTried not in hostile else None
+    if world.contender.watchdog_fault and e.WatchdogTried not in hostile:
+        return _tried("")
     for request in sorted(monitor.pending, key=lambda request: type(request).__name__):
         if type(request) not in hostile:
             outcome = o.Unknown("silence") if silent else sane_answer(world, request)

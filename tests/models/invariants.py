@@ -102,7 +102,6 @@ def monitor_of(record: a.Record) -> Monitor:
         lose_began=record.step is a.Point.STUCK,
         exposed=record.foreign,
         kept=record,
-        armed=True,
         resumed_at=0.0,
     )
 

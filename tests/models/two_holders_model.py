@@ -154,8 +154,8 @@ class World:
             tuple(sorted(self.altered)),
             tuple((part(p.request, naming), part(p.answer, naming)) for p in self.pending),
             tuple((type(write).__name__, write.session, getattr(write, "value", b"")) for write in self.late),
-            self.hook and (self.hook[0].context.event, self.hook[1] - self.now),
-            self.run and self.run[1] - self.now,
+            self.hook and (self.hook[0].context.event, max(self.hook[1] - self.now, 0.0)),
+            self.run and max(self.run[1] - self.now, 0.0),
             (self.acts, max(self.acts_until - self.now, 0.0), self.owed, self.used, self.hint),
             (self.device and (self.device.state, self.device.why_not), self.stood, self.reset),
             self.fires_at and self.fires_at - self.now,
@@ -465,6 +465,8 @@ class _BesideARival:
     def _begin(self, world: World, session: str) -> World:
         assert world.owed in ("", session), "on_acquire without the on_lose of the tenure before"
         assert world.record.session == session, "begun before it was on record"
+        guarded = world.contender is not None and _is_guarded(world.contender)
+        assert not guarded or world.fires_at is not None, "begun before the watchdog runs"
         return replace(world, acts=True, owed=session, acts_until=inf)
 
     def _ask(self, world: World, request: r.Request) -> World:

@@ -168,7 +168,7 @@ def _watchdog_tried(contender: Contender, event: WatchdogTried, now: float) -> C
         return contender
     if watchdog.required and event.device.why_not:
         return replace(contender, tenure=tenure.lose(Reason.ACQUIRE_FAILED, now))
-    return replace(contender, tenure=replace(tenure, armed=True))
+    return replace(contender, tenure=replace(tenure, armed=True, arm_answered=True))
 
 
 def _stalled(contender: Contender, now: float) -> Contender:

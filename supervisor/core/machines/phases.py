@@ -72,9 +72,8 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
         return tenure.lose(Reason.ACQUIRE_FAILED, now), ()
     if not tenure.recorded or not _news_is_fresh(tenure, lease, now):
         return tenure, ()
-    if settings.watchdog is not None and not tenure.armed:
-        arm = Arm(settings.name, settings.watchdog, tenure.reset_by(lease))
-        return tenure, (arm,)  # whose answer comes before anything else
+    if (arm := _arm(tenure, settings, lease)) is not None:
+        return tenure, (arm,)
     if not sequence.finished(settings.on_acquire):
         if not sequence.due(now):
             return tenure, ()
@@ -95,10 +94,19 @@ def goes_on(tenure: Tenure, lease: Lease, now: float) -> bool:
 def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     if not may_adopt(tenure, lease, now):
         return tenure, ()
-    tenure = replace(tenure, reason=Reason.ADOPTED)
-    if tenure.acquire_done and settings.on_adopt == "none":
-        return _become_holding(tenure, settings, lease, now)
-    return tenures.become(tenure, PhaseEnd.ON_ACQUIRE_DUE), ()
+    adopted = replace(tenure, reason=Reason.ADOPTED)
+    if not tenure.acquire_done or settings.on_adopt != "none":
+        return tenures.become(adopted, PhaseEnd.ON_ACQUIRE_DUE), ()
+    if settings.run is not None and (arm := _arm(tenure, settings, lease)) is not None:
+        return tenure, (arm,)
+    return _become_holding(adopted, settings, lease, now)
+
+
+def _arm(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Arm | None:
+    """Return what starts the watchdog before on_acquire or the run child begin; its answer comes first."""
+    if settings.watchdog is None or tenure.arm_answered:
+        return None
+    return Arm(settings.name, settings.watchdog, tenure.reset_by(lease))
 
 
 def _become_holding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:

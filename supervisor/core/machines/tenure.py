@@ -129,9 +129,11 @@ class Tenure:
     # Why an operator stepped this node down or began its maintenance mode, which the hooks receive. Blank: no
     # reason was given.
     note: str = ""
-    # Its ``Arm`` has an answer, so it may begin, also without a device that is not required. A tenure of an
-    # earlier process of this boot has that from the start.
+    # A watchdog may run because of it. A tenure of an earlier process of this boot has that from the start.
     armed: bool = False
+    # Its ``Arm`` has an answer in this process, so on_acquire and the run child may begin, also without a
+    # device that is not required.
+    arm_answered: bool = False
     overwritten: bool = False  # another program has written over the value of this holder
     repair_at: float = LONG_AGO  # when such a value is written again at the earliest
     guard: Guard | None = None  # what GUARDING waits for

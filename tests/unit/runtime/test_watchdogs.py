@@ -18,7 +18,7 @@ from supervisor.core.frozen import replace
 from supervisor.core.settings import ItemSettings, Wanted, Watchdog
 from supervisor.core.watchdog import Act, Device
 from tests.support.watchdog import FakeKernel
-from tests.unit.core.play import ACQUIRE, CREATE, FREE, OURS, RELEASE, RENEW, RIVAL, SILENCE, WATCH, WON
+from tests.unit.core.play import ACQUIRE, CREATE, FREE, OURS, RELEASE, RENEW, RIVAL, RUN, SILENCE, WATCH, WON
 from tests.unit.core.play import contender as election
 
 DEVICE = Watchdog("/dev/watchdog")
@@ -348,6 +348,29 @@ def test_the_next_process_does_not_open_a_device_that_must_not_be_fed_any_more()
     made = again(former)
     assert made.kernel.did() == ["close"] or made.kernel.did() == []
     assert not made.kernel.is_open and made.kernel.fires_at is not None
+
+
+@pytest.mark.parametrize(("of", "begins"), [({}, a.StartHook), ({"on_acquire": (), "run": RUN}, a.StartRun)])
+@pytest.mark.parametrize("fails", [{}, {"open": errno.EACCES}], ids=["works", "fails"])
+def test_what_the_next_process_begins_anew_waits_for_the_device(
+    of: dict[str, Any], begins: type, fails: dict[str, int]
+) -> None:
+    """The former process was killed before it opened the device, and too long ago to feed it at the start."""
+    former = node(watchdog=replace(DEVICE, timeout_s=15.0), **of)
+    former.tries()
+    kernel = machine(now=former.kernel.now + 16.0, fails=fails)
+    settings = former.driver.contenders.by_name["n"].settings
+    made = Node(kernel, settings, former.record, settings)
+    began: list[tuple[type, float | None]] = []
+    noted = {
+        kind: lambda action: began.append((type(action), kernel.fires_at))
+        for kind in (a.StartHook, a.StartRun)
+    }
+    made.driver._effects = {**made.driver._effects, **noted}
+    made.on(RENEW, o.SessionAlive())
+    made.on(r.ReadKey, OURS)
+    assert began == ([(a.StartHook, None)] if fails else [(begins, kernel.now + 15.0)])
+    assert not fails or made.role == "losing"
 
 
 def test_the_next_process_stops_the_device_once_nothing_is_guarded() -> None:
