@@ -362,7 +362,7 @@ def test_what_the_next_process_begins_anew_waits_for_the_device(
     settings = former.driver.contenders.by_name["n"].settings
     made = Node(kernel, settings, former.record, settings)
     began: list[tuple[type, float | None]] = []
-    noted = {
+    noted: dict[Any, Any] = {
         kind: lambda action: began.append((type(action), kernel.fires_at))
         for kind in (a.StartHook, a.StartRun)
     }
