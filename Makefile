@@ -111,7 +111,7 @@ test-all: setup
 test-long: setup
 	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -m "long and not orders" -o faulthandler_timeout=2400 $(ELSEWHERE) $(TESTS)
 
-# Not in test-all, because it takes longer than all of that: seventeen minutes for some single walks.
+# Not in test-all, because it takes longer than all of that: twenty minutes for some single walks.
 test-orders: setup
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m orders -o faulthandler_timeout=2400 tests/models
 

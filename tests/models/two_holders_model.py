@@ -592,7 +592,7 @@ WALKS = (
     walk("watchdog, two crashes", **GUARDED, crashes=2),
     walk("watchdog, crash, full disk", **GUARDED, crashes=1, refusals=1, ends=1),
     walk("watchdog, standstill", **GUARDED, stalls=12, ends=1),
-    walk("watchdog, silence, standstill", r.ReadKey, **GUARDED, losses=2, stalls=8),
+    walk("watchdog, silence, standstill", r.ReadKey, **GUARDED, losses=1, stalls=4),
     walk("watchdog, a hook that hangs", **GUARDED, hangs=True, ends=1, crashes=1),
     walk("watchdog, silence, a hook that hangs", r.ReadKey, **GUARDED, hangs=True, losses=3),
     walk("watchdog, stop", **GUARDED, stop=True, ends=1, crashes=1),

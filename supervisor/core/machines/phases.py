@@ -95,11 +95,11 @@ def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
     if not may_adopt(tenure, lease, now):
         return tenure, ()
     adopted = replace(tenure, reason=Reason.ADOPTED)
-    if not tenure.acquire_done or settings.on_adopt != "none":
-        return tenures.become(adopted, PhaseEnd.ON_ACQUIRE_DUE), ()
-    if settings.run is not None and (arm := _arm(tenure, settings, lease)) is not None:
-        return tenure, (arm,)
-    return _become_holding(adopted, settings, lease, now)
+    if tenure.acquire_done and settings.on_adopt == "none":
+        if settings.run is not None and (arm := _arm(tenure, settings, lease)) is not None:
+            return tenure, (arm,)
+        return _become_holding(adopted, settings, lease, now)
+    return tenures.become(adopted, PhaseEnd.ON_ACQUIRE_DUE), ()
 
 
 def _arm(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Arm | None:
