@@ -629,6 +629,7 @@ LONG = (
     walk("long: writes, crash", r.Acquire, r.Release, r.DestroySession, losses=1, crashes=1, stop=True),
     walk("long: reads, crash", r.ReadKey, losses=1, ends=1, crashes=1),
     walk("long: silence", r.ReadKey, r.RenewSession, r.WatchKey, losses=3, ends=1),
+    walk("long: silence, standstill", r.ReadKey, **GUARDED, losses=2, stalls=8),
     walk("long: two crashes", crashes=2, ends=1, stop=True),
     walk("long: crash, full disk", crashes=1, ends=1, refusals=2),
 )
