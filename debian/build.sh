@@ -12,10 +12,11 @@ if [ -n "$missing" ]; then
     exit 1
 fi
 
-# 1.0rc1 comes before 1.0, so Debian writes 1.0~rc1.
-version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' supervisor/__init__.py | sed -E 's/\.?(a|b|rc|dev)([0-9])/~\1\2/')-1
+python=${PYTHON:-.venv/bin/python}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
+built=$("$python" -m hatchling version)
+version=$(echo "$built" | sed -E -f debian/version.sed)-1
 
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
@@ -23,11 +24,12 @@ tree=$build/consul-supervisor
 mkdir "$tree"
 cp -R LICENSE README.md CHANGELOG.md debian docs examples schemas supervisor systemd "$tree"
 find "$tree" -name __pycache__ -prune -exec rm -rf {} +
+printf '"""The version of this build."""\n\n__version__ = "%s"\n' "$built" >"$tree/supervisor/_version.py"
 repository=$(sed -n 's/^repository = "\(.*\)"$/\1/p' pyproject.toml)
 sed -i "/^Standards-Version:/a Homepage: $repository" "$tree/debian/control"
 # Whatever stands below generated/ goes into the package with this path: man pages, completions.
 mkdir -p "$tree/generated/usr"
-PYTHONDONTWRITEBYTECODE=1 "${PYTHON:-.venv/bin/python}" -m docs.package_data "$tree/generated/usr/share"
+PYTHONDONTWRITEBYTECODE=1 "$python" -m docs.package_data "$tree/generated/usr/share"
 
 cat >"$tree/debian/changelog" <<END
 consul-supervisor ($version) unstable; urgency=medium

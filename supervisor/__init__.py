@@ -17,4 +17,7 @@ What makes it comfortable has ordinary tests, and none of the first ring imports
 A package imports only from those before it. Each package's own docstring has a line for each of its modules.
 """
 
-__version__ = "0.2.0"
+try:
+    from supervisor._version import __version__ as __version__
+except ImportError:  # a checkout that nobody has set up: the build writes that module
+    __version__ = "0+unknown"

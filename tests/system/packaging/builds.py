@@ -17,7 +17,7 @@ OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SOURCE_DATE_EPOCH")
 
 def copy_tree(target: Path) -> Path:
     """Copy the files of a fresh clone, with uncommitted changes; links stay links."""
-    ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text().split()]
+    ignored = [Path(line).name for line in (ROOT / ".gitignore").read_text().split()]
     shutil.copytree(ROOT, target, symlinks=True, ignore=shutil.ignore_patterns(".git", *ignored))
     return target
 

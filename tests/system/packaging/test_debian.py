@@ -6,6 +6,7 @@ tests/system/machine/test_package.py installs it on booted machines.
 import os
 import shutil
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,15 @@ from docs import completion, man
 from tests.support.captured import captured
 from tests.system.packaging.builds import ROOT, SCHEMA, clean_environ, copy_tree, run
 
-NAME = f"consul-supervisor_{supervisor.__version__}-1_all.deb"
 PRIVATE = "./usr/share/consul-supervisor/"
 DOC = "./usr/share/doc/consul-supervisor/"
 EPOCH = {"SOURCE_DATE_EPOCH": "1700000000"}
+
+
+def debian(version: str) -> str:
+    """Return the version of the package of this version."""
+    argv = ["sed", "-E", "-f", str(ROOT / "debian" / "version.sed")]
+    return captured(argv, input=version).stdout + "-1"
 
 
 def build(tree: Path, **environ: str) -> Path:
@@ -28,9 +34,10 @@ def build(tree: Path, **environ: str) -> Path:
         run("debian/build.sh", cwd=tree, environ={**EPOCH, "PYTHON": sys.executable, **environ}),
         files_of(tree),
     )
-    assert printed == f"dist/{NAME}\n"
+    name = f"dist/consul-supervisor_{debian(supervisor.__version__)}_all.deb"
+    assert printed == f"{name}\n"
     assert after == before
-    return tree / "dist" / NAME
+    return tree / name
 
 
 def files_of(tree: Path) -> set[Path]:
@@ -59,6 +66,20 @@ def test_the_package_has_the_program_its_unit_and_its_pages(package: Path) -> No
     assert modes["./etc/consul-supervisor/"] == "drwxr-xr-x root/root"
     assert modes["./usr/bin/consul-supervisor"] == "-rwxr-xr-x root/root"
     assert not [name for name in modes if "/dist-packages/" in name or "__pycache__" in name]
+
+
+def test_each_build_is_an_upgrade_of_the_one_before() -> None:
+    """Apt sees which of two builds is later, and a release is later than all that led to it."""
+    built = [
+        "0.2.0",
+        "0.3.0.dev9+gf0a1.d20261128",
+        "0.3.0.dev10+g00b2",
+        "0.3.0rc1.dev2+gb1",
+        "0.3.0rc1",
+    ]
+    built += ["0.3.0", "0.3.1.dev1+gb1", "0.3.1"]
+    for former, later in pairwise(map(debian, built)):
+        assert captured(["dpkg", "--compare-versions", former, "lt", later]).returncode == 0, (former, later)
 
 
 def test_the_only_conffile_is_that_of_the_variables(package: Path, tmp_path: Path) -> None:

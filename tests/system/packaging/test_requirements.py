@@ -60,7 +60,7 @@ def test_pip_refuses_another_file_of_our_name(folder: Path, tmp_path: Path) -> N
 def test_the_requirements_name_no_package_index_and_no_place(folder: Path) -> None:
     text = (folder / requirements.NAME).read_text()
     lines = [line.strip(" \\") for line in text.splitlines() if not line.startswith("#")]
-    assert all(re.fullmatch(r"[a-z0-9.-]+==\d[a-z0-9.]*|--hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    assert all(re.fullmatch(r"[a-z0-9.-]+==\d[a-z0-9.+]*|--hash=sha256:[0-9a-f]{64}", line) for line in lines)
 
 
 def test_a_later_python_than_the_oldest_cannot_write_them(
