@@ -1,4 +1,4 @@
-"""When the application of a machine acted, by its console, and for how long two acted at once."""
+"""When the application of a machine acted, by its stamps, and for how long two acted at once."""
 
 import re
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from tests.system.emulated.machine import Line
 EVERY_S = 0.1  # how often an application says that it acts
 
 
-def acts(console: Sequence[Line]) -> list[float]:
+def acts(stamps: Sequence[Line]) -> list[float]:
     """Return the times at which an application said that it acts, oldest first."""
-    return [line.at for line in console if re.search(r"I act with token \d+$", line.text)]
+    return [line.at for line in stamps if re.search(r"I act with token \d+$", line.text)]
 
 
 def together_s(old: Sequence[float], new: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import distribution
 from itertools import chain
 from pathlib import Path
@@ -23,8 +23,8 @@ LEFT_OUT = ("test", "idlelib", "ensurepip", "lib2to3", "tkinter", "*-packages", 
 PROGRAMS = ("busybox", "sh", "cp", "mv", "sync")  # all but what the supervisor calls is of busybox
 
 
-def make_image(folder: Path) -> Path:
-    """Write the initramfs into this folder and return its path."""
+def make_image(folder: Path, *others: Path) -> Path:
+    """Write the initramfs into this folder and return its path; ``others``: further programs that it has."""
     tree = folder / "tree"
     for name in ("bin", "dev", "etc", "proc", "sys", "run", "tmp", "modules", "product"):
         (tree / name).mkdir(parents=True)
@@ -36,20 +36,22 @@ def make_image(folder: Path) -> Path:
         shutil.copy2(module, tree / "modules")
     shutil.copytree(STDLIB, _inside(tree, STDLIB), ignore=shutil.ignore_patterns(*LEFT_OUT))
     _add_product(tree / "product")
-    _add_programs(tree)
+    _add_programs(tree, others)
     for disk in ("state.disk", "data.disk"):
         _said("mkfs.ext4", "-q", str(tree / disk), "8M")
     return _packed(tree, folder / "initramfs")
 
 
-def _add_programs(tree: Path) -> None:
+def _add_programs(tree: Path, others: Sequence[Path]) -> None:
     """Add Python and busybox, and each library that these and the modules of Python load."""
     python = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]
     programs = [python, *(Path("/bin", name) for name in PROGRAMS)]
-    for file in {*programs, *chain.from_iterable(map(_libraries, [*programs, *tree.rglob("*.so")]))}:
+    for file in {*programs, *chain.from_iterable(map(_libraries, [*programs, *others, *tree.rglob("*.so")]))}:
         _inside(tree, file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, _inside(tree, file))
     (tree / "bin" / "python3").symlink_to(python)
+    for program in others:
+        shutil.copy2(program, tree / "bin")
     for name in {*_said("busybox", "--list").split()} - {*PROGRAMS}:
         (tree / "bin" / name).symlink_to("busybox")
 

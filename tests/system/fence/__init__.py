@@ -3,7 +3,7 @@
 The device switches a machine off by qemu's monitor. The map, one line a module:
 
     device.py      the device, and the manners in which it fails
-    lab.py         a Consul for each scene, and machines (tests/system/emulated) of which two contend
+    lab.py         machines (tests/system/emulated) of which two or three contend, and a Consul for each scene
     scenes.py      what happens to a node that holds, as data
     judge.py       who acted when, and how the guard of the next holder ended
     __main__.py    all scenes, a row for each, and how long after the loss the other node acted

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from tests.system.emulated.node import Machines
 from tests.system.emulated.play import Player, Result, play
 from tests.system.fence.judge import End
+from tests.system.fence.lab import Lab
 from tests.system.fence.scenes import SCENES, Scene, run
 
 
@@ -22,12 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[Player[Scene]]:
-    with Machines(folder) as machines:
-        yield lambda scene: _result(scene, machines)
+    lab = Lab(folder)
+    with lab.machines:
+        yield lambda scene: _result(scene, lab)
 
 
-def _result(scene: Scene, machines: Machines) -> Result:
-    verdict, expected = run(scene, machines)
+def _result(scene: Scene, lab: Lab) -> Result:
+    verdict, expected = run(scene, lab)
     return Result(scene.name, str(verdict), expected, verdict.end is End.BOTH, verdict.after_s)
 
 

@@ -6,6 +6,8 @@ from enum import Enum, auto
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Self
 
+from supervisor.adapters.runtime.clock import boottime
+
 SLOW_S = 15.0
 
 
@@ -23,7 +25,7 @@ class Device(ThreadingTCPServer):
     """A device that takes the name of a machine in a line, and says ``off`` when the machine is off.
 
     switches: what switches each machine off, by its name.
-    asked: the names in all orders so far.
+    asked: all orders so far, each with its time and the name in it.
     """
 
     daemon_threads = False  # so that a closed device has ended all that it began
@@ -31,8 +33,8 @@ class Device(ThreadingTCPServer):
     def __init__(self, manner: Manner, switches: Mapping[str, Callable[[], object]]) -> None:
         super().__init__(("127.0.0.1", 0), _Order)
         self.port: int = self.server_address[1]
-        self.asked: list[str] = []
-        self._manner = manner
+        self.asked: list[tuple[float, str]] = []
+        self.manner = manner
         self._switches = switches
         self._closed = threading.Event()
 
@@ -47,14 +49,14 @@ class Device(ThreadingTCPServer):
 
     def obey(self, target: str) -> bytes:
         """Carry out an order, and return the answer."""
-        self.asked.append(target)
-        if self._manner is Manner.DEAD:
+        self.asked.append((boottime(), target))
+        if self.manner is Manner.DEAD:
             self._closed.wait()
-        if self._manner is Manner.SLOW:
+        if self.manner is Manner.SLOW:
             self._closed.wait(SLOW_S)
-        if self._manner is Manner.FAILS or self._closed.is_set():
+        if self.manner is Manner.FAILS or self._closed.is_set():
             return b"failed\n"
-        if self._manner is Manner.LIES:
+        if self.manner is Manner.LIES:
             return b"off\n"
         if target not in self._switches:
             return b"failed\n"

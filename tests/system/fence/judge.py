@@ -1,4 +1,4 @@
-"""Who acted when, and how the guard of the next holder ended: a verdict on the consoles of two machines."""
+"""Who acted when, who was shot when, and how the guard ended: a verdict on the stamps of two machines."""
 
 import re
 from collections.abc import Sequence
@@ -29,24 +29,34 @@ class Verdict:
 
     after_s: how long after the loss the other node acted. None: it has not.
     both_until_s: how long after the loss the first node still acted.
-    asked: the machines that the device was asked to switch off.
+    shots: each order to switch a machine off, in seconds after the loss, and the name of the machine.
+    reset: whether a watchdog has reset the first node.
     """
 
     end: End
     after_s: float | None
     together_s: float
     both_until_s: float
-    asked: frozenset[str]
+    shots: tuple[tuple[float, str], ...]
+    reset: bool = False
 
     def __str__(self) -> str:
         told = [self.end.value]
         told += [f"for {self.together_s:.1f} s, until {self.both_until_s:.1f} s"] if self.together_s else []
         told += [] if self.after_s is None else [f"the other node acted {self.after_s:.2f} s after the loss"]
-        return ", ".join([*told, f"asked to switch off: {', '.join(sorted(self.asked)) or 'none'}"])
+        told += [f"shot {name} after {at:.2f} s" for at, name in self.shots] or ["no shot"]
+        return ", ".join([*told, *(["reset"] if self.reset else [])])
 
 
-def judge(old: Sequence[Line], new: Sequence[Line], lost_at: float | None, asked: Sequence[str]) -> Verdict:
-    """Return what the consoles of the node that held and of the other node show."""
+def judge(
+    old: Sequence[Line],
+    new: Sequence[Line],
+    lost_at: float | None,
+    asked: Sequence[tuple[float, str]],
+    *,
+    reset: bool = False,
+) -> Verdict:
+    """Return what the stamps of the node that held and of the other node show."""
     acted, rivalled = acts(old), acts(new)
     lost_at = acted[-1] if lost_at is None else lost_at
     both_s = together_s(acted, rivalled)
@@ -55,27 +65,43 @@ def judge(old: Sequence[Line], new: Sequence[Line], lost_at: float | None, asked
         end = End.BOTH
     else:
         end = _guard(new) if rivalled else End.HELD
-    return Verdict(end, after_s, both_s, acted[-1] - lost_at, frozenset(asked))
+    shots = tuple((at - lost_at, name) for at, name in asked)
+    return Verdict(end, after_s, both_s, acted[-1] - lost_at, shots, reset)
 
 
-def missed(verdict: Verdict, end: End, soonest_s: float, latest_s: float, old: str) -> str:
+def missed(
+    verdict: Verdict,
+    end: End,
+    soonest_s: float,
+    latest_s: float,
+    old: str,
+    shots: int = 1,
+    *,
+    reset: bool = False,
+) -> str:
     """Return what should have happened instead, in one line. Blank: it did.
 
     Where both may act, the latest time is that at which the first node still does. Only ``old``, the machine
-    of the holder, may be switched off, and not while it lives and speaks.
+    of the holder, may be switched off, always before the other node acts, and not while it lives and speaks.
+
+    shots: how often it must be; negative: how often at most. reset: whether a watchdog has to reset it.
     """
-    shot = frozenset() if end in NO_SHOT else verdict.asked & {old}
+    wanted = 0 if end in NO_SHOT else shots
+    count = len(verdict.shots)
+    in_order = all(name == old and at < (verdict.after_s or 0.0) for at, name in verdict.shots)
+    shot = in_order and (count == wanted if wanted >= 0 else 1 <= count <= -wanted)
     time_s = verdict.both_until_s if end is End.BOTH else verdict.after_s
     in_time = end is End.HELD or (time_s is not None and soonest_s <= time_s <= latest_s)
-    if verdict.end is end and verdict.asked == shot and in_time:
+    if verdict.end is end and shot and in_time and verdict.reset is reset:
         return ""
     when = "" if end is End.HELD else f", {soonest_s:g} to {latest_s:.1f} s after the loss"
-    return f"{end}{when}, asked to switch off: {'none' if end in NO_SHOT else f'at most {old}'}"
+    shoot = f"{'at most ' if wanted < 0 else ''}{abs(wanted)} shots, of {old}, before the other node acts"
+    return f"{end}{when}, {shoot}, {'a reset' if reset else 'no reset'}"
 
 
-def _guard(console: Sequence[Line]) -> End:
+def _guard(stamps: Sequence[Line]) -> End:
     """Return how the guard ended, as the first on_acquire printed it."""
-    for line in console:
+    for line in stamps:
         if said := re.search(r"previous end: (said|fenced|waited)", line.text):
             return End(said[1])
     return End.UNGUARDED

@@ -1,74 +1,161 @@
-"""The lab: a Consul for each scene, and machines of which two contend for a key.
+"""The lab: machines of which two or three contend for a key, and one on which the servers of Consul run.
 
-The client agent of a machine runs on this host, because qemu's own network carries no gossip to the host. It
-ends, stops and is cut off together with its machine, as if it ran inside.
+The client agent of a machine runs inside, so whatever happens to the machine happens to its agent.
 """
 
+import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 from supervisor.adapters.runtime.clock import boottime
-from tests.support.consul import Agent
+from tests.support.consul import BINARY, HOST, Client, free_ports
 from tests.support.supervisor import until
 from tests.system.emulated import node
-from tests.system.emulated.machine import SEEN_S, Machine
+from tests.system.emulated.machine import NETWORK, SEEN_S, Machine
 from tests.system.fence.device import Device, Manner
+
+HTTP_PORT = 8500
+
+
+class Agent:
+    """An agent of Consul on a machine, as a server or a client."""
+
+    def __init__(self, machine: Machine, name: str, servers: list[str], **config: object) -> None:
+        self._machine = machine
+        self._place = f"/run/agents/{name}"
+        ports = {"http": HTTP_PORT, "dns": -1, "grpc": -1, "serf_wan": -1}
+        given = {
+            "node_name": name,
+            "bind_addr": machine.address,
+            "data_dir": f"{self._place}.data",
+            "ports": ports,
+        }
+        joins = {
+            "retry_join": servers,
+            "retry_interval": "1s",
+            "disable_update_check": True,
+            "log_level": "warn",
+        }
+        self._config = json.dumps(given | joins | config)
+
+    def start(self) -> None:
+        self._machine.type(f"mkdir -p /run/agents; echo {shlex.quote(self._config)} >{self._place}.json")
+        begun = f"consul agent -config-file {self._place}.json >>{self._place}.log 2>&1"
+        self._machine.type(f"{begun} & echo $! >{self._place}.pid")
+
+    def end(self, signal: str = "KILL") -> None:
+        """Send the signal, and have the machine wait until the agent has ended."""
+        pid = f"$(cat {self._place}.pid)"
+        self._machine.type(f"kill -{signal} {pid}; while kill -0 {pid}; do usleep 100000; done 2>/dev/null")
+
+    def remove(self) -> None:
+        self.end()
+        self._machine.type(f"rm -rf {self._place}.*")
+
+
+class Servers(Client):
+    """The servers of one scene, each by an address of its own on a machine that no scene harms."""
+
+    def __init__(self, machine: Machine, numbers: list[int], gossip: Mapping[str, object]) -> None:
+        self.ports = free_ports(len(numbers))
+        super().__init__(HOST, self.ports[0])
+        self.addresses = [f"{NETWORK}.1.{number}" for number in numbers]
+        self._agents = []
+        for number, address, port in zip(numbers, self.addresses, self.ports, strict=True):
+            inside = HTTP_PORT + number
+            own = {
+                "bind_addr": address,
+                "client_addr": "0.0.0.0",
+                "server": True,
+                "bootstrap_expect": len(numbers),
+            }
+            own["ports"] = {"http": inside, "dns": -1, "grpc": -1, "serf_wan": -1}
+            quick = {"performance": {"raft_multiplier": 1}, **gossip}
+            self._agents.append(Agent(machine, f"server-{number}", self.addresses, **own, **quick))
+            machine.type(f"ip address add {address}/16 dev eth1")
+            forward = f"hostfwd_add net tcp:{HOST}:{port}-:{inside}"
+            machine.order("human-monitor-command", **{"command-line": forward})
+            self._agents[-1].start()
+
+    def know(self, *names: str) -> bool:
+        """Return whether the servers have a leader, and know these nodes with their serfHealth."""
+        try:
+            alive = self.call("GET", "/health/state/passing?consistent")
+        except OSError:
+            return False
+        return alive.status == 200 and {*names} <= {check["Node"] for check in alive.json()}
+
+    def kill_leader(self) -> None:
+        """Kill the leading server, and ask another one from then on."""
+        leader = self.addresses.index(self.call("GET", "/status/leader").json().partition(":")[0])
+        self._agents[leader].end()
+        self.port = next(port for port in self.ports if port != self.ports[leader])
+
+    def remove(self) -> None:
+        for agent in self._agents:
+            agent.remove()
 
 
 class Node(node.Node):
-    """A machine with a supervisor, and a client agent of its own."""
+    """A machine with a supervisor, and a client agent inside."""
 
-    def __init__(self, machine: Machine, agent: Agent) -> None:
-        super().__init__(machine, agent.port)
-        self.agent = agent
+    def __init__(self, machine: Machine, servers: list[str], gossip: Mapping[str, object]) -> None:
+        super().__init__(machine, f"http://127.0.0.1:{HTTP_PORT}")
+        self.agent = Agent(machine, machine.name, servers, leave_on_terminate=True, **gossip)
+        self.agent.start()
 
-    def off(self) -> None:
-        self.machine.power_off()
-        self.agent.kill()
-
-    def kill(self) -> None:
-        self.machine.close()
-        self.agent.kill()
+    def stop(self) -> None:
+        super().stop()
+        self.agent.remove()
 
     def cut(self) -> None:
         """Cut the machine off from everything."""
-        self.machine.order("set_link", name="net", up=False)
-        self.agent.freeze()
+        for network in ("net", "lan"):
+            self.machine.order("set_link", name=network, up=False)
 
     def pause(self) -> None:
         """Stop the machine with its clocks."""
         self.machine.order("stop")
-        self.agent.freeze()
 
     def resume(self) -> None:
         if not self.machine.is_off:
-            self.agent.thaw()
             self.machine.order("cont")
 
 
 class Duel(node.Duel[Node]):
-    """A duel; ``lost_at``: when ``old`` was struck. None: not yet, or by nothing that ends a session."""
+    """A duel; ``lost_at``: when ``old`` was struck. None: not yet, or by nothing that ends a session.
+
+    spare: a third node that waits as well. None: two contend.
+    """
 
     lost_at: float | None = None
 
-    def __init__(self, server: Agent, device: Device, old: Node, new: Node) -> None:
-        super().__init__(server, "service/app/leader", old, new)
-        self.device = device
+    def __init__(
+        self, servers: Servers, device: Device, old: Node, new: Node, spare: Node | None = None
+    ) -> None:
+        super().__init__(servers, "service/app/leader", old, new)
+        self.servers, self.device, self.spare = servers, device, spare
 
     def begin(self, settings: Callable[[str], Mapping[str, Any]]) -> None:
-        """Return when the first node holds, and the other one waits; ``settings`` makes the file of each."""
+        """Return when the first node holds, and the others wait; ``settings`` makes the file of each."""
+        rest = [each for each in (self.new, self.spare) if each]
+        names = [each.machine.name for each in (self.old, *rest)]
+        until(lambda: self.servers.know(*names), "the servers know the agents of all machines", SEEN_S)
         self.old.start(settings(self.old.machine.name))
         self.old.see('"role": "holding"')
-        self.old.see("I act")
-        self.new.start(settings(self.new.machine.name))
-        self.new.see('"event": "started"')
-        until(self._contends, "the other node has a session", SEEN_S)
+        self.old.see_act()
+        for each in rest:
+            each.start(settings(each.machine.name))
+            each.see('"event": "started"')
+        until(lambda: {*names} <= self._contenders(), "the other nodes have sessions", SEEN_S)
 
-    def _contends(self) -> bool:
-        return any(session["Node"] == self.new.machine.name for session in self.agent.sessions())
+    def _contenders(self) -> set[str]:
+        return {session["Node"] for session in self.agent.sessions()}
 
     def strike(self, blow: Callable[[], object]) -> None:
         """Strike the holder, whose machine no other scene can use."""
@@ -76,24 +163,44 @@ class Duel(node.Duel[Node]):
         blow()
         self.lost_at = boottime()
 
+    def lose_fencer(self) -> None:
+        """Lose the machine that has the key and fences, so that the last one has to take over."""
+        until(lambda: self.device.asked, "a node fences", SEEN_S)
+        entry = self.agent.kv_get(self.key)
+        (holder,) = (
+            each["Node"] for each in self.agent.sessions() if entry and each["ID"] == entry["Session"]
+        )
+        if self.spare and self.spare.machine.name == holder:
+            self.new, self.spare = self.spare, self.new
+        assert self.spare and self.new.machine.name == holder, "a waiting node has the key"
+        self.new.broken = True
+        self.new.machine.close()
+        self.new, self.spare = self.spare, self.new
+
     def destroy_session(self) -> None:
         super().destroy_session()
         self.lost_at = boottime()
 
 
-@contextmanager
-def prepared(machines: node.Machines, gossip: Mapping[str, object], manner: Manner) -> Iterator[Duel]:
-    """Yield two nodes without a supervisor; ``gossip`` are settings of all agents."""
-    folder = Path(mkdtemp(prefix="scene-", dir=machines.folder))
-    with ExitStack() as exits:
-        # Not -dev, which has a gossip of its own.
-        server = exits.enter_context(Agent(folder / "server", persistent=True, config=gossip))
+class Lab:
+    """Machines that scenes take and give back, and the machine of all servers."""
 
-        def made(machine: Machine) -> Node:
-            config = {"node_name": machine.name, **gossip}
-            agent = Agent(folder / machine.name, servers=server, leave_on_terminate=True, config=config)
-            return Node(machine, exits.enter_context(agent))
+    def __init__(self, folder: Path) -> None:
+        self.machines = node.Machines(folder, BINARY)
+        self._numbers = count(1)
+        self._host = self.machines.new()
 
-        with machines.pair(made) as (old, new):
-            with Device(manner, {each.machine.name: each.off for each in (old, new)}) as device:
-                yield Duel(server, device, old, new)
+    @contextmanager
+    def prepared(
+        self, many: int, servers: int, gossip: Mapping[str, object], manner: Manner
+    ) -> Iterator[Duel]:
+        """Yield that many nodes without a supervisor; ``gossip`` are settings of all agents."""
+        self._host.see("booted in")
+        leading = Servers(self._host, [next(self._numbers) for _ in range(servers)], gossip)
+        made = partial(Node, servers=leading.addresses, gossip=gossip)
+        try:
+            with self.machines.nodes(many, made) as nodes:
+                with Device(manner, {each.machine.name: each.machine.power_off for each in nodes}) as device:
+                    yield Duel(leading, device, *nodes)
+        finally:
+            leading.remove()

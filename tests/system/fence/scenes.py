@@ -7,18 +7,20 @@ from typing import Any
 
 from supervisor.adapters.runtime.clock import boottime
 from tests.support.patience import patient
-from tests.system.emulated.node import DATA, STATE, STOP, Machines
+from tests.system.emulated.node import DATA, STATE, STOP
 from tests.system.fence.device import SLOW_S, Manner
 from tests.system.fence.judge import End, Verdict, judge, missed
-from tests.system.fence.lab import Duel, prepared
+from tests.system.fence.lab import Duel, Lab
 
 PID = "$(cat /run/supervisor.pid)"
+WATCHDOG = "/dev/watchdog0"
 PAUSE_S = 30.0
 FREEZE_S = 60.0
 LOCK_DELAY_S = 30.0
 LOSE_S = 1.0 + 12.0 + 1.0 + 1.5  # on_acquire's kill_after, on_lose with its own, and the margin
 DETECTION_S = 8.0  # from the end of a machine until its session ends, at most, by Consul's default gossip
 TTL_S = 20.0  # Consul ends a session after twice its ttl at the latest
+LEADER_S = 5.0  # until Consul has another leader
 ACT_S = 3.0  # the lock-delay of an exclusive session, the shot, and on_acquire on an emulated machine
 QUICK = {"gossip_lan": {"probe_interval": "200ms", "probe_timeout": "100ms", "suspicion_mult": 3}}
 
@@ -30,6 +32,9 @@ class Scene:
     """One scene: its play, how it must end, and how long after the loss (`missed`) on a quiet machine.
 
     median_s: what the median of many runs should not exceed. None: nobody has said.
+    shots: how often the holder's machine must be shot (`missed`).
+    servers: how many servers Consul has; ``spare``: whether a third node waits.
+    reset: whether the watchdog, if the file names one, has to reset the holder's machine.
     witness_s: how long the scene goes on when another node acts, or when nothing should happen.
     """
 
@@ -41,6 +46,11 @@ class Scene:
     manner: Manner = Manner.WORKS
     median_s: float | None = None
     witness_s: float = 3.0
+    shots: int = 1
+    servers: int = 1
+    spare: bool = False
+    watchdog: bool = False
+    reset: bool = False
     fence: bool = True
     after: str = "2s"
     gossip: Mapping[str, object] | None = None
@@ -50,7 +60,7 @@ class Scene:
 
     def settings(self, duel: Duel, target: str) -> Mapping[str, Any]:
         """Return the file of the node whose machine has this name."""
-        said = 'echo "previous end: $CONSUL_SUPERVISOR_PREVIOUS_END" >/dev/ttyS0'
+        said = 'echo "previous end: $CONSUL_SUPERVISOR_PREVIOUS_END" >/dev/ttyS1'
         session = {"ttl": f"{self.ttl_s}s", "lock_delay": f"{self.lock_delay_s}s"}
         fence = {
             "shell": f'fence {duel.device.port} "$CONSUL_SUPERVISOR_PREVIOUS_TARGET"',
@@ -65,11 +75,12 @@ class Scene:
             "on_acquire": [{"shell": f"{said}; application start"}],
             "on_lose": [{"shell": self.on_lose, "timeout": "12s"}],
         }
-        return {"elections": {"app": election | ({"fence": fence} if self.fence else {})}}
+        watchdog = {"watchdog": {"device": WATCHDOG, "timeout": "10s"}} if self.watchdog else {}
+        return watchdog | {"elections": {"app": election | ({"fence": fence} if self.fence else {})}}
 
 
 def killed(duel: Duel) -> None:
-    duel.strike(duel.old.kill)
+    duel.strike(duel.old.machine.close)
 
 
 def cut_off(duel: Duel) -> None:
@@ -80,15 +91,14 @@ def paused(duel: Duel) -> None:
     """Pause the machine for a while, and until another node acts; then let it go on, if it is still there."""
     duel.strike(duel.old.pause)
     resume_at = boottime() + PAUSE_S
-    duel.new.see("I act")
+    duel.new.see_act()
     time.sleep(max(0.0, resume_at - boottime()))
     duel.old.resume()
 
 
 def crashed(duel: Duel) -> None:
     """Have the kernel crash, and with it the agent."""
-    _typed(duel, "echo c >/proc/sysrq-trigger", "Kernel panic")
-    duel.strike(duel.old.agent.kill)
+    duel.strike(lambda: _typed(duel, "echo c >/proc/sysrq-trigger", "Kernel panic"))
 
 
 def frozen(duel: Duel) -> None:
@@ -119,7 +129,21 @@ def restarted(duel: Duel) -> None:
 def agent_restarted(duel: Duel) -> None:
     """Restart the agent in order: it leaves, which ends the session, and is back before on_lose has ended."""
     duel.lost_at = boottime()
-    duel.old.agent.restart()
+    duel.old.agent.end("TERM")
+    duel.old.agent.start()
+
+
+def led_away(duel: Duel) -> None:
+    """Lose the leading server together with the holder."""
+    duel.servers.kill_leader()
+    killed(duel)
+
+
+def fencer_lost(duel: Duel) -> None:
+    """Lose the node that fences, whose device hangs; it works for the one that takes over."""
+    killed(duel)
+    duel.lose_fencer()
+    duel.device.manner = Manner.WORKS
 
 
 def _typed(duel: Duel, line: str, sign: str = "struck") -> None:
@@ -133,37 +157,56 @@ GONE_S = DETECTION_S + ACT_S
 WAITED_S = LOCK_DELAY_S + GONE_S
 SCENES = (
     Scene("killed", killed, End.FENCED, median_s=9.0),
+    Scene("killed with Consul's leader", led_away, End.FENCED, latest_s=GONE_S + LEADER_S, servers=3),
+    Scene(
+        "fencing node killed too", fencer_lost, End.FENCED, 8.0, 2 * GONE_S, Manner.DEAD, shots=2, spare=True
+    ),
     Scene("killed, quick gossip", killed, End.FENCED, 0.0, 6.0, median_s=4.0, after="0s", gossip=QUICK),
     Scene("cut off", cut_off, End.FENCED),
     Scene("paused", paused, End.FENCED),
-    Scene("paused without a fence", paused, End.BOTH, LOCK_DELAY_S, 2 * LOCK_DELAY_S, fence=False),
+    Scene("paused without a fence", paused, End.BOTH, LOCK_DELAY_S, 2 * LOCK_DELAY_S, shots=0, fence=False),
     Scene("kernel crash", crashed, End.FENCED),
     Scene("disk of the records frozen", frozen_state, End.HELD, witness_s=10.0),
     Scene("disk of on_lose frozen", stuck, End.FENCED, LOSE_S, LOSE_S + ACT_S, on_lose=STOP_ON_DISK),
     Scene("supervisor frozen", frozen, End.FENCED, latest_s=TTL_S + 2.0 + ACT_S),
+    # The agent ends with the machine, which a fence finds switched off.
+    Scene(
+        "supervisor frozen, watchdog", frozen, End.FENCED, latest_s=10.0 + GONE_S, watchdog=True, reset=True
+    ),
     # On a busy host an emulated machine takes 15 s to start a supervisor, which is more than the usual room.
     Scene("supervisor killed and back", restarted, End.HELD, witness_s=30.0, ttl_s=30, lock_delay_s=60),
-    Scene("session destroyed", Duel.destroy_session, End.SAID, 8.0, 8.0 + ACT_S, on_lose=SLOW_STOP),
+    Scene(
+        "session destroyed",
+        Duel.destroy_session,
+        End.SAID,
+        8.0,
+        8.0 + ACT_S,
+        on_lose=SLOW_STOP,
+        watchdog=True,
+    ),
     Scene("agent restarted", agent_restarted, End.SAID, 8.0, 8.0 + GONE_S, on_lose=SLOW_STOP),
-    Scene("device dead", cut_off, End.WAITED, LOCK_DELAY_S, WAITED_S, Manner.DEAD),
-    Scene("device fails", cut_off, End.WAITED, LOCK_DELAY_S, WAITED_S, Manner.FAILS),
+    Scene("device dead", cut_off, End.WAITED, LOCK_DELAY_S, WAITED_S, Manner.DEAD, shots=-3),
+    Scene("device fails", cut_off, End.WAITED, LOCK_DELAY_S, WAITED_S, Manner.FAILS, shots=-9),
     Scene("device slow", cut_off, End.FENCED, SLOW_S + 2.0, SLOW_S + 2.0 + GONE_S, Manner.SLOW),
     # Both act, but not for longer than the lease of the one that is cut off.
     Scene("device lies", cut_off, End.BOTH, 2.0, LOCK_DELAY_S, Manner.LIES, witness_s=LOCK_DELAY_S),
 )
 
 
-def run(scene: Scene, machines: Machines) -> tuple[Verdict, str]:
+def run(scene: Scene, lab: Lab) -> tuple[Verdict, str]:
     """Play the scene; return the verdict, and what should have happened instead."""
-    with prepared(machines, scene.gossip or {}, scene.manner) as duel:
-        old, new = duel.old, duel.new
+    many = 3 if scene.spare else 2
+    with lab.prepared(many, scene.servers, scene.gossip or {}, scene.manner) as duel:
         duel.begin(lambda target: scene.settings(duel, target))
         scene.play(duel)
         if scene.end is not End.HELD:
-            new.see("I act")
+            duel.new.see_act()
         time.sleep(scene.witness_s)
+        old, new = duel.old, duel.new
         if scene.end is End.HELD:
-            old.see("I act", len(old.console))
-        verdict = judge(old.console, new.console, duel.lost_at, duel.device.asked)
+            old.see_act(len(old.stamps))
+        reset = old.machine.reset_at is not None
+        verdict = judge(old.stamps, new.stamps, duel.lost_at, duel.device.asked, reset=reset)
         latest_s = scene.latest_s if scene.end is End.BOTH else patient(scene.latest_s)
-        return verdict, missed(verdict, scene.end, scene.soonest_s, latest_s, old.machine.name)
+        wanted = (scene.end, scene.soonest_s, latest_s, old.machine.name, scene.shots)
+        return verdict, missed(verdict, *wanted, reset=scene.reset)

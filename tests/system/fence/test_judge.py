@@ -1,4 +1,4 @@
-"""The judge finds what is wrong in consoles written by hand, and the device fails as it is told to."""
+"""The judge finds what is wrong in stamps written by hand, and the device fails as it is told to."""
 
 import socket
 
@@ -11,17 +11,25 @@ from tests.system.watchdog.test_judge import acting as unguarded
 
 
 def acting(begin: float, end: float, guard: str = "") -> list[Line]:
-    """Return a console on which an application acts from one second to the other, behind that guard."""
+    """Return the stamps by which an application acts from one second to the other, behind that guard."""
     return [Line(begin, f"previous end: {guard}"), *unguarded(begin, end, 7)]
 
 
 def missing(
-    end: End, guard: str, *asked: str, old_until: float = 10.0, new_since: float | None = 18.0
+    end: End,
+    guard: str,
+    *asked: str,
+    old_until: float = 10.0,
+    new_since: float | None = 18.0,
+    shot_at: float = 17.0,
+    shots: int = 1,
+    reset: bool = False,
 ) -> str:
     """Return what is missing for this end 2 to 11 s after a loss at 10 s, where the device was asked that."""
     new = [] if new_since is None else acting(new_since, new_since + 2.0, guard)
-    verdict = judge(acting(0.0, old_until, "none"), new, None if end is End.HELD else 10.0, asked)
-    return missed(verdict, end, 2.0, 11.0, "node-1")
+    at = [(shot_at, name) for name in asked]
+    verdict = judge(acting(0.0, old_until, "none"), new, None if end is End.HELD else 10.0, at, reset=reset)
+    return missed(verdict, end, 2.0, 11.0, "node-1", shots)
 
 
 def test_what_is_expected_misses_nothing() -> None:
@@ -29,6 +37,7 @@ def test_what_is_expected_misses_nothing() -> None:
     assert missing(End.SAID, "said") == ""
     assert missing(End.HELD, "", new_since=None) == ""
     assert missing(End.BOTH, "fenced", "node-1", old_until=20.0) == ""
+    assert missing(End.WAITED, "waited", *["node-1"] * 9, shots=-9) == ""
 
 
 @pytest.mark.parametrize(
@@ -37,6 +46,12 @@ def test_what_is_expected_misses_nothing() -> None:
         missing(End.FENCED, "fenced", "node-1", new_since=22.0),
         missing(End.FENCED, "fenced", "node-1", new_since=11.0),
         missing(End.FENCED, "fenced", "node-1", "node-2"),
+        missing(End.FENCED, "fenced", "node-1", "node-2", shots=2),
+        missing(End.FENCED, "fenced", *["node-1"] * 9),
+        missing(End.FENCED, "fenced", "node-1", shot_at=18.1),
+        missing(End.FENCED, "fenced", "node-1", reset=True),
+        missing(End.FENCED, "fenced"),
+        missing(End.WAITED, "waited", *["node-1"] * 9, shots=-3),
         missing(End.FENCED, "waited", "node-1"),
         missing(End.FENCED, "none", "node-1"),
         missing(End.FENCED, "fenced", "node-1", old_until=18.1),
@@ -46,7 +61,7 @@ def test_what_is_expected_misses_nothing() -> None:
     ],
 )
 def test_each_fault_is_told_with_what_should_have_happened(fault: str) -> None:
-    assert "asked to switch off" in fault
+    assert " shots, of node-1, before the other node acts" in fault
 
 
 @pytest.mark.parametrize(
@@ -62,7 +77,7 @@ def test_the_device_fails_as_told(manner: Manner, answer: bytes, off: list[str])
     with Device(manner, {"node-1": lambda: done.append("node-1")}) as device:
         assert asked(device.port, "node-1") == answer
         assert asked(device.port, "node-2") == (answer if manner is Manner.LIES else b"failed\n")
-        assert device.asked == ["node-1", "node-2"]
+        assert [name for _, name in device.asked] == ["node-1", "node-2"]
     assert done == off
 
 

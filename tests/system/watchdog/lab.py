@@ -23,7 +23,7 @@ class Node(node.Node):
     """
 
     def __init__(self, machine: Machine, proxy: Proxy) -> None:
-        super().__init__(machine, proxy.port)
+        super().__init__(machine, f"http://{node.HOST}:{proxy.port}")
         self.proxy = proxy
         self.contacts: list[float] = []
         proxy.change(self._noted, "GET", "/leader?consistent")
@@ -41,7 +41,7 @@ class Duel(node.Duel[Node]):
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Return when the first node holds, and the other one waits."""
         self.old.start(settings)
-        self.old.see("I act")
+        self.old.see_act()
         self.new.start(settings)
         self.new.see('"event": "started"')
         self.old.contacts.clear()
@@ -77,5 +77,5 @@ class Lab:
                 proxy = proxies.enter_context(Proxy(self._agent.host, self._agent.port))
                 return Node(machine, proxy)
 
-            with self._machines.pair(made) as nodes:
+            with self._machines.nodes(2, made) as nodes:
                 yield Duel(self._agent, f"service/scene-{next(self._numbers)}/leader", *nodes)

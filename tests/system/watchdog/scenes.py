@@ -77,7 +77,7 @@ def fault(line: str, sign: str = "struck") -> Play:
         duel.old.machine.type(f"{line}; echo struck")
         duel.old.see(sign)
         duel.destroy_session()
-        duel.new.see("I act")
+        duel.new.see_act()
 
     return play
 
@@ -92,7 +92,7 @@ def upgraded(duel: Duel) -> None:
 
 def stopped(duel: Duel) -> None:
     duel.old.stop()
-    duel.new.see("I act")
+    duel.new.see_act()
 
 
 def silent(duel: Duel) -> None:
@@ -116,9 +116,9 @@ def unfit_disks(duel: Duel) -> None:
     duel.old.machine.type(f"fsfreeze --freeze {DATA}")
     duel.old.see('"event": "hook-succeeded".*"lose"')
     time.sleep(WITNESS_S)
-    assert not acts(duel.new.console), "a node acts on a disk that it may not write to"
+    assert not acts(duel.new.stamps), "a node acts on a disk that it may not write to"
     duel.new.machine.type(f"mount -o remount,rw {DATA}")
-    duel.new.see("I act")
+    duel.new.see_act()
     shown = len(duel.old.console)
     duel.old.machine.type(f"fsfreeze --unfreeze {DATA}")
     duel.old.see('"role": "waiting"', shown)
@@ -129,7 +129,7 @@ def paused(duel: Duel) -> None:
     watch = duel.old.proxy.hold("answer", "GET", "index=")
     duel.old.machine.order("stop")
     duel.destroy_session()
-    duel.new.see("I act")
+    duel.new.see_act()
     duel.old.machine.order("cont")
     duel.old.see('"event": "hook-succeeded".*"lose"')
     watch.release()
@@ -170,4 +170,4 @@ def run(scene: Scene, lab: Lab) -> Verdict:
         time.sleep(CALM * scene.times.timeout_s if calm else WITNESS_S)
         old, new = duel.old, duel.new
         rival = duel.last_contact and duel.last_contact + scene.times.lock_delay_s
-        return judge(old.console, new.console, old.machine.reset_at, rival)
+        return judge(old.stamps, new.stamps, old.machine.reset_at, rival)

@@ -48,8 +48,3 @@ def test_a_node_that_goes_on_after_a_pause_acts_only_from_then_on() -> None:
 
 def test_a_node_beside_which_no_other_has_acted_has_held_on() -> None:
     assert judge(acting(0.0, 50.0, 7), [], None, None).end is End.HELD
-
-
-def test_a_message_of_the_kernel_in_the_same_line_hides_no_act() -> None:
-    console = [Line(1.0, "[   12.3] watchdog: watchdog0: stopped I act with token 7")]
-    assert judge(console, [], None, None).last_act == 1.0

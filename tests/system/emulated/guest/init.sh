@@ -18,6 +18,8 @@ chmod 700 /state
 ip link set lo up
 ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0 # what qemu's own network expects
+ip link set eth1 up
+ip address add "$(sed 's/.*lan=\([0-9.]*\).*/\1/' /proc/cmdline)/16" dev eth1 # the other machines
 hostname "$(sed 's/.*node=\([a-z0-9-]*\).*/\1/' /proc/cmdline)"
 echo "booted in $(cut -d' ' -f1 /proc/uptime) s"
 # A subshell for each line, so that none ends this shell: then the kernel would panic.
