@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from supervisor import __version__
 from tests.support.captured import captured
 from tests.support.supervisor import ROOT, until
 from tests.system.machine.machine import Machine
@@ -69,9 +70,9 @@ class Fleet(Pair):
         for name, machine in self.machines.items():
             (self.folder / "machines" / name).write_text(str(machine.leader))
 
-    def make_wheel(self, folder: str, source: Path = ROOT) -> Path:
+    def make_wheel(self, folder: str, source: Path = ROOT, version: str = __version__) -> Path:
         """Make a folder with wheels of that tree and of its dependencies; return the wheel of the product."""
-        make_wheels(self.folder / folder, source)
+        make_wheels(self.folder / folder, source, version)
         (wheel,) = (self.folder / folder).glob("consul_supervisor-*.whl")
         return wheel
 

@@ -183,10 +183,8 @@ def newer(fleet: Fleet, folder: Path, made: str) -> dict[str, Any]:
     left_out = shutil.ignore_patterns(".git", ".venv", ".cache", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
     module = source / "supervisor" / "__init__.py"
-    lines = module.read_text().splitlines()
-    lines = ['__version__ = "99.0"' if line.startswith("__version__") else line for line in lines]
-    module.write_text("\n".join([*lines, f"# the same version, {made}", ""]))
-    fleet.wheel = fleet.make_wheel(made, source)
+    module.write_text(f"{module.read_text()}# the same version, {made}\n")
+    fleet.wheel = fleet.make_wheel(made, source, "99.0")
     return fleet_variables(fleet, "changed")
 
 

@@ -42,7 +42,8 @@ class Nodes:
             wanted = "holding" if name == "a" else "waiting"
             until(partial(self.is_ready, name, wanted), f"{name} is {wanted}", log=daemon.log_tail)
             self._install(name, daemon)
-        opened.enter_context(candidate_elsewhere(agent, f"{unique}-shared"))
+        self.elsewhere = opened.enter_context(ExitStack())  # the candidate by whom a drain is not refused
+        self.elsewhere.enter_context(candidate_elsewhere(agent, f"{unique}-shared"))
 
     def _install(self, name: str, daemon: Supervisor) -> None:
         """Make a Python of this host, which finds the host's own command."""
@@ -133,6 +134,42 @@ def test_what_cannot_be_drained_fails_with_the_words_of_the_command(nodes: Nodes
     assert played.code != 0 and "nobody took over" in played.text
     played = nodes.play(tasks({DRAIN: {}}, hosts="b"))
     assert played.code != 0 and "cannot ask the daemon" in played.text
+
+
+def asked(given: dict[str, Any], why: str) -> list[dict[str, Any]]:
+    """Return tasks that fail unless check mode and the real run are both refused, with these words."""
+    both = [
+        {DRAIN: given, "check_mode": looks, "ignore_errors": True, "register": kept}
+        for kept, looks in (("looked", True), ("did", False))
+    ]
+    refused = [f"{kept} is failed and {why!r} in {kept}.msg" for kept in ("looked", "did")]
+    return [*both, {"ansible.builtin.assert": {"that": refused}}]
+
+
+def test_check_mode_fails_where_the_real_run_would(nodes: Nodes) -> None:
+    nodes.elsewhere.close()
+    force = {"force": True}
+    played = nodes.play(
+        tasks(
+            *asked({}, "no other node would take over app"),
+            *asked({**force, "reason": "kernel\nupdate"}, "one line of at most"),
+            *asked({**force, "reason": "x" * 201}, "one line of at most"),
+            {DRAIN: force, "check_mode": True, "register": "looked"},
+            {"ansible.builtin.assert": {"that": ["looked is changed"]}},
+        )
+    )
+    assert played.code == 0, played.text
+    assert nodes.role("a") == "holding" and not nodes.daemons["a"].lines("command-received")
+    nodes.daemons["a"].stop()
+    back = {"state": "contending", "wait": "1s"}
+    played = nodes.play(
+        tasks(
+            *asked({**back, "wait": "ever"}, "invalid duration ever"),
+            {DRAIN: back, "check_mode": True, "register": "looked"},
+            {"ansible.builtin.assert": {"that": ["looked is changed"]}},
+        )
+    )
+    assert played.code == 0, played.text
 
 
 def test_facts_a_wait_and_the_lookup_tell_who_leads(nodes: Nodes) -> None:

@@ -13,10 +13,10 @@ options:
   config:
     description:
       - The configuration of the daemon, which names its control socket and Consul.
-      - If it is not set, that of the command, C(/etc/consul-supervisor).
+      - If it is not set, the command asks the usual socket, and Consul by C(/etc/consul-supervisor).
     type: path
   socket:
-    description: The daemon's control socket, if it is not the one that O(config) names.
+    description: The daemon's control socket, if it is neither the one that O(config) names nor the usual one.
     type: path
 notes:
   - The user must be allowed to use the control socket, as C(root) and the members of C(control_group) are.

@@ -10,6 +10,8 @@ version_added: 0.2.0
 description:
   - Asks Consul, by C(consul-supervisor leader) on the control node. No daemon has to run there.
   - Returns the value of the leader of each election, and null if nobody leads.
+  - Only the configuration and the C(CONSUL_) variables of the control node count, as they are where Ansible
+    was started. C(environment) of a play or task, and the host that is managed, change nothing.
 author: The consul-supervisor authors (@consul-supervisor)
 options:
   _terms:
@@ -20,7 +22,7 @@ options:
   key:
     description:
       - Whether the terms are keys in Consul.
-      - Then no configuration is needed, and the C(CONSUL_) variables count.
+      - Then no configuration is needed, and C(CONSUL_) variables of the control node say how to reach Consul.
     type: bool
     default: false
   config:

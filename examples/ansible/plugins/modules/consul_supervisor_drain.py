@@ -18,7 +18,7 @@ extends_documentation_fragment:
   - consul_supervisor.consul_supervisor.daemon
 attributes:
   check_mode:
-    description: Says what would be done, and changes nothing.
+    description: Changes nothing, and says what would be done, or fails where that would be refused.
     support: full
   diff_mode:
     description: Shows what the node holds and what is paused, before and after.
@@ -27,7 +27,8 @@ options:
   state:
     description:
       - With V(drained) the node holds nothing, and contends for nothing.
-      - With V(contending) nothing is paused, and no rest after a step-down goes on.
+      - With V(contending) no drain and no rest after a step-down goes on.
+      - Who was paused by somebody else stays so.
     type: str
     choices: [drained, contending]
     default: drained
@@ -102,9 +103,10 @@ def is_done(status, wanted, waits):
     if wanted == "drained":
         lasts = all(item["paused"] and item.get("paused_until") is None for item in items)
         return lasts and all(item["role"] not in HOLDS for item in items)
-    if any(item["paused"] or item["role"] == "resting" for item in items):
-        return False
-    ready = all(item["role"] == "holding" or item["role"] == "waiting" and item["session"] for item in items)
+    if any(item.get("drained", item["paused"]) or item["role"] == "resting" for item in items):
+        return False  # who was paused by somebody else stays so
+    settled = ("holding", "paused")
+    ready = all(item["role"] in settled or item["role"] == "waiting" and item["session"] for item in items)
     return not waits or ready and status["healthy"]
 
 
@@ -127,15 +129,16 @@ def main():
     if is_done(before, wanted, waits):
         module.exit_json(changed=False, **was)
     changed = before is None or not is_done(before, wanted, waits=False)
+    more = ["--quiet"] + ([f"--reason={given['reason']}"] if given["reason"] else [])
+    if wanted == "drained":
+        argv = ["drain", *more, *(["--force"] if given["force"] else [])]
+    else:
+        argv = ["undrain", *more, *([f"--wait={given['wait']}"] if waits else [])]
+    daemon.run(*argv, *(["--dry-run"] if module.check_mode else []))
     if module.check_mode:
         paused = sorted(contenders(before)) if before and wanted == "drained" else []
         now = {"holds": [] if wanted == "drained" else was["holds"], "paused": paused}
     else:
-        more = ["--quiet"] + ([f"--reason={given['reason']}"] if given["reason"] else [])
-        if wanted == "drained":
-            daemon.run("drain", *more, *(["--force"] if given["force"] else []))
-        else:
-            daemon.run("undrain", *more, *([f"--wait={given['wait']}"] if waits else []))
         now = shown(daemon.status())
     module.exit_json(changed=changed, diff={"before": was, "after": now}, **now)
 
